@@ -42,6 +42,9 @@ const NEAR_M: f64 = 5.0;
 const STOPPED: f64 = 0.5;
 /// Distance in metres from the origin beyond which a plane is too wrong.
 const FAR_M: f64 = 200_000.0;
+/// Metres and speed in m/s above which a step is a fault of the receiver or the timetable: nothing that carries a UE flies that fast.
+const JUMP_M: f64 = 1_000.0;
+const FASTEST: f64 = 350.0;
 /// Maximum length of a route in seconds.
 const MAX_SECONDS: f64 = 86_400.0 * 7.0;
 
@@ -194,6 +197,15 @@ fn finish(fixes: &[Fix], layout: &Layout) -> Result<Route, Error> {
     while points.len() > MAX_WAYPOINTS {
         near *= 2.0;
         points = thinned(&timed, near);
+    }
+    for two in points.windows(2) {
+        let (moved, took) = (distance(two[0].1, two[1].1), two[1].0 - two[0].0);
+        if moved > JUMP_M && moved > FASTEST * took {
+            let (km, after) = (moved / 1e3, two[0].0);
+            return Err(Error::File(format!(
+                "{after:.0} s after its beginning, the route moves {km:.1} km in {took:.1} s: remove the place that is wrong"
+            )));
+        }
     }
     if points.iter().all(|point| point.1 == points[0].1) {
         return Err(Error::File("does not move: all its places are one".to_owned()));

@@ -50,6 +50,14 @@ fn a_track_has_its_speeds_and_stops() {
 }
 
 #[test]
+fn a_place_that_nobody_can_reach_in_time_is_refused() {
+    let text = track(true).replacen("lat=\"0.0045218\"", "lat=\"0.5\"", 1);
+    assert_ne!(text, track(true), "the place after 50 s");
+    let error = gpx(text.as_bytes(), &layout()).unwrap_err().to_string();
+    assert_eq!(error, "49 s after its beginning, the route moves 54.8 km in 1.0 s: remove the place that is wrong");
+}
+
+#[test]
 fn a_track_without_times_needs_a_speed() {
     let error = gpx(track(false).as_bytes(), &layout()).unwrap_err().to_string();
     assert_eq!(error, "has points without a time: give the speed with --speed");
