@@ -47,6 +47,7 @@ mod sampler;
 mod session;
 mod tls;
 mod tokens;
+mod upgrade;
 
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;

@@ -341,7 +341,7 @@ impl Line {
     }
 
     /// Waits for at most [`TURN`]. Meanwhile the kernel is given the records that wait for it.
-    fn wait_once(&mut self, wanted: PollFlags, of: Option<&Shared>) -> Result<PollFlags, Fault> {
+    pub(crate) fn wait_once(&mut self, wanted: PollFlags, of: Option<&Shared>) -> Result<PollFlags, Fault> {
         if self.stop.load(Relaxed) {
             return Err(Fault::Interrupted);
         }

@@ -15,6 +15,7 @@ use crate::flow::Shared;
 use crate::kinds::Way;
 use crate::line::Line;
 use crate::plan::Protocol;
+use crate::upgrade::upgrade;
 
 /// Bytes of one read.
 const BLOCK: usize = 256 << 10;
@@ -121,38 +122,23 @@ fn open<'a>(mut line: Line, request: &Request, shared: &'a Shared) -> Result<Str
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
     let head = http::request_websocket(request.host, &request.target(), nonce, Some(request.subprotocol()));
-    line.write_all(head.as_bytes())?;
+    let accept = websocket::accept(&http::websocket_key(nonce));
+    let mut rest = upgrade(&mut line, &head, Some(&accept), Some(shared))?;
     if request.way == Way::Up {
         let _ = line.stamp();
-    }
-    let (mut head, mut buffer) = (Vec::new(), vec![0; BLOCK]);
-    let (response, used) = loop {
-        line.wait(PollFlags::POLLIN, Some(shared))?;
-        let length = line.read(&mut buffer)?;
-        head.extend_from_slice(&buffer[..length]);
-        let parsed =
-            http::parse_response(&head).map_err(|why| Fault::Protocol(format!("the server's answer: {why}")))?;
-        if let Some(found) = parsed {
-            break found;
-        }
-    };
-    if !response.is_upgraded(Some(&websocket::accept(&http::websocket_key(nonce)))) {
-        let later = response.retry_after().map(|seconds| format!("; try again in {seconds} s")).unwrap_or_default();
-        return Err(Fault::Refused(format!("status {}{later}", response.status)));
     }
     let start = line.now();
     let mut stream = Stream {
         line,
         shared,
         decoder: Decoder::new(Sender::Server),
-        buffer,
+        buffer: vec![0; BLOCK],
         text: Vec::new(),
         start,
         samples: Samples::new(SAMPLE),
         received: 0,
         closed: false,
     };
-    let mut rest = head.split_off(used);
     stream.take(&mut rest)?;
     Ok(stream)
 }

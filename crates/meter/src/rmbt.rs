@@ -1,9 +1,11 @@
 //! A connection of RMBT.
 
 use std::io::IoSlice;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use measure::http;
 use measure::rate::Samples;
 use measure::rmbt::Client;
 use measure::rmbt::chunks::End;
@@ -16,7 +18,8 @@ use crate::fault::Fault;
 use crate::flow::Shared;
 use crate::kinds::Way;
 use crate::line::Line;
-use crate::plan::Amount;
+use crate::plan::{Amount, Target};
+use crate::upgrade::upgrade;
 
 /// Bytes of one read.
 const BLOCK: usize = 256 << 10;
@@ -33,6 +36,10 @@ const CHUNK: usize = 64 << 10;
 /// The same in a local network, whose round trips are shorter than [`NEAR`].
 const LOCAL_CHUNK: usize = 256 << 10;
 const NEAR: Duration = Duration::from_millis(2);
+/// Time for a server to begin to speak.
+const GREETING: Duration = Duration::from_secs(2);
+/// Where servers of RMBT inside HTTP are.
+const PATH: &str = "/rmbt";
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);
 
@@ -44,14 +51,45 @@ pub(crate) struct Rmbt {
 }
 
 impl Rmbt {
-    /// Waits until the server admits the connection.
-    pub(crate) fn admit(line: Line, token: &str) -> Result<Rmbt, Fault> {
-        let mut rmbt = Rmbt { line, client: Client::new(token, Framing::Plain), buffer: vec![0; BLOCK] };
+    /// Waits until the server admits the connection. A server that does not begin to speak expects HTTP first; `inside_http`
+    /// remembers that.
+    pub(crate) fn admit(line: Line, target: &Target, inside_http: &OnceLock<bool>) -> Result<Rmbt, Fault> {
+        let client = Client::new(&target.token, Framing::Plain);
+        let mut rmbt = Rmbt { line, client, buffer: vec![0; BLOCK] };
+        let inside = match inside_http.get() {
+            Some(&known) => known,
+            None => {
+                let silent = !rmbt.is_greeted()?;
+                *inside_http.get_or_init(|| silent)
+            }
+        };
+        if inside {
+            let rest = upgrade(&mut rmbt.line, &http::request_rmbt(&target.name, PATH), None, None)?;
+            rmbt.take(&rest)?;
+        }
         rmbt.drive(None, &[])?;
         match rmbt.client.need() {
             Need::Command => Ok(rmbt),
             _ => Err(Fault::Closed("before it admitted the measurement")),
         }
+    }
+
+    /// Waits for the server's first words.
+    fn is_greeted(&mut self) -> Result<bool, Fault> {
+        let (start, limit) = (Instant::now(), GREETING.max(3 * self.line.handshake));
+        while start.elapsed() < limit {
+            let length = self.line.read(&mut self.buffer)?;
+            if length > 0 {
+                let first = self.buffer[..length].to_vec();
+                return self.take(&first).map(|()| true);
+            }
+            self.line.wait_once(PollFlags::POLLIN, None)?;
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, input: &[u8]) -> Result<(), Fault> {
+        self.client.handle_input(input, self.line.now()).map_err(|why| Fault::Protocol(why.to_string()))
     }
 
     pub(crate) fn line(&mut self) -> &mut Line {

@@ -1,7 +1,7 @@
 //! The course of a measurement.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ struct Course<'a> {
     random: Vec<u8>,
     latest: Latest,
     measurement: String,
+    /// Whether the server speaks RMBT inside HTTP, once that is known.
+    inside_http: OnceLock<bool>,
 }
 
 /// A flow that is connected and admitted.
@@ -78,6 +80,7 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         random,
         latest: Mutex::default(),
         measurement: format!("{:016x}", u64::from_le_bytes(name)),
+        inside_http: OnceLock::new(),
     };
     let mut outcome = Outcome {
         unix: course.clock.unix,
@@ -140,7 +143,7 @@ impl Course<'_> {
     fn probe_line(&self) -> Result<Option<Rmbt>, Fault> {
         let line = self.connect(None)?;
         match self.plan.target.protocol {
-            Protocol::Rmbt => Rmbt::admit(line, &self.plan.target.token).map(Some),
+            Protocol::Rmbt => Rmbt::admit(line, &self.plan.target, &self.inside_http).map(Some),
             Protocol::Throughput1 | Protocol::Ndt7 => Ok(None),
         }
     }
@@ -237,7 +240,7 @@ impl Course<'_> {
         let shared = Arc::new(Shared::new(way, number));
         let ready = match self.plan.target.protocol {
             Protocol::Rmbt => {
-                let mut rmbt = Rmbt::admit(self.connect_flow(&shared)?, &self.plan.target.token)?;
+                let mut rmbt = Rmbt::admit(self.connect_flow(&shared)?, &self.plan.target, &self.inside_http)?;
                 if self.plan.warm {
                     rmbt.warm(way, &self.random)?;
                 }

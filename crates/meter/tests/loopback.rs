@@ -9,7 +9,7 @@ use meter::{Amount, Fault, Phase, Plan, Probe, Protocol, Trust, Way, measure};
 use record::Table;
 use services::measure::Open;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -48,6 +48,43 @@ fn flows_and_probes_of_each_protocol_become_tables() {
         let phases: std::collections::BTreeSet<_> = tables.latencies.iter().map(|row| row.phase).collect();
         assert_eq!(phases.into_iter().collect::<Vec<_>>(), ["after", "before", "during"]);
         assert!(tables.passages.iter().filter(|row| row.path_ms.is_some()).count() > 10, "{protocol:?}");
+    }
+}
+
+/// A server that, as those of RMBT inside HTTP, waits for the client's first words. It passes them on to another one.
+fn reticent(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.expect("it accepts");
+            thread::spawn(move || {
+                let mut first = [0; 1024];
+                let length = client.read(&mut first).unwrap_or(0);
+                assert!(first.starts_with(b"GET /rmbt HTTP/1.1\r\n"), "{}", String::from_utf8_lossy(&first[..length]));
+                let mut server = TcpStream::connect(server).expect("it listens");
+                server.write_all(&first[..length]).expect("it reads");
+                let (mut answers, mut back) =
+                    (server.try_clone().expect("a copy"), client.try_clone().expect("a copy"));
+                thread::spawn(move || {
+                    let _ = std::io::copy(&mut answers, &mut back);
+                    let _ = back.shutdown(Shutdown::Write);
+                });
+                let _ = std::io::copy(&mut client, &mut server);
+                let _ = server.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_expects_http_is_asked_for_an_upgrade() {
+    let server = Server::start(Open::Private);
+    let outcome = run(&Plan { flows: 2, ..plan(reticent(server.address()), Protocol::Rmbt) }).expect("it succeeds");
+    for load in &outcome.loads {
+        assert_eq!(load.flows.len(), 2);
+        assert!(load.flows.iter().all(|flow| flow.failure.is_none() && flow.total() > 1_000_000));
     }
 }
 
