@@ -181,24 +181,30 @@ fn run(
     if loaded.points().iter().any(|point| point.scenario.flows.is_empty()) {
         return Err(ScenarioError::new_err("flows: the scenario has no flows; add [[flows]]"));
     }
-    let jobs = jobs.map_or_else(|| Ok(Batch::all(loaded)), |jobs| listed(loaded, &jobs))?;
+    let mut jobs = jobs.map_or_else(|| Ok(Batch::all(loaded)), |jobs| listed(loaded, &jobs))?;
     let output = out.as_deref().map(create).transpose()?;
+    if let Some(output) = &output {
+        jobs = jobs.capturing_into(output);
+    }
     let progress = progress.map(|callback| callback.clone().unbind());
-    let outcome = py.detach(|| apart(threads, progress.as_ref(), output.as_ref(), |options| jobs.run(options)))?;
+    let outcome = py.detach(|| apart(threads, progress.as_ref(), |options| jobs.run(options)))?;
     if let Some(output) = output {
         py.detach(|| outcome.results.commit(output)).map_err(record_error)?;
     }
     Ok(Results(outcome.results))
 }
 
-/// The jobs of a sweep with the directory `dir`, which is made if it is missing: all, and those that have not finished.
+/// The jobs of a sweep with the directory `dir`, which is made if it is missing: all, and those that have not finished. `out`,
+/// where the results will go, must be a place that can be written to.
 #[pyfunction]
-fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf) -> PyResult<(Pairs, Pairs)> {
+#[pyo3(signature = (loaded, dir, out=None))]
+fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf, out: Option<PathBuf>) -> PyResult<(Pairs, Pairs)> {
     let loaded = &loaded.loaded;
     if loaded.points().iter().any(|point| !point.scenario.record.pcap.is_empty()) {
         return Err(ScenarioError::new_err("record.pcap: a sweep writes no captures: remove the key, or use `run`"));
     }
     py.detach(|| {
+        out.as_deref().map(create).transpose()?;
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
         let all = sweep.jobs();
         let left = sweep.unfinished(&all).map_err(record_error)?;
@@ -224,7 +230,7 @@ fn sweep_run(
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
         let left = sweep.unfinished(batch.jobs()).map_err(record_error)?;
         let batch = Batch::of(loaded, left).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        apart(threads, progress.as_ref(), None, |options| batch.run_into(&sweep, options))?;
+        apart(threads, progress.as_ref(), |options| batch.run_into(&sweep, options))?;
         Ok(batch.jobs().len())
     })
 }
@@ -275,7 +281,6 @@ fn listed<'a>(loaded: &'a scenario::Loaded, jobs: &[String]) -> PyResult<Batch<'
 fn apart<T: Send>(
     threads: usize,
     callback: Option<&Py<PyAny>>,
-    output: Option<&Output>,
     run: impl FnOnce(&sim::Options<'_>) -> Result<T, sim::Error> + Send,
 ) -> PyResult<T> {
     let stop = AtomicBool::new(false);
@@ -287,7 +292,7 @@ fn apart<T: Send>(
             // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None })
+            run(&sim::Options { jobs: threads, stop, progress: &progress, reports: None })
         });
         let tell = || {
             Python::attach(|py| {

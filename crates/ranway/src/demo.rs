@@ -1,7 +1,7 @@
 //! `ranway demo`: congestion controls over a cellular trace, and a paper's table, in one report.
 
 use crate::args::DemoArgs;
-use crate::reproduce::{choose, papers, print, run_one};
+use crate::reproduce::{Task, choose, papers, reproduce};
 use crate::run::{interrupted, simulate};
 use crate::{failure::Failure, show, table};
 use console::Term;
@@ -46,12 +46,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let papers = papers(&[])?;
     let which = choose(&papers, &[TABLE.to_owned()])?;
     let (paper, experiment) = which[0];
-    let (rows, table) = run_one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
     drop(out);
-    print(paper, experiment, &rows, width)?;
-    let figures: Vec<_> = table.iter().flat_map(|table| reproduce::draw(paper, experiment, table)).collect();
-    let results: Vec<_> = std::iter::once(controls.results).chain(table).collect();
-    show::write(&args.out.join("report.html"), &report::reproduction(&rows, &figures, &results))
+    let task = Task::new(paper, experiment, &[], args.out.join("loss-table"))?;
+    let table = reproduce(&[task], 0, false, args.wide)?;
+    let results: Vec<_> = std::iter::once(controls.results).chain(table.results).collect();
+    show::write(&args.out.join("report.html"), &report::reproduction(&table.rows, &table.figures, &results))
 }
 
 /// Returns the trace at `path`; in a folder, the preferred trace or the first one.

@@ -36,6 +36,11 @@ impl Bar {
         Bar(bar)
     }
 
+    /// Prints something, with the bar out of the way.
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     pub(crate) fn set_share(&self, share: f64) {
         self.0.set_position((share * STEPS as f64) as u64);
     }

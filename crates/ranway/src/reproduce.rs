@@ -4,13 +4,15 @@ mod grid;
 
 use crate::args::ReproduceArgs;
 use crate::out::counted;
-use crate::run::simulate;
+use crate::progress::Bar;
+use crate::run::{write, wrong};
 use crate::terminal::message;
-use crate::{failure::Failure, show, table};
+use crate::{failure::Failure, interrupt, show, table};
 use console::Term;
-use record::Results;
-use record::report;
-use reproduce::{Experiment, Paper, Published, Row, Verdict};
+use record::{Output, Results, report};
+use reproduce::{Drawn, Experiment, Paper, Published, Row, Verdict};
+use scenario::Loaded;
+use sim::Batch;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,29 +28,20 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.grid {
         return grid::run(args, &chosen);
     }
-    let mut rows = Vec::new();
-    let mut figures = Vec::new();
-    let mut results = Vec::new();
-    let mut tables = String::new();
+    let quiet = args.job.quiet || args.job.json;
+    let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
+    let task = |chosen: &(_, _)| {
+        let &(paper, experiment): &(&Paper, &Experiment) = chosen;
+        Task::new(paper, experiment, &set, args.out.join(&paper.name).join(experiment.id()))
+    };
+    let tasks: Vec<Task> = chosen.iter().map(task).collect::<Result<_, _>>()?;
     // If this run is interrupted, pages of an earlier run would describe other results.
     let pages = [REPORT, TABLES].map(|name| args.out.join(name));
     for page in &pages {
         remove(page)?;
     }
     let [page, tables_page] = pages;
-    let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
-    for (paper, experiment) in chosen {
-        let out = args.out.join(&paper.name).join(experiment.id());
-        let quiet = args.job.quiet || args.job.json;
-        let (these, result) = run_one(paper, experiment, &set, args.job.jobs, quiet, &out)?;
-        if !quiet {
-            print(paper, experiment, &these, table::width(&Term::stdout(), args.job.wide))?;
-        }
-        tables += &markdown(paper, experiment, &these);
-        rows.extend(these);
-        figures.extend(result.iter().flat_map(|result| reproduce::draw(paper, experiment, result)));
-        results.extend(result);
-    }
+    let Gathered { rows, figures, results, tables } = reproduce(&tasks, args.job.jobs, quiet, args.job.wide)?;
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
     show::save(&tables_page, &tables)?;
     let mut stdout = crate::terminal::stdout();
@@ -72,31 +65,99 @@ fn remove(path: &Path) -> Result<(), Failure> {
     Ok(parent.remove_file(name)?)
 }
 
-/// Runs an experiment into `out` and compares it with the published rows. An experiment that cannot be run yet yields only
-/// its published rows.
-pub(crate) fn run_one(
-    paper: &Paper,
-    experiment: &Experiment,
-    set: &[String],
-    jobs: usize,
-    quiet: bool,
-    out: &Path,
-) -> Result<(Vec<Row>, Option<Results>), Failure> {
-    let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
-    let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
-    let name = format!("{}/{}", paper.name, experiment.id());
-    let (outcome, _) = simulate(&loaded, &name, (jobs, quiet), None, out)?;
-    if outcome.finished < outcome.runs {
-        // With fewer runs, different numbers would carry the same name.
-        message!("interrupted: {}: {} of {} completed", name, outcome.finished, counted(outcome.runs, "run"));
-        return Err(Failure::Interrupted);
+/// An experiment to run. One that cannot be run yet has nothing loaded, and yields only its published rows.
+pub(crate) struct Task<'a> {
+    paper: &'a Paper,
+    experiment: &'a Experiment,
+    name: String,
+    loaded: Option<Loaded>,
+    out: PathBuf,
+}
+
+impl<'a> Task<'a> {
+    /// Loads an experiment, whose results will go to `out`.
+    pub(crate) fn new(
+        paper: &'a Paper,
+        experiment: &'a Experiment,
+        set: &[String],
+        out: PathBuf,
+    ) -> Result<Task<'a>, Failure> {
+        let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
+        let name = format!("{}/{}", paper.name, experiment.id());
+        if let Some(loaded) = &loaded {
+            if loaded.points().iter().any(|point| !point.scenario.record.pcap.is_empty()) {
+                let why = "record.pcap: reproductions write no captures: remove the key, or use `ranway run`";
+                return Err(Failure::Invalid(format!("{name}: {why}")));
+            }
+            sim::check(loaded).map_err(wrong)?;
+            // A place that cannot be written to is known before the work is done.
+            drop(Output::create(&out)?);
+        }
+        Ok(Task { paper, experiment, name, loaded, out })
     }
-    let rows = reproduce::compare(paper, experiment, Some(&outcome.results));
-    Ok((rows, Some(outcome.results)))
+
+    /// Writes the results, and compares them with the published rows.
+    fn compare(&self, outcome: Option<sim::Outcome>) -> Result<(Vec<Row>, Option<Results>), Failure> {
+        let Some(outcome) = outcome else { return Ok((reproduce::compare(self.paper, self.experiment, None), None)) };
+        write(&outcome, &self.name, Output::create(&self.out)?, &self.out)?;
+        if outcome.finished < outcome.runs {
+            // With fewer runs, different numbers would carry the same name.
+            message!("interrupted: {}: {} of {} completed", self.name, outcome.finished, counted(outcome.runs, "run"));
+            return Err(Failure::Interrupted);
+        }
+        let rows = reproduce::compare(self.paper, self.experiment, Some(&outcome.results));
+        Ok((rows, Some(outcome.results)))
+    }
+}
+
+/// What experiments have given.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) figures: Vec<Drawn>,
+    pub(crate) results: Vec<Results>,
+    /// The rows as Markdown.
+    tables: String,
+}
+
+/// Runs experiments on `jobs` threads, the next one as soon as a thread is free. Writes the results of each one and prints
+/// its rows when it and all before it have finished.
+pub(crate) fn reproduce(tasks: &[Task], jobs: usize, quiet: bool, wide: bool) -> Result<Gathered, Failure> {
+    let batches: Vec<Batch> = tasks.iter().filter_map(|task| Some(Batch::all(task.loaded.as_ref()?))).collect();
+    let bar = match tasks {
+        [task] => Bar::new(&task.name, quiet),
+        _ => Bar::new(&counted(tasks.len() as u64, "experiment"), quiet),
+    };
+    let progress = |progress| bar.show(progress);
+    let options = sim::Options { jobs, stop: interrupt::flag(), progress: &progress, reports: None };
+    let mut all = Gathered::default();
+    let mut take = |task: &Task, outcome: Option<sim::Outcome>| -> Result<(), Failure> {
+        let (rows, result) = task.compare(outcome)?;
+        if !quiet {
+            bar.aside(|| print(task.paper, task.experiment, &rows, table::width(&Term::stdout(), wide)))?;
+        }
+        all.tables += &markdown(task.paper, task.experiment, &rows);
+        all.rows.extend(rows);
+        all.figures.extend(result.iter().flat_map(|result| reproduce::draw(task.paper, task.experiment, result)));
+        all.results.extend(result);
+        Ok(())
+    };
+    let mut waiting = tasks.iter();
+    sim::run_all(&batches, &options, |_, outcome| {
+        for task in waiting.by_ref() {
+            if task.loaded.is_some() {
+                return take(task, Some(outcome));
+            }
+            take(task, None)?;
+        }
+        Ok(())
+    })?;
+    waiting.try_for_each(|task| take(task, None))?;
+    Ok(all)
 }
 
 /// Prints the rows of an experiment.
-pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
+fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
     let [heads, cells @ ..] = &cells(rows)[..] else { return Ok(()) };
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = table::table(&heads, width);

@@ -115,22 +115,24 @@ pub(crate) fn simulate(
 ) -> Result<(sim::Outcome, PathBuf), Failure> {
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
-    let options = sim::Options {
-        jobs,
-        stop: interrupt::flag(),
-        progress: &|progress| bar.show(progress),
-        output: Some(&output),
-        reports,
-    };
-    let outcome = sim::run(loaded, &options).map_err(wrong)?;
+    let progress = |progress| bar.show(progress);
+    let options = sim::Options { jobs, stop: interrupt::flag(), progress: &progress, reports };
+    let outcome = sim::Batch::all(loaded).capturing_into(&output).run(&options).map_err(wrong)?;
     drop(bar);
+    let place = write(&outcome, name, output, out)?;
+    Ok((outcome, place))
+}
+
+/// Writes the results of the runs that have completed to `output`, without replacing complete results at `out`. Returns the
+/// directory written to.
+pub(crate) fn write(outcome: &sim::Outcome, name: &str, output: Output, out: &Path) -> Result<PathBuf, Failure> {
     if outcome.finished == 0 {
         message!("interrupted before any run of {name} had completed; no results were written");
         return Err(Failure::Interrupted);
     }
     let partial = outcome.finished < outcome.runs;
     outcome.results.write_to(&output)?;
-    Ok((outcome, commit(output, partial, out)?))
+    commit(output, partial, out)
 }
 
 /// Classifies what the simulator rejects: an error in the scenario or in a file that it names, unless the system failed.

@@ -37,13 +37,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let runs = left.len();
     let batch = Batch::of(&loaded, left).map_err(|error| Failure::Invalid(error.to_string()))?;
     let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
-    let options = Options {
-        jobs: args.jobs,
-        stop: interrupt::flag(),
-        progress: &|progress| bar.show(progress),
-        output: None,
-        reports: None,
-    };
+    let options =
+        Options { jobs: args.jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), reports: None };
     let done = batch.run_into(&dir, &options).map_err(wrong)?;
     drop(bar);
     if (done as usize) < runs {

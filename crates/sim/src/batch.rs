@@ -3,24 +3,26 @@
 // Wall-clock and processor time are reported beside the results, never inside them.
 #![allow(clippy::disallowed_methods)]
 
-use crate::build::{self, flows, recordings};
+use crate::build::recordings::{self, Recordings};
+use crate::build::{self, flows};
 use crate::error::Error;
 use crate::rows::{RunId, meta};
 use crate::world::Done;
-use rayon::prelude::*;
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
 use rnis::RadioReport;
-use scenario::Loaded;
+use scenario::{Loaded, Scenario};
 use std::fmt;
+use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 use units::Span;
 
 /// The most threads: more only take memory.
 const MOST_THREADS: usize = 1024;
 
-/// Options of a batch.
+/// Options of batches.
 pub struct Options<'a> {
     /// Threads; 0 means one for each core.
     pub jobs: usize,
@@ -28,8 +30,6 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Called with the progress from time to time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// The directory of captures, if the scenario requests any.
-    pub output: Option<&'a Output>,
     /// Called with each report of the cells on a UE, by the UE's number, and times from the run's start.
     pub reports: Option<&'a (dyn Fn(u32, RadioReport) + Sync)>,
 }
@@ -61,6 +61,8 @@ pub struct Batch<'a> {
     loaded: &'a Loaded,
     /// In order, each once, each one of the scenario's.
     jobs: Vec<Job>,
+    /// The directory of captures.
+    output: Option<&'a Output>,
 }
 
 /// Errors in a list of jobs.
@@ -107,7 +109,7 @@ fn runs(loaded: &Loaded) -> Vec<u32> {
 impl<'a> Batch<'a> {
     /// Returns all jobs of `loaded`.
     pub fn all(loaded: &'a Loaded) -> Batch<'a> {
-        Batch { loaded, jobs: jobs(loaded) }
+        Batch { loaded, jobs: jobs(loaded), output: None }
     }
 
     /// Returns the given `jobs` of `loaded`, possibly none, in any order.
@@ -123,16 +125,26 @@ impl<'a> Batch<'a> {
         let mut repeated: Vec<Job> = jobs.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         repeated.dedup();
         if unknown.is_empty() && repeated.is_empty() {
-            return Ok(Batch { loaded, jobs });
+            return Ok(Batch { loaded, jobs, output: None });
         }
         let runs = || points.iter().map(|point| point.scenario.runs);
         let runs = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
         Err(JobsError { unknown, repeated, points: points.len(), runs })
     }
 
+    fn scenario(&self, job: Job) -> &'a Scenario {
+        &self.loaded.points()[job.point as usize].scenario
+    }
+
     /// The jobs, in order.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
+    }
+
+    /// The same jobs, with the captures that the scenario requests, if any, in `output`.
+    #[must_use]
+    pub fn capturing_into(self, output: &'a Output) -> Batch<'a> {
+        Batch { output: Some(output), ..self }
     }
 
     /// Runs the jobs.
@@ -144,27 +156,12 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
     pub fn run(&self, options: &Options) -> Result<Outcome, Error> {
-        let loaded = self.loaded;
-        let start = (Instant::now(), cpu_time::ProcessTime::now());
-        let (outcomes, threads) = self.each(options, |_, done, _| Ok(done))?;
-
-        let mut tables = Tables::default();
-        let mut timing = Timing { threads, ..Timing::default() };
-        let mut finished = Vec::new();
-        for (&job, outcome) in self.jobs.iter().zip(outcomes) {
-            let Some(outcome) = outcome else { continue };
-            finished.push(job);
-            tables.append(outcome.tables);
-            timing.events += outcome.events;
-            timing.packets += outcome.packets;
-            timing.simulated_s += outcome.simulated.as_secs_f64();
-        }
-        timing.wall_s = start.0.elapsed().as_secs_f64();
-        timing.cpu_s = start.1.elapsed().as_secs_f64();
-        let mut meta = meta(loaded);
-        let done = finished.len() as u64;
-        meta.partial = partial(loaded, finished);
-        Ok(Outcome { results: Results { meta, timing, tables }, finished: done, runs: self.jobs.len() as u64 })
+        let mut all = None;
+        run_all(std::slice::from_ref(self), options, |_, outcome| {
+            all = Some(outcome);
+            Ok::<(), Error>(())
+        })?;
+        Ok(all.expect("each batch has an outcome"))
     }
 
     /// Runs the jobs, and writes the results of each into `sweep` when it finishes, so that memory does not grow with their
@@ -174,73 +171,202 @@ impl<'a> Batch<'a> {
     /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a file cannot be written: then no further job
     /// begins.
     pub fn run_into(&self, sweep: &SweepDir, options: &Options) -> Result<u64, Error> {
-        let write = |job: &Job, done: Done, timing: Timing| Ok(sweep.write(*job, &done.tables, &timing)?);
-        let (outcomes, _) = self.each(options, write)?;
-        Ok(outcomes.iter().flatten().count() as u64)
+        let pool = Pool::new(std::slice::from_ref(self), options)?;
+        let mut finished = 0;
+        let write = |item: &Item| {
+            let Some(run) = pool.run(item)? else { return Ok(false) };
+            Ok(sweep.write(item.job, &run.done.tables, &run.timing).map(|()| true)?)
+        };
+        pool.each(write, |_, written| {
+            finished += u64::from(written);
+            Ok::<(), Error>(())
+        })?;
+        Ok(finished)
     }
 
-    /// Runs the jobs and calls `take` with each one's results and timing, in the thread that ran it. Returns what `take` made of
-    /// those that were not stopped, in the order of the jobs, and the number of threads.
-    fn each<T: Send>(
-        &self,
-        options: &Options,
-        take: impl Fn(&Job, Done, Timing) -> Result<T, Error> + Sync,
-    ) -> Result<(Vec<Option<T>>, u32), Error> {
-        let (loaded, points) = (self.loaded, self.loaded.points());
-        let recordings = recordings::load(loaded)?;
-        let nanos = |job: &Job| points[job.point as usize].scenario.duration.as_nanos();
-        let total: u64 = self.jobs.iter().map(|job| nanos(job) / 1000).sum();
-        let runs = self.jobs.len() as u64;
-        let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        let tell = |add: Span| {
-            let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
-            let share = behind as f64 / total.max(1) as f64;
-            (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs, share });
-        };
-        let one = |job: &Job| -> Result<Option<T>, Error> {
-            if options.stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            let start = (Instant::now(), cpu_time::ThreadTime::now());
-            let id = RunId { point: job.point, run: job.run };
-            let scenario = &points[job.point as usize].scenario;
-            let mut world = build::world(scenario, id, &recordings, options.output, false)?;
-            if options.reports.is_some() {
-                world.open_reports();
-            }
-            let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
-            let Some(outcome) = outcome else { return Ok(None) };
-            let timing = Timing {
-                wall_s: start.0.elapsed().as_secs_f64(),
-                cpu_s: start.1.elapsed().as_secs_f64(),
-                simulated_s: outcome.simulated.as_secs_f64(),
-                events: outcome.events,
-                packets: outcome.packets,
-                threads: 1,
-                lateness: None,
-            };
-            let taken = take(job, outcome, timing)?;
-            done.fetch_add(1, Ordering::Relaxed);
-            tell(Span::ZERO);
-            Ok(Some(taken))
-        };
-        self.on_threads(options.jobs, one)
-    }
-
-    /// Calls `one` with each job on up to this many `threads`, 0 for one for each core. Returns the outcomes in the order of
-    /// the jobs, and the number of threads. A single job needs no further thread.
-    fn on_threads<T: Send>(
-        &self,
-        threads: usize,
-        one: impl Fn(&Job) -> Result<T, Error> + Sync,
-    ) -> Result<(Vec<T>, u32), Error> {
-        if let [job] = &self.jobs[..] {
-            return Ok((vec![one(job)?], 1));
+    /// Puts the runs, of which those that were stopped are missing, together.
+    fn outcome(&self, runs: Vec<Option<Run>>, threads: usize) -> Outcome {
+        let mut tables = Tables::default();
+        let mut timing = Timing { threads: threads.min(self.jobs.len()).max(1) as u32, ..Timing::default() };
+        let (mut finished, mut begin, mut end) = (Vec::new(), None, None);
+        for (&job, run) in self.jobs.iter().zip(runs) {
+            let Some(Run { done, timing: its, start }) = run else { continue };
+            finished.push(job);
+            tables.append(done.tables);
+            timing.events += its.events;
+            timing.packets += its.packets;
+            timing.simulated_s += its.simulated_s;
+            timing.cpu_s += its.cpu_s;
+            begin = Some(begin.map_or(start, |begin: Instant| begin.min(start)));
+            end = end.max(Some(start + Duration::from_secs_f64(its.wall_s)));
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(self.jobs.len()).min(MOST_THREADS)).build();
-        let pool = pool.map_err(|e| Error::Threads(e.to_string()))?;
-        let outcomes = pool.install(|| self.jobs.par_iter().map(&one).collect::<Result<_, _>>())?;
-        Ok((outcomes, pool.current_num_threads() as u32))
+        timing.wall_s = begin.zip(end).map_or(0.0, |(begin, end)| (end - begin).as_secs_f64());
+        let mut meta = meta(self.loaded);
+        let done = finished.len() as u64;
+        meta.partial = partial(self.loaded, finished);
+        Outcome { results: Results { meta, timing, tables }, finished: done, runs: self.jobs.len() as u64 }
+    }
+}
+
+/// Runs batches on the same threads: as soon as a thread has nothing to do for one, it begins with the next. `take` is called
+/// with the number and the outcome of each one, in their order, in this thread, while others run.
+///
+/// # Errors
+/// Those of [`Batch::run`] and of `take`; then no further job begins.
+pub fn run_all<E: From<Error>>(
+    batches: &[Batch],
+    options: &Options,
+    mut take: impl FnMut(usize, Outcome) -> Result<(), E>,
+) -> Result<(), E> {
+    let pool = Pool::new(batches, options)?;
+    let none = |batch: &Batch| batch.jobs.iter().map(|_| None).collect();
+    let mut runs: Vec<Vec<Option<Run>>> = batches.iter().map(none).collect();
+    let mut left: Vec<usize> = batches.iter().map(|batch| batch.jobs.len()).collect();
+    let mut next = 0;
+    let mut take_complete = |left: &[usize], runs: &mut [Vec<Option<Run>>]| -> Result<(), E> {
+        while left.get(next) == Some(&0) {
+            take(next, batches[next].outcome(std::mem::take(&mut runs[next]), pool.threads))?;
+            next += 1;
+        }
+        Ok(())
+    };
+    take_complete(&left, &mut runs)?;
+    pool.each(
+        |item| pool.run(item),
+        |item, run| {
+            runs[item.batch][item.place] = run;
+            left[item.batch] -= 1;
+            take_complete(&left, &mut runs)
+        },
+    )
+}
+
+/// A run that has finished.
+struct Run {
+    done: Done,
+    timing: Timing,
+    start: Instant,
+}
+
+/// A job of several batches.
+#[derive(Clone, Copy)]
+struct Item {
+    batch: usize,
+    /// Its place among the batch's jobs.
+    place: usize,
+    job: Job,
+}
+
+/// Jobs of batches, and threads for them.
+struct Pool<'a> {
+    batches: &'a [Batch<'a>],
+    options: &'a Options<'a>,
+    recordings: Vec<Recordings>,
+    items: Vec<Item>,
+    threads: usize,
+    /// Simulated microseconds in all, and those that are done.
+    total: u64,
+    behind: AtomicU64,
+    done: AtomicU64,
+}
+
+impl<'a> Pool<'a> {
+    fn new(batches: &'a [Batch<'a>], options: &'a Options<'a>) -> Result<Pool<'a>, Error> {
+        let recordings = batches.iter().map(|batch| recordings::load(batch.loaded)).collect::<Result<_, _>>()?;
+        let of = |(batch, jobs): (usize, &'a Batch<'a>)| {
+            jobs.jobs.iter().enumerate().map(move |(place, &job)| Item { batch, place, job })
+        };
+        let items: Vec<Item> = batches.iter().enumerate().flat_map(of).collect();
+        let wanted = match options.jobs {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            jobs => jobs,
+        };
+        let micros = |item: &Item| batches[item.batch].scenario(item.job).duration.as_nanos() / 1000;
+        Ok(Pool {
+            batches,
+            options,
+            recordings,
+            threads: wanted.min(items.len()).clamp(1, MOST_THREADS),
+            total: items.iter().map(micros).sum(),
+            items,
+            behind: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        })
+    }
+
+    /// Calls `one` with each job, on all threads, and `got` with what it returned, in this thread. Jobs begin in their order.
+    fn each<T: Send, E: From<Error>>(
+        &self,
+        one: impl Fn(&Item) -> Result<T, Error> + Sync,
+        mut got: impl FnMut(&Item, T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.threads == 1 {
+            return self.items.iter().try_for_each(|item| got(item, one(item)?));
+        }
+        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (sender, receiver) = mpsc::channel();
+        let (one, next, failed_) = (&one, &next, &failed);
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads {
+                let sender = sender.clone();
+                let work = move || {
+                    while !failed_.load(Ordering::Relaxed) {
+                        let Some(item) = self.items.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                        if sender.send((item, one(item))).is_err() {
+                            break;
+                        }
+                    }
+                };
+                let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+                if let Err(error) = spawned {
+                    failed.store(true, Ordering::Relaxed);
+                    return Err(Error::Threads(error.to_string()).into());
+                }
+            }
+            drop(sender);
+            let outcome = receiver.iter().try_for_each(|(item, result)| got(item, result?));
+            failed.store(outcome.is_err(), Ordering::Relaxed);
+            outcome
+        })
+    }
+
+    /// Runs a job. `None` if it was stopped.
+    fn run(&self, item: &Item) -> Result<Option<Run>, Error> {
+        let options = self.options;
+        if options.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let (start, cpu) = (Instant::now(), cpu_time::ThreadTime::now());
+        let (batch, recordings) = (&self.batches[item.batch], &self.recordings[item.batch]);
+        let id = RunId { point: item.job.point, run: item.job.run };
+        let mut world = build::world(batch.scenario(item.job), id, recordings, batch.output, false)?;
+        if options.reports.is_some() {
+            world.open_reports();
+        }
+        let tell = |add| self.tell(add);
+        let done = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
+        let Some(done) = done else { return Ok(None) };
+        let timing = Timing {
+            wall_s: start.elapsed().as_secs_f64(),
+            cpu_s: cpu.elapsed().as_secs_f64(),
+            simulated_s: done.simulated.as_secs_f64(),
+            events: done.events,
+            packets: done.packets,
+            threads: 1,
+            lateness: None,
+        };
+        self.done.fetch_add(1, Ordering::Relaxed);
+        self.tell(Span::ZERO);
+        Ok(Some(Run { done, timing, start }))
+    }
+
+    /// Tells the progress, with this much more simulated time.
+    fn tell(&self, add: Span) {
+        let micros = add.as_nanos() / 1000;
+        let behind = self.behind.fetch_add(micros, Ordering::Relaxed) + micros;
+        let share = behind as f64 / self.total.max(1) as f64;
+        let runs = self.items.len() as u64;
+        (self.options.progress)(Progress { runs_done: self.done.load(Ordering::Relaxed), runs, share });
     }
 }
 

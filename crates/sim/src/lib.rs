@@ -31,7 +31,7 @@ mod reporting;
 mod rows;
 mod world;
 
-pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run, sweep_dir};
+pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run, run_all, sweep_dir};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};

@@ -144,7 +144,7 @@ pub(super) fn run(loaded: &Loaded, place: &Path, timeout: Span) -> Result<(), Fa
     let failed = |why: &dyn std::fmt::Display| Failed::Test(why.to_string());
     let output = Output::create(place).map_err(|why| failed(&why))?;
     let (asked, stop, ended) = (interrupt::flag(), AtomicBool::new(false), AtomicBool::new(false));
-    let options = sim::Options { jobs: 1, stop: &stop, progress: &|_| {}, output: Some(&output), reports: None };
+    let options = sim::Options { jobs: 1, stop: &stop, progress: &|_| {}, reports: None };
     let (start, timeout) = (Instant::now(), Duration::from_nanos(timeout.as_nanos()));
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
@@ -155,7 +155,7 @@ pub(super) fn run(loaded: &Loaded, place: &Path, timeout: Span) -> Result<(), Fa
                 thread::sleep(Duration::from_millis(2));
             }
         });
-        let outcome = sim::run(loaded, &options);
+        let outcome = sim::Batch::all(loaded).capturing_into(&output).run(&options);
         ended.store(true, Relaxed);
         outcome
     });

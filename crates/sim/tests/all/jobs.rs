@@ -7,7 +7,7 @@ use record::{MergeError, Results, Table, merge};
 use scenario::Loaded;
 use sim::{Batch, Job, Options, Outcome};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Two points of three runs each, with random losses.
 const SWEPT: &str = r#"
@@ -32,8 +32,7 @@ fn job(point: u32, run: u32) -> Job {
 }
 
 fn run_list(loaded: &Loaded, jobs: &[Job], threads: usize) -> Outcome {
-    let options =
-        Options { jobs: threads, stop: &AtomicBool::new(false), progress: &|_| {}, output: None, reports: None };
+    let options = Options { jobs: threads, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
     Batch::of(loaded, jobs.to_vec()).unwrap().run(&options).unwrap()
 }
 
@@ -69,6 +68,55 @@ fn results_of_some_jobs_name_them_and_those_of_all_are_complete() {
     let whole = run_on(&loaded, 1).results;
     let all = run_list(&loaded, &sim::jobs(&loaded), 1).results;
     assert!(all.meta == whole.meta && all.tables == whole.tables && whole.meta.partial.is_none());
+}
+
+#[test]
+fn batches_together_give_what_each_gives_alone_in_their_order() {
+    let (lossy, short) = (load(SWEPT, &[]), load(&SWEPT.replace("3 s", "1 s"), &[]));
+    // The second one, and the empty one, finish first.
+    let lists = [sim::jobs(&lossy), vec![], sim::jobs(&short), vec![job(1, 2)]];
+    let scenarios = [&lossy, &lossy, &short, &lossy];
+    let batches: Vec<Batch> =
+        scenarios.iter().zip(&lists).map(|(loaded, jobs)| Batch::of(loaded, jobs.clone()).unwrap()).collect();
+    for threads in [1, 5] {
+        let stop = AtomicBool::new(false);
+        let options = Options { jobs: threads, stop: &stop, progress: &|_| {}, reports: None };
+        let mut outcomes = Vec::new();
+        sim::run_all(&batches, &options, |number, outcome| {
+            assert_eq!(number, outcomes.len());
+            outcomes.push(outcome);
+            Ok::<(), sim::Error>(())
+        })
+        .unwrap();
+        assert_eq!(outcomes.len(), batches.len());
+        for ((outcome, loaded), jobs) in outcomes.iter().zip(scenarios).zip(&lists) {
+            let alone = run_list(loaded, jobs, 1);
+            assert!(outcome.results.tables == alone.results.tables && outcome.results.meta == alone.results.meta);
+            assert_eq!((outcome.finished, outcome.runs), (jobs.len() as u64, jobs.len() as u64));
+        }
+    }
+}
+
+#[test]
+fn an_error_of_whoever_takes_the_outcomes_ends_all() {
+    let loaded = load(SWEPT, &[]);
+    let batches = vec![Batch::all(&loaded); 200];
+    let (stop, ran) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |progress: sim::Progress| {
+        ran.fetch_max(progress.runs_done, Ordering::Relaxed);
+    };
+    let options = Options { jobs: 2, stop: &stop, progress: &progress, reports: None };
+    #[derive(Debug)]
+    struct Enough;
+    impl From<sim::Error> for Enough {
+        fn from(error: sim::Error) -> Enough {
+            panic!("{error}")
+        }
+    }
+    let outcome = sim::run_all(&batches, &options, |number, _| if number == 1 { Err(Enough) } else { Ok(()) });
+    assert!(outcome.is_err());
+    let ran = ran.into_inner();
+    assert!((12..600).contains(&ran), "{ran} of 1200 jobs have run");
 }
 
 #[test]
