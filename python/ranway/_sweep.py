@@ -59,7 +59,7 @@ def sweep(
     place = Path(out).absolute()
     work = place.with_name(place.name + ".sweep")
     with shown(progress, scenario.title) as tell:
-        every, left = _ranway.sweep_jobs(scenario._loaded, work)
+        every, left = _ranway.sweep_jobs(scenario._loaded, work, place)
         if client is not None:
             _on_cluster(client, scenario, work, [Job(*job) for job in left], len(every), chunk_s, tell)
         elif left:

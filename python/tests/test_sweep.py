@@ -115,6 +115,11 @@ def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> 
     with pytest.raises(ranway.ScenarioError, match="a sweep writes no captures"):
         ranway.sweep(lossy.set({"record.pcap": ["*"]}), out=tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+    taken = tmp_path / "notes.txt"
+    taken.write_text("mine")
+    with pytest.raises((OSError, ranway.RanwayError), match=r"notes\.txt"):
+        ranway.sweep(lossy, out=taken)
+    assert list(tmp_path.iterdir()) == [taken], "no job has run"
 
 
 def test_the_documented_cluster_asks_slurm_for_a_process_on_each_core() -> None:
