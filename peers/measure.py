@@ -8,7 +8,8 @@ else the machine does meets all alike:
 - `ranway`: `ranway measure`, each flow sampled every 10 ms, with probes;
 - `bare`: the same with a sample every 10 s and hardly any probe.
 
-The columns are Gbit/s that arrive at the receiver (median of the rounds), and the ratio of `ranway` to both others.
+The columns are Gbit/s that arrive at the receiver (median of the rounds), and the ratio of `ranway` to both others
+(median of the rounds' ratios, since the machine's speed differs between rounds).
 `target/bench/measure.json` holds the figures. Timings are reported; no test depends on them.
 """
 
@@ -86,6 +87,11 @@ def client(name: str, arguments: argparse.Namespace, space: str | None, address:
     return json.loads(text)["loads"][0]["directions"][0]["mbps"] * 1e-3
 
 
+def ratio(ours: list[float], others: list[float]) -> float:
+    """The median of the rounds' ratios."""
+    return statistics.median(one / other for one, other in zip(ours, others, strict=True))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -110,7 +116,8 @@ def main() -> int:
     print(f"{'upload, Gbit/s':20}" + "".join(f"{name:>10}" for name in PORT) + "  ranway/iperf3  ranway/bare")
     medians = {case: {name: statistics.median(rates) for name, rates in of.items()} for case, of in found.items()}
     for case, of in medians.items():
-        ratios = f"{of['ranway'] / of['iperf3']:15.2f}{of['ranway'] / of['bare']:13.3f}"
+        to_iperf3, to_bare = (ratio(found[case]["ranway"], found[case][name]) for name in ("iperf3", "bare"))
+        ratios = f"{to_iperf3:15.2f}{to_bare:13.3f}"
         print(f"{case:20}" + "".join(f"{rate:10.2f}" for rate in of.values()) + ratios)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"medians": medians, "all": found}, indent=2) + "\n")

@@ -235,12 +235,12 @@ def median(results: list[Result]) -> Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/ranway", help="the command to measure")
+    parser.add_argument("--ranway", type=Path, default=ROOT / "target/release/ranway", help="the command to measure")
     parser.add_argument("--seconds", type=int, default=5, help="seconds of a transfer")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each server; medians are reported")
     args = parser.parse_args()
-    if not args.binary.exists():
-        sys.exit(f"{args.binary} is not there: cargo build --release -p ranway")
+    if not args.ranway.exists():
+        sys.exit(f"{args.ranway} is not there: cargo build --release -p ranway")
     if not shutil.which("iperf3"):
         sys.exit("iperf3 is not there: apt install iperf3")
     figures: dict[str, object] = {}
@@ -249,14 +249,14 @@ def main() -> None:
         for flows in (1, 8):
             ours, theirs = [], []
             for _ in range(args.rounds):
-                ours.append(measure_ranway(args.binary, flows, direction, args.seconds))
+                ours.append(measure_ranway(args.ranway, flows, direction, args.seconds))
                 theirs.append(measure_iperf3(flows, direction, args.seconds))
             one, other = median(ours), median(theirs)
             name = f"{direction}, {flows} flow{'s' * (flows > 1)}"
             figures[name] = {"ranway": one.json(), "iperf3": other.json()}
             cells = [f"{r.gbit_s:7.2f} Gbit/s {r.cpu_s_per_gbit * 1e3:5.1f} ms/Gbit" for r in (one, other)]
             print(f"{name:20}{cells[0]:>26}{cells[1]:>28}", flush=True)
-    figures["many"] = many = measure_many(args.binary, args.seconds)
+    figures["many"] = many = measure_many(args.ranway, args.seconds)
     print(f"{TESTS} tests: " + ", ".join(f"{name} {value}" for name, value in many.items() if name != "tests"))
     path = ROOT / "target/bench/measure_server.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,16 @@
 """What `ranway proxy` costs on this machine, beside HAProxy and the bare router in the same run.
 
 Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build
---release -p ranway`). Three namespaces in a row: a UE, a router, a server; veth pairs between them.
+--release -p ranway`); PEPsal, if its program is given (peers/README.md). Three namespaces in a row: a UE, a router, a
+server; veth pairs between them.
 Both proxies are transparent, move bytes by splice and run on one processor (1); the hosts run on
 another one (0), which they share. `rapid` is `ranway proxy` with reports of a radio that carries more
 than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the reports
 runs on the hosts' processor, and beside the others as well, for nothing. They take turns, so that what else the
 machine does meets all alike:
 
-- Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor
-  time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
+- Mbit/s of payload that one flow, 16 and 1,000 flows deliver from the server to the UE (iperf3), and the proxy's
+  processor time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
   are the limit;
 - connections per second (connect, a byte there and back, end), and the proxy's processor time for each;
 - resident memory and memory of the whole machine for each of some connections on which the server sends and the UE
@@ -38,6 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 UE, ROUTER, SERVER = (f"ranway-bench-{os.getpid()}-{name}" for name in "urs")
 ADDRESS = "10.2.0.2"
 HOSTS, PROXY = "0", "1"
+# The most that it accepts.
+PEPSAL_CONNECTIONS = "4096"
 
 HAPROXY = """
 global
@@ -56,7 +59,7 @@ listen proxy
   server any 0.0.0.0:0
 """
 RULES = """
-table ip haproxy {
+table ip peer {
   chain pre {
     type filter hook prerouting priority mangle;
     meta l4proto tcp socket transparent 1 meta mark set 1 accept
@@ -162,7 +165,7 @@ def network() -> Iterator[None]:
             run(f"ip -n {host} route add default via 10.{net}.0.1")
         subprocess.run(inside(ROUTER, "sysctl", "-qw", "net.ipv4.ip_forward=1"), check=True)
         # Thousands of ports in TIME-WAIT make each further connection slower, whatever is in between.
-        for name in (UE, ROUTER):
+        for name in (UE, ROUTER, SERVER):
             subprocess.run(inside(name, "sysctl", "-qw", "net.ipv4.tcp_max_tw_buckets=100"), check=True)
         yield
     finally:
@@ -196,7 +199,7 @@ def reports(socket: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def way(name: str, ranway: Path) -> Iterator[int | None]:
+def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
     """Runs a proxy. Gives its process."""
     if name == "bare":
         with reports(None):
@@ -216,12 +219,15 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
         subprocess.run(rules, input=RULES, text=True, check=True)
         run(f"ip -n {ROUTER} rule add fwmark 1 lookup 100")
         run(f"ip -n {ROUTER} route add local default dev lo table 100")
-        with tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False) as file:
-            file.write(HAPROXY)
-        # -db: in the foreground, without a master.
-        running = subprocess.Popen(
-            inside(ROUTER, "haproxy", "-db", "-f", file.name, cpu=PROXY), stderr=subprocess.DEVNULL
-        )
+        if name == "haproxy":
+            with tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False) as file:
+                file.write(HAPROXY)
+            # -db: in the foreground, without a master.
+            command = ["haproxy", "-db", "-f", file.name]
+        else:
+            command = [str(pepsal), "-p", "5000", "-c", PEPSAL_CONNECTIONS]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        running = subprocess.Popen(inside(ROUTER, *command, cpu=PROXY), **quiet)
     time.sleep(1)
     if running.poll() is not None:
         raise RuntimeError(f"{name} does not start")
@@ -230,10 +236,10 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
             # `ip` and `taskset` have become it.
             yield running.pid
     finally:
-        running.send_signal(signal.SIGKILL if name == "haproxy" else signal.SIGTERM)
+        running.send_signal(signal.SIGKILL if name in ("haproxy", "pepsal") else signal.SIGTERM)
         running.wait()
-        if name == "haproxy":
-            subprocess.run(inside(ROUTER, "nft", "delete", "table", "ip", "haproxy"), check=False)
+        if name in ("haproxy", "pepsal"):
+            subprocess.run(inside(ROUTER, "nft", "delete", "table", "ip", "peer"), check=False)
             run(f"ip -n {ROUTER} rule del fwmark 1 lookup 100")
             run(f"ip -n {ROUTER} route flush table 100")
 
@@ -260,15 +266,26 @@ def available() -> float:
 
 def throughput(flows: int, seconds: float, process: int | None) -> tuple[float, float]:
     """Mbit/s, and the process's seconds for each Gbit."""
-    server = subprocess.Popen(inside(SERVER, "iperf3", "-s", "-1", "-p", "5301"), stdout=subprocess.DEVNULL)
+    # A process of iperf3 has 128 flows at most.
+    shares = {5301 + n: min(flows - first, 125) for n, first in enumerate(range(0, flows, 125))}
+    servers = [
+        subprocess.Popen(inside(SERVER, "iperf3", "-s", "-1", "-p", str(port)), stdout=subprocess.DEVNULL)
+        for port in shares
+    ]
     time.sleep(0.3)
     before = processor(process)
-    client = inside(UE, "iperf3", "-c", ADDRESS, "-p", "5301", "-R", "-J", "-P", str(flows), "-t", str(seconds))
-    said = json.loads(subprocess.run(client, check=True, capture_output=True, text=True).stdout)
+    clients = []
+    for port, share in shares.items():
+        options = ["-p", str(port), "-R", "-J", "-P", str(share), "-t", str(seconds)]
+        command = inside(UE, "iperf3", "-c", ADDRESS, *options)
+        clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    said = [json.loads(client.communicate()[0]) for client in clients]
     taken = processor(process) - before
-    server.wait()
-    received = said["end"]["sum_received"]
-    return received["bits_per_second"] / 1e6, taken / (received["bytes"] * 8e-9)
+    for server in servers:
+        server.wait()
+    received = [one["end"]["sum_received"] for one in said]
+    rate = sum(one["bits_per_second"] for one in received) / 1e6
+    return rate, taken / (sum(one["bytes"] for one in received) * 8e-9)
 
 
 def python(host: str, program: str, *arguments: str) -> str:
@@ -294,6 +311,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
+    parser.add_argument("--pepsal", type=Path, help="the program of PEPsal, to measure it as well")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--connections", type=int, default=300)
@@ -302,12 +320,13 @@ def main() -> int:
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
-    figures: dict[str, dict[str, list[float]]] = {name: {} for name in ("bare", "haproxy", "ranway", "rapid")}
+    names = ["bare", "haproxy", *(["pepsal"] if arguments.pepsal else []), "ranway", "rapid"]
+    figures: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     with network(), echo():
         for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
-            with way(name, arguments.ranway) as process:
+            with way(name, arguments.ranway, arguments.pepsal) as process:
                 found: dict[str, float] = {}
-                for flows in (1, 16):
+                for flows in (1, 16, 1000):
                     rate, cost = throughput(flows, arguments.seconds, process)
                     found[f"Mbit/s, {flows} flows"] = rate
                     found[f"processor s/Gbit, {flows} flows"] = cost
