@@ -287,7 +287,7 @@ fn apart<T: Send>(
             // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None })
+            run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None, watch: None })
         });
         let tell = || {
             Python::attach(|py| {

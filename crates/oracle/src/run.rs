@@ -71,7 +71,8 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, on_run: &dyn Fn()) -> 
 /// # Errors
 /// The scenario is invalid.
 pub fn simulate(loaded: &Loaded, stop: &AtomicBool) -> Result<Results, sim::Error> {
-    Ok(sim::run(loaded, &sim::Options { jobs: 0, stop, progress: &|_| {}, output: None, reports: None })?.results)
+    Ok(sim::run(loaded, &sim::Options { jobs: 0, stop, progress: &|_| {}, output: None, reports: None, watch: None })?
+        .results)
 }
 
 /// Runs one point once with the kernel's TCP.

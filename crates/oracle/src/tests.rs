@@ -234,8 +234,14 @@ fn simulate(case: &str, overrides: &[&str]) -> Results {
     let overrides: Vec<String> = overrides.iter().map(|&set| set.to_owned()).collect();
     let loaded = case.load(Path::new(""), &overrides).unwrap();
     assert_eq!(needs_mdcc(&loaded), case.name.starts_with("mdcc"));
-    let options =
-        sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| (), output: None, reports: None };
+    let options = sim::Options {
+        jobs: 1,
+        stop: &AtomicBool::new(false),
+        progress: &|_| (),
+        output: None,
+        reports: None,
+        watch: None,
+    };
     sim::run(&loaded, &options).unwrap().results
 }
 

@@ -6,7 +6,7 @@
 use crate::build::{self, flows, recordings};
 use crate::error::Error;
 use crate::rows::{RunId, meta};
-use crate::world::Done;
+use crate::world::{Done, Seen, World};
 use rayon::prelude::*;
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
 use rnis::RadioReport;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use units::Span;
+use units::{Span, Time};
 
 /// The most threads: more only take memory.
 const MOST_THREADS: usize = 1024;
@@ -32,6 +32,18 @@ pub struct Options<'a> {
     pub output: Option<&'a Output>,
     /// Called with each report of the cells on a UE, by the UE's number, and times from the run's start.
     pub reports: Option<&'a (dyn Fn(u32, RadioReport) + Sync)>,
+    /// Follows the runs, if anybody does.
+    pub watch: Option<&'a dyn Watch>,
+}
+
+/// Follows runs while they go on. It changes nothing in their results, and must not wait.
+pub trait Watch: Sync {
+    /// Whether rows of a run that goes on are wanted now.
+    fn is_due(&self, job: Job) -> bool;
+    /// Takes the rows of a run up to `now`: new ones of samples, queues, radio and mobility, those so far of flows, links and UEs.
+    fn take_rows(&self, job: Job, now: Span, rows: Tables);
+    /// Takes a run that has finished; of its rows over time, those from `seen` on are new.
+    fn take_finished(&self, job: Job, tables: &Tables, seen: &Seen);
 }
 
 /// The progress of a batch.
@@ -192,7 +204,7 @@ impl<'a> Batch<'a> {
         let total: u64 = self.jobs.iter().map(|job| nanos(job) / 1000).sum();
         let runs = self.jobs.len() as u64;
         let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        let tell = |add: Span| {
+        let tell_all = |add: Span| {
             let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
             let share = behind as f64 / total.max(1) as f64;
             (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs, share });
@@ -208,7 +220,15 @@ impl<'a> Batch<'a> {
             if options.reports.is_some() {
                 world.open_reports();
             }
-            let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
+            let (mut seen, mut now) = (Seen::default(), Span::ZERO);
+            let mut tell = |add: Span, world: &mut World<'_>| {
+                tell_all(add);
+                now += add;
+                if let Some(watch) = options.watch.filter(|watch| watch.is_due(*job)) {
+                    watch.take_rows(*job, now, world.rows_since(&mut seen, Time::ZERO + now));
+                }
+            };
+            let outcome = world.run(options.stop, &mut tell, options.reports.map_or(&|_, _| {}, |report| report))?;
             let Some(outcome) = outcome else { return Ok(None) };
             let timing = Timing {
                 wall_s: start.0.elapsed().as_secs_f64(),
@@ -219,9 +239,12 @@ impl<'a> Batch<'a> {
                 threads: 1,
                 lateness: None,
             };
+            if let Some(watch) = options.watch {
+                watch.take_finished(*job, &outcome.tables, &seen);
+            }
             let taken = take(job, outcome, timing)?;
             done.fetch_add(1, Ordering::Relaxed);
-            tell(Span::ZERO);
+            tell_all(Span::ZERO);
             Ok(Some(taken))
         };
         self.on_threads(options.jobs, one)

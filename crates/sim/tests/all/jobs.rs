@@ -32,8 +32,14 @@ fn job(point: u32, run: u32) -> Job {
 }
 
 fn run_list(loaded: &Loaded, jobs: &[Job], threads: usize) -> Outcome {
-    let options =
-        Options { jobs: threads, stop: &AtomicBool::new(false), progress: &|_| {}, output: None, reports: None };
+    let options = Options {
+        jobs: threads,
+        stop: &AtomicBool::new(false),
+        progress: &|_| {},
+        output: None,
+        reports: None,
+        watch: None,
+    };
     Batch::of(loaded, jobs.to_vec()).unwrap().run(&options).unwrap()
 }
 
