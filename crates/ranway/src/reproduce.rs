@@ -4,7 +4,7 @@ mod grid;
 
 use crate::args::ReproduceArgs;
 use crate::out::counted;
-use crate::run::simulate;
+use crate::run::{Follow, simulate};
 use crate::terminal::message;
 use crate::{failure::Failure, show, table};
 use console::Term;
@@ -85,7 +85,7 @@ pub(crate) fn run_one(
     let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
     let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
     let name = format!("{}/{}", paper.name, experiment.id());
-    let (outcome, _) = simulate(&loaded, &name, (jobs, quiet), None, out)?;
+    let (outcome, _) = simulate(&loaded, &name, (jobs, quiet), Follow::default(), out)?;
     if outcome.finished < outcome.runs {
         // With fewer runs, different numbers would carry the same name.
         message!("interrupted: {}: {} of {} completed", name, outcome.finished, counted(outcome.runs, "run"));
