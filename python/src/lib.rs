@@ -292,7 +292,7 @@ fn apart<T: Send>(
             // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            run(&sim::Options { jobs: threads, stop, progress: &progress, reports: None })
+            run(&sim::Options::new(threads, stop, &progress))
         });
         let tell = || {
             Python::attach(|py| {

@@ -1,10 +1,10 @@
 // The data that the page holds, as crates/record/src/report.rs writes it, and how the viewer looks it up.
 
 import { text } from "./format";
-import type { FlowSummary, Kind, PointSummary, Result, Series, Shown } from "./generated/report";
+import type { Event, FlowSummary, Kind, Live, PointSummary, Result, Series, Shown } from "./generated/report";
 import type { Drawn, Row as PublishedRow } from "./generated/reproduction";
 
-export type { FlowSummary, Kind, Lateness, Limited, LinkSummary, PointSummary, Result, Series, Shown, Stat, UeDirection, UeSummary } from "./generated/report";
+export type { Controls, Event, Gone, Live, Place, Places, Progress, FlowSummary, Kind, Lateness, Limited, LinkSummary, PointSummary, Result, Series, Shown, Stat, UeDirection, UeSummary } from "./generated/report";
 
 /** A row of any of the tables: flows, links, UEs or mobility. */
 export type Row = Record<string, string | number | null> & { point: number; run: number };
@@ -12,6 +12,10 @@ export type Row = Record<string, string | number | null> & { point: number; run:
 export type Column = (number | null)[];
 
 export interface Data {
+  /** Of a page that follows a run: its state, what happened, and the name of the last batch. */
+  live?: Live;
+  events?: Event[];
+  last?: string;
   shown: Shown;
   reproduction: PublishedRow[];
   figures: Drawn[];

@@ -57,11 +57,16 @@ export interface TableOptions<T> {
   title: string;
 }
 
+/** How the reader has sorted the tables, by their titles, so that they stay so when the page is drawn anew. */
+const orders = new Map<string, { by: string; falling: boolean; all: boolean }>();
+
 /** Returns a table that a click on a heading sorts, and that shows only its first rows at first. */
 export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title }: TableOptions<T>): HTMLElement {
-  let by = -1;
-  let falling = false;
-  let limit = matchMedia(PHONE).matches ? CARDS_AT_FIRST : ROWS_AT_FIRST;
+  const order = orders.get(title);
+  let by = columns.findIndex((column) => column.head === order?.by);
+  let falling = order?.falling ?? false;
+  let limit = order?.all === true ? rows.length : matchMedia(PHONE).matches ? CARDS_AT_FIRST : ROWS_AT_FIRST;
+  const remember = (): void => void orders.set(title, { by: columns[by]?.head ?? "", falling, all: limit >= rows.length && rows.length > ROWS_AT_FIRST });
   const numeric = columns.map((column) => rows.every((row) => typeof column.value(row) !== "string"));
   const body = h("tbody");
   const more = h("button", { type: "button", class: "more" });
@@ -71,6 +76,7 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title
     button.addEventListener("click", () => {
       falling = by === i ? !falling : numeric[i] === true;
       by = i;
+      remember();
       draw();
     });
     return h("th", numeric[i] ? { class: "number", scope: "col" } : { scope: "col" }, button);
@@ -110,6 +116,7 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title
   }
   more.addEventListener("click", () => {
     limit = rows.length;
+    remember();
     draw();
   });
   draw();

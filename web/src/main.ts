@@ -14,6 +14,7 @@ import {
   type FlowSummary,
   type Limited,
   type PointSummary,
+  type Result,
   type Row,
   type Series,
   titleOf,
@@ -22,11 +23,13 @@ import {
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
+import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
 import { cellChanges, measuredSpan, measurement, measurementFacts } from "./measurement";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, linePlot, lineOf, resizePlots, sequenceLines, type Line, type Look } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, sequenceLines, type Line, type Look } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
+import { keepPlace, whenIdle } from "./place";
 import { reproduction } from "./reproduction";
 import {
   choiceOf,
@@ -90,6 +93,7 @@ function render(): void {
   document.title = `${names.length === 0 ? "Reproduction" : names.join(" | ")} – Ranway`;
   app.replaceChildren(
     header(store.state.data),
+    ...liveSections(content),
     ...(content.reproduction.length > 0 ? [reproduction(content.reproduction, content.figures)] : []),
     ...groups.flatMap((group, i) => (group.length > 1 ? [comparison(group, comparisonTitle(group[0]!), chooserOf(i))] : [])),
     ...(cases.length > 0
@@ -128,10 +132,11 @@ function anchors(): void {
 
 /** Draws the page anew where the reader is. */
 function redraw(): void {
-  const scroll = window.scrollY;
-  render();
-  window.scrollTo(0, scroll);
+  keepPlace(app, () => PlotHost.redraw(render));
 }
+
+/** Draws the page anew for new data, at times that do not disturb the reader. */
+const redrawSoon = whenIdle(redraw);
 
 function pick(i: number): void {
   store.dispatch(pickCase(i));
@@ -164,6 +169,9 @@ function header({ content: data, names: titles }: DataSlice): HTMLElement {
   });
   const print = h("button", { type: "button" }, "Print");
   print.addEventListener("click", () => window.print());
+  if (data.live !== undefined) {
+    return h("header", {}, h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print), h("h1", {}, titles.join(" · ")), liveBar(data.live), scenarioOf(data.results[0]!));
+  }
   const facts = data.results.map(({ meta, timing }, i) => {
     const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
     const simulated: [string, string][] = [
@@ -186,7 +194,7 @@ function header({ content: data, names: titles }: DataSlice): HTMLElement {
       titles.length > 1 && h("strong", {}, titles[i]!),
       timing.lateness !== undefined && keptTime(timing.lateness),
       h("dl", {}, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      h("details", {}, h("summary", {}, "Scenario"), h("pre", {}, JSON.stringify(meta.scenario, null, 2))),
+      scenarioOf(data.results[i]!),
     );
   });
   return h(
@@ -197,6 +205,10 @@ function header({ content: data, names: titles }: DataSlice): HTMLElement {
     ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? titles[i]! : "")] : [])),
     ...(facts.length > MOST_TITLES ? [h("details", {}, h("summary", {}, "About the results"), ...facts)] : facts),
   );
+}
+
+function scenarioOf({ meta }: Result): HTMLElement | false {
+  return meta.scenario !== null && h("details", {}, h("summary", {}, "Scenario"), h("pre", { tabindex: "0" }, JSON.stringify(meta.scenario, null, 2)));
 }
 
 function controls(): HTMLElement {
@@ -336,7 +348,7 @@ function wanted(one: Case, kind: Kind): Series[] {
   // Transfers of all runs form one series.
   const distribution = kind === "rtts" || kind === "owds";
   return seriesOf(one, kind === "transfers" ? 0 : view().run, kind).filter((series) =>
-    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(view().filter),
+    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "bytes") ?? []).some((bytes) => (bytes ?? 0) > 0) : series.name.includes(view().filter),
   );
 }
 
@@ -634,7 +646,11 @@ function perFlow(): HTMLElement | string {
 }
 
 function footer(): HTMLElement {
-  const { shown } = store.state.data.content;
+  const { live, shown } = store.state.data.content;
+  if (live !== undefined) {
+    const kept = `Each series has at most ${count(2 * live.points)} points: of its older half, each group of neighbouring samples keeps its smallest and largest value. Means are renewed every 2 s or less often. 1 Mbit/s is 10⁶ bit/s; goodput counts the data delivered to the application.`;
+    return h("footer", {}, h("p", {}, kept));
+  }
   const notes = [
     `Each series has at most ${count(shown.points_per_series)} points: each group of neighbouring samples keeps its smallest and largest value, so that no peak is lost.`,
     shown.runs < shown.runs_of ? `It draws ${count(shown.runs)} of ${count(shown.runs_of)} runs, the first ones of each point; means are of all.` : "",
@@ -670,7 +686,10 @@ matchMedia("print").addEventListener("change", ({ matches }) => {
   if (matches) drawAll();
 });
 store.dispatch(restore(location.hash));
-store.subscribe(({ data, view }) => [data, view.first, view.second, view.run, view.filter, view.ue, view.logRtt], redraw);
+const isLive = store.state.data.content.live !== undefined;
+store.subscribe(({ data, view }) => [isLive || data, view.first, view.second, view.run, view.filter, view.ue, view.logRtt], redraw);
+if (isLive) store.subscribe(({ data }) => [data], redrawSoon);
 store.subscribe(({ view }) => [view], updateAddress);
 render();
 goTo(view().at);
+if (isLive) follow(store);

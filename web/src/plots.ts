@@ -57,26 +57,67 @@ export interface PlotOptions {
   span?: [number, number];
 }
 
+/** A plot that is drawn, and how it takes new values. */
+export interface Drawn extends Saved {
+  refresh?: (lines: Line[], options: PlotOptions) => void;
+}
+
+/** Distance from the visible part of the page, in pixels, below which a plot is drawn. */
+const NEAR = 600;
+
 /**
  * A plot's place on the page. It draws itself shortly before it is seen, because a long page must open before all of its
- * plots are drawn, and destroys its plot when it leaves the page.
+ * plots are drawn, and destroys its plot when it leaves the page, unless the page is being drawn anew and takes it over.
  */
 export class PlotHost extends HTMLElement {
-  #draw: (() => Saved) | null = null;
-  #saved: Saved | null = null;
+  /** The hosts of the page that is being replaced, by what they draw. */
+  static #old: Map<string, PlotHost[]> | null = null;
+  #draw: (() => Drawn) | null = null;
+  #saved: Drawn | null = null;
+  #key = "";
+  #next: [Line[], PlotOptions] | null = null;
+  #seen = false;
   #observer: IntersectionObserver | null = null;
 
-  /** Draws `draw` once the host is on the page and near the visible part. */
-  whenSeen(draw: () => Saved): void {
-    this.#draw = draw;
+  /** Draws the page anew by `render`, whose plots with the same lines as before take new values instead of being drawn again. */
+  static redraw(render: () => void): void {
+    const old = new Map<string, PlotHost[]>();
+    for (const host of hosts()) old.set(host.#key, [...(old.get(host.#key) ?? []), host]);
+    PlotHost.#old = old;
+    try {
+      render();
+    } finally {
+      PlotHost.#old = null;
+      for (const host of [...old.values()].flat()) host.#end();
+    }
   }
 
-  /** Draws the plot if that has not happened yet, and returns it. */
-  drawNow(): Saved | null {
-    this.#observer?.disconnect();
+  /** Returns the host of the page before that draws `key`, with new values, or a new one. */
+  static of(key: string, lines: Line[], options: PlotOptions): PlotHost {
+    const before = key === "" ? undefined : PlotHost.#old?.get(key)?.shift();
+    if (before !== undefined) {
+      before.#next = [lines, options];
+      return before;
+    }
+    const host = new PlotHost();
+    host.#key = key;
+    return host;
+  }
+
+  /** Draws `draw` once the host is on the page and near the visible part. */
+  whenSeen(draw: () => Drawn): void {
+    // One that is drawn already takes its new values.
+    if (this.#saved === null) [this.#draw, this.#next] = [draw, null];
+  }
+
+  /** Draws the plot if that has not happened yet, with its newest values, and returns it. */
+  drawNow(): Drawn | null {
     const draw = this.#draw;
     this.#draw = null;
     if (draw !== null) this.#saved = draw();
+    const next = this.#next;
+    this.#next = null;
+    if (next !== null) this.#saved?.refresh?.(...next);
     return this.#saved;
   }
 
@@ -91,13 +132,25 @@ export class PlotHost extends HTMLElement {
 
   connectedCallback(): void {
     this.classList.add("plot");
-    if (this.#draw === null) return;
-    this.#observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && this.drawNow(), { rootMargin: "600px" });
+    if (this.#draw === null && this.#saved === null) return;
+    if (PlotHost.#old !== null && (this.#seen || this.getBoundingClientRect().top < innerHeight + NEAR)) this.drawNow();
+    this.#observer ??= new IntersectionObserver(
+      (entries) => {
+        this.#seen = entries.at(-1)?.isIntersecting ?? false;
+        if (this.#seen) this.drawNow();
+      },
+      { rootMargin: `${NEAR}px` },
+    );
     this.#observer.observe(this);
   }
 
   disconnectedCallback(): void {
+    if (PlotHost.#old === null) this.#end();
+  }
+
+  #end(): void {
     this.#observer?.disconnect();
+    this.#observer = null;
     this.plot?.destroy();
     this.#saved = null;
   }
@@ -149,16 +202,25 @@ export function caption(text: string, note: string | undefined, saved: () => Sav
 /** Draws `lines` into a new figure; `null` if there is nothing to draw. */
 export function linePlot(name: string, lines: Line[], options: PlotOptions, note?: string): HTMLElement | null {
   if (lines.length === 0) return null;
-  const host = new PlotHost();
+  const shape = lines.map(({ label, colour, dash, dots, steps, area }) => [label, colour, dash, dots, steps, area]);
+  const host = PlotHost.of(JSON.stringify([name, shape, { ...options, marks: [], span: [] }, style("--card")]), lines, options);
   if (options.time === true) host.dataset["zoom"] = ZOOM_GROUP;
   const figure = h("figure", {}, caption(name, note, () => host.drawNow()), host);
   host.whenSeen(() => draw(host, name, lines, options));
   return figure;
 }
 
-function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptions): Saved {
+/** The values of `lines` over the moments of all of them. */
+function joined(lines: Line[], { span }: PlotOptions): uPlot.AlignedData {
   const tables = lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData);
-  const data = options.span === undefined ? uPlot.join(tables) : (uPlot.join([...tables, [options.span, [null, null]]]).slice(0, -1) as uPlot.AlignedData);
+  return span === undefined ? uPlot.join(tables) : (uPlot.join([...tables, [span, [null, null]]]).slice(0, -1) as uPlot.AlignedData);
+}
+
+/** Whether plots take new values at this moment, so that their ranges do not follow each other. */
+let refreshing = false;
+
+function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptions): Drawn {
+  const data = joined(lines, options);
   const stepped = uPlot.paths.stepped!({ align: 1 });
   const { names } = options;
   const named = (y: number): string => names?.[Math.round(y)] ?? "";
@@ -217,8 +279,21 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     ...(area === true && { filled: true }),
   }));
   host.append(legend(u, entries, (_, y) => said(y), "", (x) => `${options.x.split(",")[0]!}: ${number(x)}`));
+  const refresh = (newLines: Line[], newOptions: PlotOptions): void => {
+    const [min, max, first, last] = [u.scales.x!.min, u.scales.x!.max, u.data[0][0], u.data[0].at(-1)];
+    const isZoomed = options.logX !== true && min !== undefined && max !== undefined && first !== undefined && last !== undefined && (min > first || max < last);
+    [lines, options] = [newLines, newOptions];
+    refreshing = true;
+    try {
+      u.setData(joined(lines, options), !isZoomed);
+      if (isZoomed) u.redraw();
+    } finally {
+      refreshing = false;
+    }
+  };
   return {
     title: name,
+    refresh,
     u,
     entries,
     // On the screen uPlot draws the dots.
@@ -291,7 +366,7 @@ function moments(u: uPlot, marks: Mark[]): Drawing[] {
 
 /** Gives all plots over time the range of `from`. It ends because a plot that has the range already is left alone. */
 function zoomTogether(from: uPlot, key: string): void {
-  if (key !== "x") return;
+  if (key !== "x" || refreshing) return;
   const { min, max } = from.scales.x!;
   if (min === undefined || max === undefined || min === null || max === null) return;
   for (const { plot, dataset } of hosts()) {

@@ -1,7 +1,7 @@
 // The page's state: the data, which may grow, and the view, which the reader chooses. Views read it through selectors,
 // change it through actions and subscribe to the parts that they draw.
 
-import { casesOf, comparable, namesOf, type Case, type Column, type Data, type Result, type Series } from "./data";
+import { casesOf, comparable, namesOf, type Case, type Column, type Data, type Gone, type Result, type Series } from "./data";
 import { decode, encode, LONGEST, USUAL_CHOICE, type Choice, type View } from "./location";
 
 /** The data with what follows from it. */
@@ -22,11 +22,19 @@ export interface State {
 /** Returns the next state; never changes the one that it is given. */
 export type Action = (state: State) => State;
 
-/** Entries to add to a result. `meta` and `timing` replace what was known; a point's summary replaces the point's earlier one. */
+/**
+ * Entries to add to a result. `meta` and `timing` replace what was known; so do a point's summary, a row of a flow, link or UE,
+ * and a distribution.
+ */
 export interface Growth extends Partial<Result> {
   /** Index of the result; the first unused one, with `meta`, `timing` and `summary`, begins a new result. */
   index: number;
+  /** Flows that leave the page. */
+  gone?: Gone[];
 }
+
+/** Events that the page keeps. */
+const MOST_EVENTS = 1_000;
 
 /** Data to add at once. */
 export interface Batch extends Partial<Omit<Data, "results">> {
@@ -140,15 +148,23 @@ export const append = (...batches: Batch[]): Action => (state) => {
   return { data, view: { ...state.view, first: place(state.view.first), second: place(state.view.second) } };
 };
 
+/** Takes all data anew, as after a restart of who sends it. The view stays as far as it exists. */
+export const replace = (content: Data): Action => (state) => {
+  const next = { ...state, data: sliceOf(content) };
+  return restore(linkOf(state))(next);
+};
+
 function grown(data: Data, batch: Batch): Data {
   const results = [...data.results];
+  const live = batch.live ?? data.live;
   for (const { index, ...growth } of batch.results ?? []) {
     const result = results[index];
-    if (result !== undefined) results[index] = grownResult(result, growth);
+    if (result !== undefined) results[index] = grownResult(result, growth, live?.points);
     else if (index === results.length && growth.meta !== undefined && growth.timing !== undefined && growth.summary !== undefined)
       results.push({ flows: [], links: [], ues: [], mobility: [], series: [], ...(growth as Pick<Result, "meta" | "timing" | "summary">) });
   }
   return {
+    ...(live !== undefined && { live, events: [...(data.events ?? []), ...(batch.events ?? [])].slice(-MOST_EVENTS) }),
     shown: batch.shown ?? data.shown,
     reproduction: [...data.reproduction, ...(batch.reproduction ?? [])],
     figures: [...data.figures, ...(batch.figures ?? [])],
@@ -156,25 +172,76 @@ function grown(data: Data, batch: Batch): Data {
   };
 }
 
-function grownResult(result: Result, growth: Partial<Result>): Result {
-  const points = new Map(result.summary.points.map((point) => [point.point, point]));
-  for (const point of growth.summary?.points ?? []) points.set(point.point, point);
+function grownResult(result: Result, { gone = [], ...growth }: Partial<Result> & { gone?: Gone[] }, points = Infinity): Result {
+  const summaries = new Map(result.summary.points.map((point) => [point.point, point]));
+  for (const point of growth.summary?.points ?? []) summaries.set(point.point, point);
+  const left = new Set(gone.map(({ name, conn }) => `${name}\u0000${conn}`));
+  const stays = ({ name, conn }: { name: string; conn: number | null }): boolean => !left.has(`${name}\u0000${conn}`);
+  const flows = left.size === 0 ? result.flows : result.flows.filter(({ flow, conn }) => stays({ name: flow, conn }));
+  const series = left.size === 0 ? result.series : result.series.filter((one) => !FLOW_KINDS.has(one.kind) || stays(one));
   return {
     meta: growth.meta ?? result.meta,
     timing: growth.timing ?? result.timing,
-    summary: { points: [...points.values()] },
-    flows: [...result.flows, ...(growth.flows ?? [])],
-    links: [...result.links, ...(growth.links ?? [])],
-    ues: [...result.ues, ...(growth.ues ?? [])],
+    summary: { points: [...summaries.values()] },
+    flows: withRows(flows, growth.flows, (row) => `${row.point} ${row.run} ${row.conn} ${row.flow}`),
+    links: withRows(result.links, growth.links, (row) => `${row.point} ${row.run} ${row.link}`),
+    ues: withRows(result.ues, growth.ues, (row) => `${row.point} ${row.run} ${row.direction} ${row.ue}`),
     mobility: [...result.mobility, ...(growth.mobility ?? [])],
-    series: (growth.series ?? []).reduce(withSeries, result.series),
+    series: withSeries(series, growth.series ?? [], points),
   };
 }
 
-/** Extends the series of the same name, or adds `more` as a new one. */
-function withSeries(all: Series[], more: Series): Series[] {
-  const at = all.findIndex((one) => (["point", "run", "kind", "name", "conn", "technology"] as const).every((key) => one[key] === more[key]));
-  return at < 0 ? [...all, more] : all.map((one, i) => (i === at ? extended(one, more) : one));
+const FLOW_KINDS: ReadonlySet<string> = new Set(["goodput", "samples", "rtts", "owds"]);
+
+/** Puts each of `more` in the place of the row with the same key, or at the end. */
+function withRows<R>(rows: R[], more: R[] = [], keyOf: (row: R) => string): R[] {
+  if (more.length === 0) return rows;
+  const all = new Map(rows.map((row) => [keyOf(row), row]));
+  for (const row of more) all.set(keyOf(row), row);
+  return [...all.values()];
+}
+
+/** Extends the series of the same names, and adds the others; replaces distributions. A series keeps at most `2 * points` points. */
+function withSeries(series: Series[], more: Series[], points: number): Series[] {
+  if (more.length === 0) return series;
+  const keyOf = (one: Series): string => [one.point, one.run, one.kind, one.name, one.conn, one.technology].join("\u0000");
+  const all = [...series];
+  const places = new Map(all.map((one, i) => [keyOf(one), i]));
+  for (const one of more) {
+    const at = places.get(keyOf(one));
+    if (at === undefined) places.set(keyOf(one), all.push(one) - 1);
+    else all[at] = "x" in one.columns ? one : bounded(extended(all[at]!, one), points);
+  }
+  return all;
+}
+
+/** Thins the older half of `series` until it has at most `2 * points` points. */
+function bounded(series: Series, points: number): Series {
+  let { columns } = series;
+  for (let rows = lengthOf(series); rows > 2 * points; rows = lengthOf({ ...series, columns })) {
+    const half = Math.floor(rows / 2);
+    columns = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, [...thinned(values.slice(0, half), half / 2), ...values.slice(half)]]));
+  }
+  return columns === series.columns ? series : { ...series, columns };
+}
+
+/** Keeps the smallest and the largest value of each group of neighbours, in their order: at most `points` values, as the report does. */
+export function thinned(column: Column, points: number): Column {
+  const groups = Math.max(Math.floor(points / 2), 1);
+  if (column.length <= groups * 2) return column;
+  const kept: Column = [];
+  for (let group = 0; group < groups; group++) {
+    const [from, to] = [Math.floor((group * column.length) / groups), Math.floor(((group + 1) * column.length) / groups)];
+    let [low, high] = [-1, -1];
+    for (let i = from; i < to; i++) {
+      const value = column[i];
+      if (value === null || value === undefined) continue;
+      if (low < 0 || value < column[low]!) low = i;
+      if (high < 0 || value >= column[high]!) high = i;
+    }
+    kept.push(...(low < 0 ? [null, null] : [column[Math.min(low, high)]!, column[Math.max(low, high)]!]));
+  }
+  return kept;
 }
 
 /** `series` with the columns of `more` below its own; a column that one of them lacks has no values there. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Data, Result, Series } from "../src/data";
-import { append, choiceOf, choose, chosen, filterFlows, linkOf, moveTo, pickCase, pickRun, pickUe, putBeside, restore, runsOf, Store, toggleLogRtt, type Action } from "../src/store";
+import { append, thinned, replace, choiceOf, choose, chosen, filterFlows, linkOf, moveTo, pickCase, pickRun, pickUe, putBeside, restore, runsOf, Store, toggleLogRtt, type Action } from "../src/store";
 
 const point = (number: number, values: Record<string, unknown> = { loss: number }) => ({ point: number, values, flows: [], links: [], ues: [] });
 const result = (title: string, points: number, runs = 3): Result =>
@@ -92,6 +92,42 @@ test("a new result is added, the chosen case stays chosen, and growth of a resul
   const { state } = store;
   store.dispatch(append());
   assert.equal(store.state, state);
+});
+
+const live = { instance: "one", command: "run", ended: false, t_s: 1, progress: null, places: null, controls: null, report: null, points: 10, left_out: 0 };
+
+test("rows of a flow and distributions are replaced, flows that are gone leave, and events are bounded", () => {
+  const store = new Store({ ...content(result("a", 1)), live, events: [], last: "one-1" });
+  const row = (flow: string, bytes: number) => ({ point: 0, run: 0, flow, conn: 0, bytes }) as unknown as Result["flows"][number];
+  const rtts = (share: number[]): Series => ({ ...series("download", { x: [1, 2], share }), kind: "rtts" });
+  store.dispatch(append({ live, results: [{ index: 0, flows: [row("download", 1), row("call", 2)], series: [rtts([0.5, 1]), series("call", { t: [1], goodput_mbps: [2] })] }] }));
+  store.dispatch(append({ live: { ...live, t_s: 2 }, results: [{ index: 0, flows: [row("download", 3)], series: [rtts([0.2, 1])] }] }));
+  const now = (): Result => store.state.data.content.results[0]!;
+  assert.deepEqual(now().flows.map(({ flow, bytes }) => [flow, bytes]), [["download", 3], ["call", 2]]);
+  assert.deepEqual(now().series[0]!.columns["share"], [0.2, 1]);
+  assert.equal(store.state.data.content.live!.t_s, 2);
+  store.dispatch(append({ live, results: [{ index: 0, gone: [{ name: "call", conn: 0 }] }], events: Array.from({ length: 3000 }, (_, i) => ({ t_s: i, text: "x" })) }));
+  assert.deepEqual([now().flows.length, now().series.map(({ kind }) => kind)], [1, ["rtts"]]);
+  const events = store.state.data.content.events!;
+  assert.deepEqual([events.length, events.at(-1)!.t_s], [1000, 2999]);
+  assert.equal(store.state.data.content.last, undefined, "what follows is not what followed then");
+});
+
+test("a series that grows keeps its peaks, its newest values and a bounded length", () => {
+  const store = new Store({ ...content(result("a", 1)), live, events: [] });
+  for (let t = 0; t < 500; t++) store.dispatch(append({ live, results: [{ index: 0, series: [series("download", { t: [t], y: [t === 123 ? 1e6 : 1] })] }] }));
+  const { t, y } = store.state.data.content.results[0]!.series[0]!.columns as { t: number[]; y: number[] };
+  assert.ok(t.length <= 20 && t.length > 8, `${t.length} points`);
+  assert.deepEqual([t.length === y.length, y.includes(1e6), t.at(-1), t[0]], [true, true, 499, 0]);
+  assert.deepEqual(t, [...t].sort((a, b) => a - b));
+  assert.deepEqual(thinned([3, 1, 2, 9, 5, 4, null, null], 4), [1, 9, 5, 4]);
+});
+
+test("data that begins anew keeps the view as far as it exists", () => {
+  const store = new Store({ ...content(result("a", 3)), live });
+  store.dispatch(pickCase(2), filterFlows("call"));
+  store.dispatch(replace({ ...content(result("b", 1)), live: { ...live, instance: "two" } }));
+  assert.deepEqual([store.state.view.first, store.state.view.filter, store.state.data.names], [0, "call", ["b"]]);
 });
 
 /** A generator of numbers below `n` (mulberry32), so that a failure can be repeated. */

@@ -42,7 +42,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("analyse", &["units", "wire", "observe", "measure", "channel", "record", "meter", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
-    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio"]),
+    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio", "record"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (

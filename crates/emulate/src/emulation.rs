@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::capture::RawCapture;
 use crate::control::Control;
-use crate::engine::{Ended, Engine, Glance, State};
+use crate::engine::{Ended, Engine, Glance, State, Watch};
 use crate::forward::{self, Forward};
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab, Router};
@@ -65,6 +65,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// Where the cells' reports go, if anywhere.
     pub reports: Option<Target>,
+    /// Who follows it, if anybody.
+    pub watch: Option<Box<dyn Watch>>,
 }
 
 impl Default for Options {
@@ -81,6 +83,7 @@ impl Default for Options {
             router: None,
             program: None,
             reports: None,
+            watch: None,
         }
     }
 }
@@ -496,6 +499,7 @@ impl Running {
                 control,
                 stop: stop2,
                 glance: glance2,
+                watch: options.watch,
                 realtime: granted.realtime,
                 state: State::new(bound),
             };

@@ -22,8 +22,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeVal};
 use observe::Observer;
+use record::Tables;
 use scenario::Scenario;
-use sim::{Live, Status};
+use sim::{Live, Seen, Status, UePlace};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -38,6 +39,9 @@ use wire::ip::mark_ce;
 const BATCH: usize = 32;
 /// Interval between updates of the [`Glance`].
 const GLANCE: Span = Span::from_millis(1000);
+/// Interval between looks at whether the watch wants news, and the most connections in one of them: packets wait meanwhile.
+const LOOK: Span = Span::from_millis(100);
+const FEW: usize = 32;
 /// Most answers to packets that are too long in that interval (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
 const MOST_ANSWERS: u32 = 100;
 /// The shortest time between two wake-ups by the clock: packets due in between are delivered together. A sleep and a
@@ -62,6 +66,27 @@ pub struct Glance {
     pub delay: Vec<Option<Span>>,
     /// A failure that does not end the run: that of the capture, or that of a reader of reports.
     pub trouble: Option<String>,
+}
+
+/// What is new since the last time.
+#[derive(Debug)]
+pub struct News {
+    /// The time.
+    pub at: Span,
+    /// The network's rows: new ones of samples, queues, radio and mobility, those so far of flows, links and UEs.
+    pub rows: Tables,
+    /// The flows of some of the real connections, so far, with new samples.
+    pub flows: Vec<observe::Flow>,
+    /// Where the UEs are.
+    pub places: Vec<UePlace>,
+}
+
+/// Follows an emulation. The thread that moves packets calls it, so that it must return at once.
+pub trait Watch: Send {
+    /// Whether it wants news.
+    fn is_due(&self) -> bool;
+    /// Takes news.
+    fn take(&mut self, news: News);
 }
 
 /// The outcome of the loop, beside the network's own results.
@@ -108,6 +133,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) control: Control,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) glance: Arc<Mutex<Glance>>,
+    pub(crate) watch: Option<Box<dyn Watch>>,
     /// Whether the thread has a real-time priority.
     pub(crate) realtime: bool,
     pub(crate) state: State,
@@ -130,6 +156,8 @@ pub(crate) struct State {
     /// Answers to packets that were too long, since the last glance.
     answers: u32,
     gone: Option<usize>,
+    /// What the watch has seen.
+    seen: Seen,
 }
 
 impl State {
@@ -147,6 +175,7 @@ impl State {
             untaken: 0,
             answers: 0,
             gone: None,
+            seen: Seen::default(),
         }
     }
 }
@@ -167,8 +196,9 @@ impl Engine<'_> {
         let mut sample = interval.map_or(Time::MAX, |interval| Time::ZERO + interval);
         let mut warmup = Time::ZERO + self.scenario.warmup;
         let mut glance = Time::ZERO + GLANCE;
+        let mut look = if self.watch.is_some() { Time::ZERO + LOOK } else { Time::MAX };
         while !self.stop.load(Ordering::Relaxed) {
-            let ready = self.sleep(sample.min(glance).min(warmup));
+            let ready = self.sleep(sample.min(glance).min(warmup).min(look));
             self.read(&ready, &mut buffer);
             let now = self.advance();
             if let Some(since) = interval.filter(|_| now >= sample) {
@@ -179,6 +209,10 @@ impl Engine<'_> {
             if now >= warmup {
                 self.observer.warmed_up(warmup);
                 warmup = Time::MAX;
+            }
+            if now >= look {
+                self.publish(now);
+                look = now + LOOK;
             }
             if now >= glance {
                 self.show(now);
@@ -375,6 +409,7 @@ impl Engine<'_> {
                 Command::Handover { ue, cell } => self.live.hand_over(ue, cell),
                 Command::Load { cell, share } => self.live.set_load(cell, *share),
                 Command::Rate { link, rate } => self.live.set_rate(link, *rate),
+                Command::Loss { link, share } => self.live.set_loss(link, *share),
                 Command::Stop => {
                     self.stop.store(true, Ordering::Relaxed);
                     Ok(())
@@ -405,6 +440,14 @@ impl Engine<'_> {
         });
         let (links, ues): (serde_json::Map<_, _>, serde_json::Map<_, _>) = (links.collect(), ues.collect());
         serde_json::json!({ "t_s": now.as_secs_f64(), "links": links, "ues": ues }).to_string()
+    }
+
+    /// Gives the watch what is new, if it wants it.
+    fn publish(&mut self, now: Time) {
+        let Some(watch) = self.watch.as_mut().filter(|watch| watch.is_due()) else { return };
+        let rows = self.live.rows_since(&mut self.state.seen);
+        let flows = self.observer.flows_so_far(now, FEW);
+        watch.take(News { at: now - Time::ZERO, rows, flows, places: self.live.places() });
     }
 
     /// Updates the glance, unless it is being read at this moment.

@@ -56,7 +56,7 @@ mod tidy;
 pub mod uplink;
 
 pub use emulation::{Emulation, Finished, Options, check, check_router, hosts, routers, single};
-pub use engine::Glance;
+pub use engine::{Glance, News, Watch};
 
 /// Why a network with real hosts cannot be run.
 #[derive(Debug, thiserror::Error)]

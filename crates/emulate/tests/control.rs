@@ -104,7 +104,8 @@ fn commands_read_as_people_write_them() {
 #[test]
 fn a_wrong_command_says_what_would_be_right() {
     let says = |line: &str| Command::parse(line).unwrap_err();
-    let known = "sinr UE DB|off, handover UE CELL, load CELL SHARE, rate LINK RATE, status, stop, help";
+    let known =
+        "sinr UE DB|off, handover UE CELL, load CELL SHARE, rate LINK RATE, loss LINK SHARE, status, stop, help";
     assert_eq!(says(" "), format!("a command is needed: {known}"));
     assert_eq!(says("snir phone 3"), format!("there is no command `snir`; known: {known}"));
     assert_eq!(says("sinr phone"), "`sinr` is written `sinr UE DB|off`, as in `sinr phone 12.5`");

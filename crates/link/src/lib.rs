@@ -262,6 +262,14 @@ impl<P: Packet> Link<P> {
         true
     }
 
+    /// Sets the loss on the wire from `now` on, for packets whose service begins later. Call [`Link::poll_timeout`] again
+    /// afterwards.
+    pub fn set_loss(&mut self, loss: Loss, now: Time) {
+        self.catch_up(now);
+        self.loss.set(loss);
+        self.prompt = self.queue.drops_when_served() || loss != Loss::None;
+    }
+
     /// Returns the backlog of the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.catch_up(now);

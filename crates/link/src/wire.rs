@@ -65,6 +65,11 @@ impl LossProcess {
         LossProcess { model, bad: false, random }
     }
 
+    /// Continues with another model.
+    pub(crate) fn set(&mut self, model: Loss) {
+        (self.model, self.bad) = (model, false);
+    }
+
     /// Returns whether the next packet is lost.
     #[inline]
     pub(crate) fn loses(&mut self) -> bool {

@@ -223,6 +223,10 @@ pub(crate) struct Connection {
     reset: bool,
     /// When it was over: both directions had a FIN, or one an RST.
     pub(crate) closed: Option<Time>,
+    /// Number of earlier connections between the same ends.
+    pub(crate) earlier: u32,
+    /// Until when its samples were shown while the observer went on.
+    pub(crate) shown: Time,
     /// Whether it is in the list of those that are sampled.
     pub(crate) active: bool,
     /// The times of the SYN, the SYN-ACK and the acknowledgement of that, of captures.
@@ -372,6 +376,8 @@ impl Connection {
             opener: 0,
             reset: false,
             closed: None,
+            earlier: 0,
+            shown: Time::ZERO,
             active: false,
             handshake: [None; 3],
             wireshark: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use units::{Bytes, Distribution, Rate, Time};
+use units::{Bytes, Distribution, Rate, Span, Time};
 use wire::ip;
 
 use crate::connection::{Connection, SILENCE, Way};
@@ -15,6 +15,9 @@ use crate::sample::Sample;
 /// [`SECOND_SHARE`] of what the first carried: less is acknowledgements and requests.
 const SECOND_BYTES: u64 = 10_000;
 const SECOND_SHARE: u64 = 100;
+/// What a direction has carried, or how old a connection is, when it can be told which direction is the larger one.
+const CLEAR_BYTES: u64 = 10_000;
+const CLEAR_AGE: Span = Span::from_secs(1);
 /// The name of the far end of connections that are counted together.
 const OTHERS: &str = "others";
 
@@ -145,7 +148,42 @@ fn directions(connection: &Connection) -> impl Iterator<Item = usize> + use<> {
     [connection.began().then_some(larger), both.then_some(smaller)].into_iter().flatten()
 }
 
+/// Returns the flows of a connection so far, with the samples that were not shown before.
+pub(crate) fn flows_so_far(
+    connection: &Connection,
+    points: &Points,
+    warmed_up: Time,
+    now: Time,
+) -> impl Iterator<Item = Flow> {
+    // A request is often larger than its answer at first.
+    let payload = connection.ways.iter().map(|way| way.payload).max().unwrap_or(0);
+    let is_clear = payload >= CLEAR_BYTES || now.saturating_since(connection.start) >= CLEAR_AGE;
+    directions(connection).filter(move |_| is_clear).map(move |way| {
+        let Way { rtts, owds, samples, .. } = &connection.ways[way];
+        let first = samples.partition_point(|sample| sample.at <= connection.shown);
+        let contents = (rtts.clone(), owds.clone(), samples[first..].to_vec());
+        Flow { conn: connection.earlier, ..flow_with(connection, way, points, (warmed_up, now), contents, None) }
+    })
+}
+
 fn flow(connection: &mut Connection, number: usize, points: &Points, warmed_up: Time, end: Time) -> Flow {
+    let from = connection.start.max(warmed_up);
+    let open = connection.closed.unwrap_or(end).saturating_since(from).as_secs_f64();
+    let tcp = connection.tcp(number, open).map(Box::new);
+    let way = &mut connection.ways[number];
+    let contents = (std::mem::take(&mut way.rtts), std::mem::take(&mut way.owds), std::mem::take(&mut way.samples));
+    flow_with(connection, number, points, (warmed_up, end), contents, tcp)
+}
+
+/// A direction of a connection, measured from `warmed_up` to `end`, with its distributions and samples.
+fn flow_with(
+    connection: &Connection,
+    number: usize,
+    points: &Points,
+    (warmed_up, end): (Time, Time),
+    (rtts, owds, samples): (Distribution, Distribution, Vec<Sample>),
+    tcp: Option<Box<Tcp>>,
+) -> Flow {
     let (start, last, protocol) = (connection.start, connection.last, connection.protocol);
     let single = connection.ends.is_some();
     let completed = connection.completed(number);
@@ -164,8 +202,7 @@ fn flow(connection: &mut Connection, number: usize, points: &Points, warmed_up: 
 
     let from = start.max(warmed_up);
     let open = connection.closed.unwrap_or(end).saturating_since(from).as_secs_f64();
-    let tcp = connection.tcp(number, open).map(Box::new);
-    let way = &mut connection.ways[number];
+    let way = &connection.ways[number];
     let mut counters = way.totals.since(&way.before);
     if let Some(tcp) = &tcp {
         let of = tcp.counters;
@@ -185,13 +222,13 @@ fn flow(connection: &mut Connection, number: usize, points: &Points, warmed_up: 
         start,
         completed,
         packets: way.totals.packets,
-        rtts: std::mem::take(&mut way.rtts),
-        samples: std::mem::take(&mut way.samples),
+        rtts,
+        samples,
         measured: (from, to),
         last_delivery: way.last_delivery,
         counters,
         lost_back,
-        owds: std::mem::take(&mut way.owds),
+        owds,
         mean_in_flight: if open > 0.0 { counters.flight_area / open } else { 0.0 },
         max_in_flight: way.max_flight,
         tcp,

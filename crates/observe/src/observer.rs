@@ -8,7 +8,7 @@ use wire::{Headers, ip};
 
 use crate::connection::{Connection, Ends, SILENCE};
 use crate::counters::Packets;
-use crate::flow::{Flow, Points, VantagePoint, flows};
+use crate::flow::{Flow, Points, VantagePoint, flows, flows_so_far};
 use crate::inspect::{Inspected, Inspection, Marks};
 
 /// Connections that are followed singly.
@@ -51,6 +51,17 @@ pub struct Observer {
     rows_closed: bool,
     /// Connections that could not be followed singly.
     together: u64,
+    /// What [`Observer::flows_so_far`] goes by, once it was called.
+    following: Option<Following>,
+}
+
+/// Whose turn it is to be looked at while the observer goes on.
+#[derive(Debug, Default)]
+struct Following {
+    /// The place among those that are active.
+    next: usize,
+    /// Connections that are no longer active, and were not looked at since.
+    left: Vec<u32>,
 }
 
 impl Observer {
@@ -75,6 +86,7 @@ impl Observer {
             rows: 0,
             rows_closed: false,
             together: 0,
+            following: None,
         }
     }
 
@@ -222,7 +234,7 @@ impl Observer {
     }
 
     fn take_samples(&mut self, now: Time, interval: Span) {
-        let Observer { connections, active, .. } = self;
+        let Observer { connections, active, following, .. } = self;
         let mut number = 0;
         active.retain(|&at| {
             let connection = &mut connections[at as usize];
@@ -234,8 +246,33 @@ impl Observer {
             if !connection.active && connection.closed.is_some() {
                 connection.release();
             }
+            if let Some(following) = following.as_mut().filter(|_| !connection.active) {
+                following.left.push(at);
+            }
             connection.active
         });
+    }
+
+    /// Returns the flows of up to `most` connections that had packets lately, as they are `now`, with their samples since an
+    /// earlier call returned them. Further ones have their turn in later calls.
+    pub fn flows_so_far(&mut self, now: Time, most: usize) -> Vec<Flow> {
+        let Observer { connections, active, following, points, warmed_up, .. } = self;
+        let Following { next, left } = following.get_or_insert_with(Following::default);
+        let gone = left.drain(..most.min(left.len())).collect::<Vec<_>>();
+        let room = most - gone.len();
+        let first = if active.len() <= room || *next >= active.len() { 0 } else { *next };
+        *next = first + room;
+        let some = gone.iter().chain(active.iter().skip(first).take(room));
+        let mut flows = Vec::new();
+        for &at in some {
+            let connection = &mut connections[at as usize];
+            let before = flows.len();
+            flows.extend(flows_so_far(connection, points, *warmed_up, now));
+            if flows.len() > before {
+                connection.shown = now;
+            }
+        }
+        flows
     }
 
     /// Returns where all packets so far are.
@@ -254,8 +291,9 @@ impl Observer {
     fn open(&mut self, ends: Ends, hash: u64, way: usize, header: &Headers) -> u32 {
         let new = self.connections.len() as u32;
         let Observer { connections, table, inspection, rows_closed, .. } = self;
+        let mut earlier = 0;
         match table.find_mut(hash, |&at| connections[at as usize].ends == Some(ends)) {
-            Some(at) => *at = new,
+            Some(at) => earlier = connections[std::mem::replace(at, new) as usize].earlier + 1,
             None => {
                 let hash_of = |&at: &u32| connections[at as usize].ends.map_or(0, |ends| ends.hash());
                 table.insert_unique(hash, new, hash_of);
@@ -263,8 +301,11 @@ impl Observer {
         }
         let notes = NOTES[usize::from(connections.len() > NOTED)];
         connections.push(Connection::new(ends, way, header, inspection.as_ref().map(|how| (how, notes))));
-        if *rows_closed && let Some(last) = connections.last_mut() {
-            last.close_rows();
+        if let Some(last) = connections.last_mut() {
+            last.earlier = earlier;
+            if *rows_closed {
+                last.close_rows();
+            }
         }
         new
     }

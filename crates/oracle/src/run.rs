@@ -71,7 +71,7 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, on_run: &dyn Fn()) -> 
 /// # Errors
 /// The scenario is invalid.
 pub fn simulate(loaded: &Loaded, stop: &AtomicBool) -> Result<Results, sim::Error> {
-    Ok(sim::run(loaded, &sim::Options { jobs: 0, stop, progress: &|_| {}, reports: None })?.results)
+    Ok(sim::run(loaded, &sim::Options::new(0, stop, &|_| {}))?.results)
 }
 
 /// Runs one point once with the kernel's TCP.

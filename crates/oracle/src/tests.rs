@@ -234,7 +234,8 @@ fn simulate(case: &str, overrides: &[&str]) -> Results {
     let overrides: Vec<String> = overrides.iter().map(|&set| set.to_owned()).collect();
     let loaded = case.load(Path::new(""), &overrides).unwrap();
     assert_eq!(needs_mdcc(&loaded), case.name.starts_with("mdcc"));
-    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| (), reports: None };
+    let stop = AtomicBool::new(false);
+    let options = sim::Options::new(1, &stop, &|_| ());
     sim::run(&loaded, &options).unwrap().results
 }
 

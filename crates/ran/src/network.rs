@@ -323,6 +323,12 @@ impl<P: Packet> Ran<P> {
         state.is_served().then_some(state.serving as u32)
     }
 
+    /// Returns where `ue` is at `now`: metres east, metres north and metres above ground.
+    pub fn position(&self, ue: u32, now: Time) -> [f64; 3] {
+        let at = self.ues[ue as usize].air.position(now);
+        [at.x, at.y, at.z]
+    }
+
     /// Returns what `ue` receives at `now`.
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();

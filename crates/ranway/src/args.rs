@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::analyse::AnalyseArgs;
+use crate::dashboard::DashboardArgs;
 use crate::import::ImportCommand;
 use crate::measure::MeasureArgs;
 use crate::rnis::RnisArgs;
@@ -162,6 +163,8 @@ pub(crate) struct RunArgs {
     /// Output directory; replaces earlier results there [default: ranway-out/NAME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
     /// Record the cells' reports on the UEs in a file, as lines of JSON with times from the run's start, for
     /// `ranway rnis --input replay:FILE`; of one run
     #[arg(long, value_name = "FILE")]
@@ -194,6 +197,8 @@ pub(crate) struct SweepArgs {
     /// Run the I-th of N shares of the jobs and write no results yet; `ranway merge` does
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
     #[command(flatten)]
     pub(crate) ending: EndArgs,
 }
@@ -329,6 +334,8 @@ pub(crate) struct EmulateArgs {
     /// a reader such as `ranway rnis`
     #[arg(long, value_name = "FILE|unix:PATH")]
     pub(crate) reports: Option<String>,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
     /// Capture all packets of the hosts to captures/hosts.pcapng
     #[arg(long)]
     pub(crate) pcap: bool,
@@ -362,6 +369,7 @@ pub(crate) struct EmulateArgs {
   ranway control handover ue cell-2
   ranway control load cell-1 0.8
   ranway control rate bottleneck 5 Mbit/s
+  ranway control loss bottleneck 0.01
   ranway control stop")]
 pub(crate) struct ControlArgs {
     /// The ID of the emulation, if several are running
@@ -470,6 +478,8 @@ pub(crate) struct PepArgs {
     /// segment is missed. --flows keeps the old PEP's value. Without a running PEP, simply start
     #[arg(long)]
     pub(crate) take_over: bool,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
     /// Attach without processing packets, to measure the cost of processing
     #[arg(long, hide = true)]
     pub(crate) blind: bool,
@@ -528,6 +538,8 @@ pub(crate) struct BacklogArgs {
     /// Target delay of the modem's queue
     #[arg(long, value_name = "TIME", default_value = "20 ms", conflicts_with = "reflector")]
     pub(crate) target: units::Span,
+    #[command(flatten)]
+    pub(crate) dashboard: DashboardArgs,
     /// Print statistics as a line of JSON every second
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! `ranway backlog`.
 
 use crate::args::BacklogArgs;
+use crate::dashboard::{FlowValue, QueueValue, Values, untitled};
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
@@ -40,6 +41,8 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     if !quiet {
         terminal::message!("shaping the traffic of {modem}; press Ctrl-C to stop");
     }
+    let dashboard = args.dashboard.start("backlog", || untitled(format!("Backlog of {modem}")), *quiet, |_| {})?;
+    let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
     // From here on the process only forwards packets that others have written.
     rights::confine(rights::BPF)?;
     let mut line = (!quiet && !json).then(|| StatusLine::new(false)).flatten();
@@ -66,6 +69,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         let interval =
             Interval { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
         before = backlog.counters();
+        values.iter().for_each(|values| interval.show(&backlog.estimate(), values));
         if *json {
             let mut stdout = terminal::stdout();
             let line = interval.json(&backlog.estimate(), &before);
@@ -128,6 +132,19 @@ struct Interval {
 impl Interval {
     fn mbps(&self) -> f64 {
         self.since.bytes as f64 * 8e-6 / self.seconds
+    }
+
+    /// Puts the values on the dashboard.
+    fn show(&self, estimate: &Estimate, values: &Values) {
+        let flow = FlowValue { name: "all traffic".to_owned(), mbps: self.mbps(), rtt: None };
+        let host = QueueValue { name: "host", bytes: self.waiting, wait_ms: Some(waited_ms(&self.since)), mbps: None };
+        let modem = QueueValue {
+            name: "modem (estimated)",
+            bytes: estimate.bytes,
+            mbps: estimate.rate.map(units::Rate::as_mbps),
+            wait_ms: estimate.delay.map(record::ms),
+        };
+        values.show(&[flow], &[host, modem]);
     }
 
     fn text(&self, estimate: &Estimate) -> String {

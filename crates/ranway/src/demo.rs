@@ -2,7 +2,7 @@
 
 use crate::args::DemoArgs;
 use crate::reproduce::{Task, choose, papers, reproduce};
-use crate::run::{interrupted, simulate};
+use crate::run::{Follow, interrupted, simulate};
 use crate::{failure::Failure, show, table};
 use console::Term;
 use record::report;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Invalid(e.to_string()))?;
     let (controls, _) =
-        simulate(&loaded, "congestion controls", (0, false), None, &args.out.join("congestion-controls"))?;
+        simulate(&loaded, "congestion controls", (0, false), Follow::default(), &args.out.join("congestion-controls"))?;
     let width = table::width(&Term::stdout(), args.wide);
     writeln!(out, "{}", table::summary(&controls.results, width))?;
     interrupted(&controls)?;

@@ -1,6 +1,7 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::args::{ControlArgs, EmulateArgs};
+use crate::dashboard::OfEmulation;
 use crate::failure::{Failure, warned};
 use crate::out::{commit, default_out, stem};
 use crate::status_line::StatusLine;
@@ -67,6 +68,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         router: args.router.clone(),
         program: Some(std::env::current_exe()?),
         reports: args.reports.as_deref().map(Target::parse),
+        watch: None,
     };
     emulate::check(scenario, &options, interfaces.is_some())?;
     interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
@@ -76,9 +78,18 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     let output = Output::create(&out)?;
     (options.output, options.nat) = (Some(output), nat);
+    let dashboard = OfEmulation::start(
+        &args.dashboard,
+        emulate::single(&loaded)?,
+        || sim::meta(&loaded),
+        args.quiet,
+        &mut options,
+    )?;
+    let started = |emulation: &Emulation| dashboard.iter().for_each(|dashboard| dashboard.started(emulation));
     let (emulation, code) = match interfaces {
         Some([wan, ran]) => {
             let emulation = Emulation::attach(loaded, options, [wan, ran], ue)?;
+            started(&emulation);
             if !args.quiet {
                 let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
                 terminal::message!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; press Ctrl-C to stop");
@@ -88,6 +99,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         }
         None => {
             let emulation = Emulation::start(loaded, options)?;
+            started(&emulation);
             if emulation.lab().and_then(Lab::resolves) == Some(false) {
                 terminal::message!(
                     "warning: the hosts cannot resolve external names: /etc/resolv.conf has no server that they can reach. Set \
@@ -114,6 +126,10 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let code = if gone.is_some() || incomplete.is_some() { FAILED } else { code };
     let out = save_results(&results, output.expect("it was given one"), partial, &out)?;
     let lateness = results.timing.lateness.unwrap_or_default();
+    if let Some(dashboard) = dashboard {
+        notes.iter().for_each(|note| dashboard.note(note));
+        dashboard.end(&out);
+    }
     if args.json {
         let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
         writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;

@@ -8,6 +8,7 @@ mod analyse;
 mod args;
 mod backlog;
 mod campaign;
+mod dashboard;
 mod demo;
 mod emulate;
 mod failure;

@@ -1,6 +1,7 @@
 //! `ranway pep`.
 
 use crate::args::PepArgs;
+use crate::dashboard::{FlowValue, Values, untitled};
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ebpf::Key;
@@ -8,7 +9,7 @@ use ebpf::pep::{Counters, Options, Pep};
 use netio::process::{Happened, Signals};
 use netio::reservation::{Reservation, Role};
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval between status lines, and between checks of the interfaces.
 const TICK: Duration = Duration::from_secs(1);
@@ -38,9 +39,21 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         let before = if pep.took_over() { ", taken over from the previous one" } else { "" };
         terminal::message!("PEP running between {} and {}{before}; press Ctrl-C to stop", args.wan, args.ran);
     }
+    let title = || untitled(format!("PEP between {} and {}", args.wan, args.ran));
+    let dashboard = args.dashboard.start("pep", title, args.quiet, |_| {})?;
+    let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
+    let (mut before, mut looked) = (pep.counters(), Instant::now());
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     loop {
         let happened = signals.wait(TICK);
+        if let Some(values) = &values {
+            let (now, seconds) = (pep.counters(), looked.elapsed().as_secs_f64().max(1e-3));
+            looked = Instant::now();
+            let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
+            let mbps = mbps(now.data_bytes.saturating_sub(before.data_bytes));
+            values.show(&[FlowValue { name: "data of all flows".to_owned(), mbps, rtt: None }], &[]);
+            before = now;
+        }
         if reserved.is_none() {
             reserved = reserve(args).ok();
         }

@@ -2,6 +2,7 @@
 
 mod config;
 
+use crate::dashboard::{DashboardArgs, ProxyFollower, untitled};
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -41,7 +42,7 @@ New connections bypass the proxy when it is not running, hangs, or has --max-con
 that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
 --drain; a second signal resets them at once. SIGHUP reads --config again and changes what it can without touching a connection: all \
-but interfaces, --port, --threads, --buffer and --metrics. Buffers and --cc then hold for new connections. Rules, routes and the \
+but interfaces, --port, --threads, --buffer, --metrics and --dashboard. Buffers and --cc then hold for new connections. Rules, routes and the \
 nftables table disappear with the proxy, even if it is killed.
 
 With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
@@ -125,6 +126,8 @@ pub(crate) struct ProxyArgs {
     /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9180
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    dashboard: DashboardArgs,
     /// Print counters as a line of JSON every second
     #[arg(long)]
     json: bool,
@@ -190,6 +193,12 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             }
         }
     }
+    let title = || {
+        untitled(format!("Proxy from {} to {}", args.wan.as_deref().unwrap_or("-"), args.ran.as_deref().unwrap_or("-")))
+    };
+    // The addresses of UEs are nobody else's business.
+    let dashboard = args.dashboard.start("proxy", title, args.quiet, |options| options.is_private = true)?;
+    let follower = dashboard.as_ref().map(|page| ProxyFollower::new(page.publisher(), proxy.observer()));
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     let mut shown = Instant::now();
     let mut before = Status::default();
@@ -213,6 +222,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             _ if terminal::is_closed() => break,
             _ => {}
         }
+        follower.iter().for_each(ProxyFollower::look);
         let seconds = shown.elapsed().as_secs_f64();
         if shown.elapsed() < TICK {
             continue;

@@ -129,7 +129,7 @@ pub(crate) fn reproduce(tasks: &[Task], jobs: usize, quiet: bool, wide: bool) ->
         _ => Bar::new(&counted(tasks.len() as u64, "experiment"), quiet),
     };
     let progress = |progress| bar.show(progress);
-    let options = sim::Options { jobs, stop: interrupt::flag(), progress: &progress, reports: None };
+    let options = sim::Options::new(jobs, interrupt::flag(), &progress);
     let mut all = Gathered::default();
     let mut take = |task: &Task, outcome: Option<sim::Outcome>| -> Result<(), Failure> {
         let (rows, result) = task.compare(outcome)?;

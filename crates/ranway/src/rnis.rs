@@ -1,5 +1,6 @@
 //! `ranway rnis`.
 
+use crate::dashboard::{DashboardArgs, Reports, untitled};
 use crate::failure::Failure;
 use crate::terminal;
 use clap::Args as ClapArgs;
@@ -82,6 +83,8 @@ pub(crate) struct RnisArgs {
     /// URL of the service as clients see it, if it is behind a proxy
     #[arg(long, value_name = "URL")]
     api_root: Option<String>,
+    #[command(flatten)]
+    dashboard: DashboardArgs,
     /// Print each report as a line of JSON, which is a recording
     #[arg(long)]
     print: bool,
@@ -116,17 +119,25 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
             terminal::message!("serving http://{address}/rni/v2 from {count} inputs; press Ctrl-C to stop");
         }
     };
-    let print: Option<TakeReport> = if args.print {
-        let print = |report: &RadioReport| {
+    let title = || untitled("Radio network information".to_owned());
+    // The addresses of UEs are nobody else's business.
+    let dashboard = args.dashboard.start("rnis", title, quiet, |options| options.is_private = true)?;
+    let mut shown = dashboard.as_ref().map(|page| Reports::new(page.publisher()));
+    let print = args.print;
+    let take: Option<TakeReport> = if print || shown.is_some() {
+        Some(Box::new(move |report: &RadioReport| {
+            shown.iter_mut().for_each(|shown| shown.take(report));
+            if !print {
+                return true;
+            }
             let line = recording::format_line(&Record::Report(report.clone()));
             let mut stdout = terminal::stdout();
             writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
-        };
-        Some(Box::new(print))
+        }))
     } else {
         None
     };
-    serve(options, started, print).map_err(|Error(why)| Failure::Invalid(why))
+    serve(options, started, take).map_err(|Error(why)| Failure::Invalid(why))
 }
 
 fn options(args: &RnisArgs) -> Result<Options, Failure> {

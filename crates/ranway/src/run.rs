@@ -1,6 +1,7 @@
 //! `ranway run` and `ranway check`.
 
 use crate::args::{RunArgs, ScenarioArgs};
+use crate::dashboard::Runs;
 use crate::failure::{Failure, warned};
 use crate::out::{commit, counted, default_out, stem};
 use crate::progress::Bar;
@@ -19,6 +20,15 @@ use std::sync::{Mutex, PoisonError};
 /// Takes the report on a UE, which is given by its number.
 type TakeReport<'a> = dyn Fn(u32, RadioReport) + Sync + 'a;
 
+/// What follows simulated runs, if anything does.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Follow<'a> {
+    /// Called with the reports of the cells.
+    pub(crate) reports: Option<&'a TakeReport<'a>>,
+    /// The page that shows them.
+    pub(crate) runs: Option<&'a Runs>,
+}
+
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.scenario)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
@@ -31,7 +41,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     };
     let reports = recording.as_ref().map(|_| &report as &TakeReport);
-    let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), reports, &out)?;
+    let dashboard = args.dashboard.start("run", || sim::meta(&loaded), args.job.quiet, |_| {})?;
+    let runs = dashboard.as_ref().map(|dashboard| Runs::of(dashboard, &loaded));
+    let follow = Follow { reports, runs: runs.as_ref() };
+    let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), follow, &out)?;
+    if let Some(dashboard) = dashboard {
+        dashboard.end(&out);
+    }
     if let Some(recording) = recording
         && results.finished > 0
     {
@@ -104,19 +120,25 @@ fn overrides(args: &ScenarioArgs) -> Vec<String> {
 }
 
 /// Runs a scenario and writes its results to `out`. After Ctrl-C, the results of completed runs are written, without
-/// replacing complete results. `reports` is called with the reports of the cells. Returns the outcome and the directory written
-/// to.
+/// replacing complete results. Returns the outcome and the directory written to.
 pub(crate) fn simulate(
     loaded: &Loaded,
     name: &str,
     (jobs, quiet): (usize, bool),
-    reports: Option<&TakeReport>,
+    follow: Follow<'_>,
     out: &Path,
 ) -> Result<(sim::Outcome, PathBuf), Failure> {
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
-    let progress = |progress| bar.show(progress);
-    let options = sim::Options { jobs, stop: interrupt::flag(), progress: &progress, reports };
+    let progress = |progress| {
+        bar.show(progress);
+        follow.runs.inspect(|runs| runs.show(progress));
+    };
+    let options = sim::Options {
+        reports: follow.reports,
+        watch: follow.runs.map(|runs| runs as &dyn sim::Watch),
+        ..sim::Options::new(jobs, interrupt::flag(), &progress)
+    };
     let outcome = sim::Batch::all(loaded).capturing_into(&output).run(&options).map_err(wrong)?;
     drop(bar);
     let place = write(&outcome, name, output, out)?;

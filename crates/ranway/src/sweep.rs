@@ -1,6 +1,7 @@
 //! `ranway sweep` and `ranway merge`.
 
 use crate::args::{EndArgs, MergeArgs, Shard, SweepArgs};
+use crate::dashboard::Runs;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::out::{counted, default_out, stem};
@@ -37,8 +38,17 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let runs = left.len();
     let batch = Batch::of(&loaded, left).map_err(|error| Failure::Invalid(error.to_string()))?;
     let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
-    let options =
-        Options { jobs: args.jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), reports: None };
+    let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
+    // Runs that have finished before are not shown.
+    let follow = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, runs));
+    let progress = |progress| {
+        bar.show(progress);
+        follow.as_ref().inspect(|runs| runs.show(progress));
+    };
+    let options = Options {
+        watch: follow.as_ref().map(|runs| runs as &dyn sim::Watch),
+        ..Options::new(args.jobs, interrupt::flag(), &progress)
+    };
     let done = batch.run_into(&dir, &options).map_err(wrong)?;
     drop(bar);
     if (done as usize) < runs {
@@ -52,7 +62,11 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if let Some(shard) = &args.shard {
         return told(&dir, shard, mine.len(), args);
     }
-    write_results(vec![dir], &out, &args.ending)
+    write_results(vec![dir], &out, &args.ending)?;
+    if let Some(dashboard) = dashboard {
+        dashboard.end(&out);
+    }
+    Ok(())
 }
 
 /// Says that a shard has finished, and what is left to do.

@@ -10,6 +10,7 @@
 //!   runs, of smaller flows and of UEs with less traffic first. The tables (Parquet) always hold everything.
 
 mod chosen;
+pub mod live;
 mod rows;
 mod series;
 #[cfg(test)]
@@ -22,7 +23,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::{Meta, Results, Summary, Timing};
+use crate::{Meta, PointSummary, Results, Summary, Timing};
 pub(crate) use chosen::choose;
 use series::{Series, short};
 
@@ -195,7 +196,9 @@ fn page(
         embedded.push(Embedded {
             meta: marked(&result.meta),
             timing: &result.timing,
-            summary: raw(&rounded(cut(summary, entries_per_point, &mut shown))),
+            summary: raw(&EmbeddedSummary {
+                points: embedded_points(cut(summary, entries_per_point, &mut shown).points),
+            }),
             flows: Vec::new(),
             links: Vec::new(),
             ues: Vec::new(),
@@ -302,17 +305,22 @@ fn candidates<'a>(
     }
 }
 
-/// Keeps at most `entries` flows, links and UEs of each point: those with the most goodput and the busiest.
-fn cut(mut summary: Summary, entries: usize, shown: &mut Shown) -> Summary {
-    for point in &mut summary.points {
-        shown.summaries_of += point.flows.len() + point.links.len() + point.ues.len();
-        let mean = |stat: Option<crate::Stat>| stat.map_or(0.0, |stat| stat.mean);
-        keep_largest(&mut point.flows, entries, |flow| mean(flow.goodput_mbps));
-        keep_largest(&mut point.links, entries, |link| mean(link.utilisation));
-        keep_largest(&mut point.ues, entries, |ue| mean(ue.downlink.scheduled_mbps) + mean(ue.uplink.scheduled_mbps));
-        shown.summaries += point.flows.len() + point.links.len() + point.ues.len();
-    }
-    summary
+/// Keeps at most `entries` flows, links and UEs of each point.
+fn cut(summary: Summary, entries: usize, shown: &mut Shown) -> Summary {
+    let count = |point: &PointSummary| point.flows.len() + point.links.len() + point.ues.len();
+    shown.summaries_of += summary.points.iter().map(count).sum::<usize>();
+    let points: Vec<PointSummary> = summary.points.into_iter().map(|point| cut_point(point, entries)).collect();
+    shown.summaries += points.iter().map(count).sum::<usize>();
+    Summary { points, ..summary }
+}
+
+/// Keeps at most `entries` flows, links and UEs of a point: those with the most goodput and the busiest.
+fn cut_point(mut point: PointSummary, entries: usize) -> PointSummary {
+    let mean = |stat: Option<crate::Stat>| stat.map_or(0.0, |stat| stat.mean);
+    keep_largest(&mut point.flows, entries, |flow| mean(flow.goodput_mbps));
+    keep_largest(&mut point.links, entries, |link| mean(link.utilisation));
+    keep_largest(&mut point.ues, entries, |ue| mean(ue.downlink.scheduled_mbps) + mean(ue.uplink.scheduled_mbps));
+    point
 }
 
 /// Keeps the `n` entries with the largest `size`, in their order.
@@ -338,8 +346,8 @@ fn marked(meta: &Meta) -> Cow<'_, Meta> {
     Cow::Owned(Meta { title: title.trim_start().to_owned(), partial: Some(partial.counts()), ..meta.clone() })
 }
 
-/// Returns the page's part of `summary`, with numbers shortened.
-fn rounded(summary: Summary) -> EmbeddedSummary {
+/// Returns the page's part of the summaries of points, with numbers shortened.
+fn embedded_points(summaries: Vec<PointSummary>) -> Vec<Value> {
     fn round(value: &mut Value) {
         match value {
             Value::Number(number) if number.is_f64() => *value = json!(short(number.as_f64().unwrap_or(0.0))),
@@ -349,7 +357,7 @@ fn rounded(summary: Summary) -> EmbeddedSummary {
         }
     }
     let mut points = Vec::new();
-    for point in summary.points {
+    for point in summaries {
         // The varied values are the user's and are not rounded.
         let values = json!(point.values);
         let mut point = json!(point);
@@ -357,7 +365,7 @@ fn rounded(summary: Summary) -> EmbeddedSummary {
         point["values"] = values;
         points.push(point);
     }
-    EmbeddedSummary { points }
+    points
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {

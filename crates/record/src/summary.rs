@@ -268,9 +268,9 @@ impl Summary {
 }
 
 impl PointSummary {
-    /// The summary of the point `point`, of a simulation. `tables` has the point's rows at least.
-    pub(crate) fn of(point: u32, at: &Point, tables: &Tables) -> PointSummary {
-        summarise(point, at.values.clone(), &gather(tables), false)
+    /// The summary of the point `point`, of a simulation or an emulation. `tables` has the point's rows at least.
+    pub(crate) fn of(point: u32, at: &Point, tables: &Tables, emulated: bool) -> PointSummary {
+        summarise(point, at.values.clone(), &gather(tables), emulated)
     }
 }
 

@@ -392,7 +392,7 @@ pub fn assemble(
 fn summarise(meta: &Meta, of_point: &mut Tables, points: &mut Vec<PointSummary>) {
     let tables = std::mem::take(of_point);
     let point = points.len();
-    points.extend(meta.points.get(point).map(|at| PointSummary::of(point as u32, at, &tables)));
+    points.extend(meta.points.get(point).map(|at| PointSummary::of(point as u32, at, &tables, false)));
 }
 
 /// A table's file while it is written.

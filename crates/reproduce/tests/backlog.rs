@@ -12,7 +12,8 @@ fn byte_queue_limits_and_fq_codel_take_half_of_the_delay() {
     let experiment = paper.experiments.iter().find(|e| e.name == "single_ue").expect("the experiment is there");
     let set = ["runs=1".to_owned(), "duration=\"15 s\"".to_owned()];
     let loaded = experiment.load(&set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
-    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
+    let stop = AtomicBool::new(false);
+    let options = sim::Options::new(1, &stop, &|_| {});
     let results = sim::run(&loaded, &options).unwrap_or_else(|e| panic!("{e}")).results;
     assert_eq!(draw(paper, experiment, &results).len(), experiment.figures.len());
     let rows = compare(paper, experiment, Some(&results));

@@ -12,7 +12,8 @@ fn run(paper: &str, experiment: &str, set: &[&str]) -> Vec<Row> {
     let experiment = paper.experiments.iter().find(|e| e.name == experiment).expect("the experiment is there");
     let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
     let loaded = experiment.load(&set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
-    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
+    let stop = AtomicBool::new(false);
+    let options = sim::Options::new(1, &stop, &|_| {});
     let outcome = sim::run(&loaded, &options).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(draw(paper, experiment, &outcome.results).len(), experiment.figures.len());
     compare(paper, experiment, Some(&outcome.results))

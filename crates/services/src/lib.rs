@@ -3,10 +3,11 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
+//! | `dashboard` | `--dashboard`: a page that follows a run, with metrics and controls |
 //! | `measure` | `ranway measure serve`: a server for tests with RMBT, ndt7 and throughput1 |
 //! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
-//! | `server` | the HTTP server of `rnis`, and of the metrics of `proxy` and `measure` |
+//! | `server` | the HTTP server of `rnis` and `dashboard`, and of the metrics of `proxy` and `measure` |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
 //! kernel: their programs and loaders are in `ebpf`.
@@ -17,6 +18,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod backlog;
+pub mod dashboard;
 pub mod measure;
 pub mod proxy;
 pub mod rnis;

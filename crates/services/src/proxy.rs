@@ -111,6 +111,17 @@ pub enum Notice {
     Failed(&'static str),
 }
 
+/// Reads the status of a proxy, also after its end.
+#[derive(Clone, Debug)]
+pub struct Observer(Vec<Arc<Shared>>);
+
+impl Observer {
+    /// Returns the counters and what is known of each connection.
+    pub fn status(&self) -> Status {
+        status::status(&self.0, true)
+    }
+}
+
 /// A worker, and when it was last seen alive.
 struct Running {
     shared: Arc<Shared>,
@@ -344,6 +355,11 @@ impl Proxy {
     /// Returns the counters and, if `connections`, what is known of each connection.
     pub fn status(&self, connections: bool) -> Status {
         status::status(&self.shared(), connections)
+    }
+
+    /// Returns what reads the status in another thread.
+    pub fn observer(&self) -> Observer {
+        Observer(self.shared())
     }
 }
 

@@ -1,14 +1,20 @@
-//! The HTTP server: a bounded number of connections, each with a bounded time to send its request.
+//! The HTTP server: a bounded number of connections, each with a bounded time to send its request and to take the answer.
 
 use axum::Router;
 use axum::body::Body;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
 /// The address of the client, which the server adds to each request.
@@ -17,6 +23,8 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// The longest time for the head of a request, an idle connection included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest time for which a client may take nothing of its answer.
+const TAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection, when file descriptors are exhausted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,10 +48,66 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(Patient { stream, stalled: None }), service)
                 .with_upgrades();
             // A broken connection concerns its client only.
             let _ = connection.await;
         });
+    }
+}
+
+/// A connection that breaks if its client takes nothing for [`TAKE_TIMEOUT`].
+struct Patient {
+    stream: TcpStream,
+    /// Set while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn bounded<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(TAKE_TIMEOUT)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.bounded(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.bounded(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.bounded(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -88,7 +88,8 @@ fn main() -> ExitCode {
     };
     let read = |name: &str| if name == "cost" { Ok(text.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
     let loaded = Scenario::load("cost", &[], &read).expect("the scenario of this file is right");
-    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
+    let stop = AtomicBool::new(false);
+    let options = sim::Options::new(1, &stop, &|_| {});
     match sim::run(&loaded, &options) {
         Ok(outcome) => println!("{} data packets", outcome.results.timing.packets),
         Err(e) => {

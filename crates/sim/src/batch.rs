@@ -7,7 +7,7 @@ use crate::build::recordings::{self, Recordings};
 use crate::build::{self, flows};
 use crate::error::Error;
 use crate::rows::{RunId, meta};
-use crate::world::Done;
+use crate::world::{Done, Seen, World};
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
 use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use units::Span;
+use units::{Span, Time};
 
 /// The most threads: more only take memory.
 const MOST_THREADS: usize = 1024;
@@ -32,6 +32,25 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Called with each report of the cells on a UE, by the UE's number, and times from the run's start.
     pub reports: Option<&'a (dyn Fn(u32, RadioReport) + Sync)>,
+    /// Follows the runs, if anybody does.
+    pub watch: Option<&'a dyn Watch>,
+}
+
+impl<'a> Options<'a> {
+    /// Options of batches that nobody follows.
+    pub fn new(jobs: usize, stop: &'a AtomicBool, progress: &'a (dyn Fn(Progress) + Sync)) -> Options<'a> {
+        Options { jobs, stop, progress, reports: None, watch: None }
+    }
+}
+
+/// Follows runs while they go on. It changes nothing in their results, and must not wait.
+pub trait Watch: Sync {
+    /// Whether rows of a run that goes on are wanted now.
+    fn is_due(&self, job: Job) -> bool;
+    /// Takes the rows of a run up to `now`: new ones of samples, queues, radio and mobility, those so far of flows, links and UEs.
+    fn take_rows(&self, job: Job, now: Span, rows: Tables);
+    /// Takes a run that has finished; of its rows over time, those from `seen` on are new.
+    fn take_finished(&self, job: Job, tables: &Tables, seen: &Seen);
 }
 
 /// The progress of a batch.
@@ -343,8 +362,15 @@ impl<'a> Pool<'a> {
         if options.reports.is_some() {
             world.open_reports();
         }
-        let tell = |add| self.tell(add);
-        let done = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
+        let (mut seen, mut now) = (Seen::default(), Span::ZERO);
+        let mut tell = |add: Span, world: &mut World<'_>| {
+            self.tell(add);
+            now += add;
+            if let Some(watch) = options.watch.filter(|watch| watch.is_due(item.job)) {
+                watch.take_rows(item.job, now, world.rows_since(&mut seen, Time::ZERO + now));
+            }
+        };
+        let done = world.run(options.stop, &mut tell, options.reports.map_or(&|_, _| {}, |report| report))?;
         let Some(done) = done else { return Ok(None) };
         let timing = Timing {
             wall_s: start.elapsed().as_secs_f64(),
@@ -355,6 +381,9 @@ impl<'a> Pool<'a> {
             threads: 1,
             lateness: None,
         };
+        if let Some(watch) = options.watch {
+            watch.take_finished(item.job, &done.tables, &seen);
+        }
         self.done.fetch_add(1, Ordering::Relaxed);
         self.tell(Span::ZERO);
         Ok(Some(Run { done, timing, start }))

@@ -20,6 +20,7 @@ use rand_xoshiro::rand_core::Rng;
 use record::Tables;
 use record::tables::{TransferRow, Transfers};
 use scenario::Transport;
+use std::ops::Range;
 use tcp::{Context, Endpoint, Event, State};
 use traffic::{Action, App, Notice, Side};
 use units::{Span, Time};
@@ -437,6 +438,21 @@ impl<'a> Hosts<'a> {
             tables.push_delays((id.point, id.run), (id.flow, id.copy), rtts, owds);
         }
         tables.transfers = self.transfers;
+    }
+
+    /// Writes the rows of `some` of the flows as if the run ended now. Means of windows are those up to their last change.
+    pub(crate) fn rows_so_far(&self, some: Range<usize>, now: Time, lost: &[u64], tables: &mut Tables) {
+        for (flow, &lost) in self.flows[some.clone()].iter().zip(&lost[some]) {
+            if now <= flow.start {
+                continue;
+            }
+            let live = self.connections.senders(&flow.connections, now);
+            let id = Identity::new(self.id, flow.of, flow.copy);
+            let life = Life { start: flow.start, now, completed: flow.finished && !flow.failed };
+            tables.flows.push(&flow.meter.row(&id, &life, lost, &live));
+            let (rtts, owds) = flow.meter.delays();
+            tables.push_delays((id.point, id.run), (id.flow, id.copy), rtts, owds);
+        }
     }
 
     /// Tells the connections what has left the queues of their hosts, and has those that waited for it send.

@@ -31,14 +31,16 @@ mod reporting;
 mod rows;
 mod world;
 
-pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run, run_all, sweep_dir};
+pub use batch::{Batch, JobsError, Options, Outcome, Progress, Watch, check, jobs, run, run_all, sweep_dir};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
 pub use middlebox::rapid_policy;
 pub use network::packet::{Arrival, Visitor};
-pub use network::radio::UeStatus;
+pub use network::radio::{UePlace, UeStatus};
 pub use record::Job;
+pub use rows::meta;
+pub use world::Seen;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::middlebox::interface::{External, Middlebox};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Visitor};
-use crate::network::radio::{Radio, UeStatus};
+use crate::network::radio::{Radio, UePlace, UeStatus};
 use crate::reporting::Reports;
 use crate::rows::{RunId, meta};
-use crate::world::World;
+use crate::world::{Seen, World};
 use rapid::Control;
-use record::{Output, Results, Timing};
+use record::{Output, Results, Tables, Timing};
 use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
 use units::{Rate, Time};
@@ -153,6 +153,19 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio and mobility, and of flows, links and
+    /// UEs those so far. Of many flows and links, each call covers a few in turn.
+    pub fn rows_since(&mut self, seen: &mut Seen) -> Tables {
+        let now = self.world.now();
+        self.world.rows_since(seen, now)
+    }
+
+    /// Returns where each UE is.
+    pub fn places(&self) -> Vec<UePlace> {
+        let radio = self.world.network.radio.as_ref();
+        radio.map_or_else(Vec::new, |radio| radio.places(self.world.now()))
+    }
+
     /// Sets the mean SINR in dB of a UE from now on; `None` restores the scenario's channel.
     ///
     /// # Errors
@@ -183,6 +196,14 @@ impl<'a> Live<'a> {
     /// Changes the rate of a link from now on.
     pub fn set_rate(&mut self, link: &str, rate: Rate) -> Result<(), String> {
         self.world.set_rate(link, rate)
+    }
+
+    /// Changes the probability, 0 to 1, that a packet is lost on a link from now on.
+    ///
+    /// # Errors
+    /// A message for an unknown name.
+    pub fn set_loss(&mut self, link: &str, probability: f64) -> Result<(), String> {
+        self.world.set_loss(link, probability)
     }
 
     fn radio(&mut self) -> Result<(Time, &mut Radio), String> {

@@ -15,7 +15,7 @@ pub(crate) struct RunId {
 }
 
 /// The description of the runs of `loaded`.
-pub(crate) fn meta(loaded: &Loaded) -> Meta {
+pub fn meta(loaded: &Loaded) -> Meta {
     let points = loaded.points();
     let first = &points[0].scenario;
     Meta {

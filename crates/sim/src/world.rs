@@ -8,6 +8,7 @@ use crate::error::{Error, unknown_name};
 use crate::hosts::Hosts;
 use crate::middlebox::Middleboxes;
 use crate::middlebox::interface::{External, Middlebox as _, NoVisitors};
+use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
 use crate::network::watch::Happening;
 use crate::network::{Network, Reached};
@@ -17,15 +18,69 @@ use crate::rows::RunId;
 use crate::rows::links::LinkRows;
 use aqm::{Ecn, Packet as _};
 use des::{Part, Streams};
-use record::Tables;
+use record::{Table, Tables};
 use rnis::RadioReport;
 use scenario::Scenario;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Rate, Span, Time};
 
 /// Simulated time between two checks for a stop.
 const LOOK: Span = Span::from_millis(500);
+/// The most new rows of a table, and the most flows and links, in one call of [`World::rows_since`]: in an emulation, packets
+/// wait meanwhile.
+const MOST_NEW: usize = 5_000;
+const FEW: usize = 16;
+
+/// How much of the rows of a run somebody has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    samples: usize,
+    queues: usize,
+    radio: usize,
+    mobility: usize,
+    /// The next flow and the next link whose rows are due.
+    flow: usize,
+    link: usize,
+}
+
+impl Seen {
+    /// Returns the rows of a run that has finished, but for what was seen of those over time; without `with_series`, only those of
+    /// flows, links and UEs.
+    pub fn rest_of(&self, tables: &Tables, with_series: bool) -> Tables {
+        let mut rows = Tables {
+            flows: tables.flows.clone(),
+            links: tables.links.clone(),
+            ues: tables.ues.clone(),
+            rtts: tables.rtts.clone(),
+            owds: tables.owds.clone(),
+            transfers: tables.transfers.clone(),
+            ..Tables::default()
+        };
+        if with_series {
+            rows.samples.push_rows(&tables.samples, self.samples..tables.samples.len());
+            rows.queues.push_rows(&tables.queues, self.queues..tables.queues.len());
+            rows.radio.push_rows(&tables.radio, self.radio..tables.radio.len());
+            rows.mobility.push_rows(&tables.mobility, self.mobility..tables.mobility.len());
+        }
+        rows
+    }
+}
+
+/// Copies the rows from `seen` on, the newest if there are too many.
+fn copy_new<T: Table>(from: &T, seen: &mut usize, to: &mut T) {
+    let first = (*seen).max(from.len().saturating_sub(MOST_NEW));
+    to.push_rows(from, first..from.len());
+    *seen = from.len();
+}
+
+/// Returns the next few of `count`, and moves `next` behind them.
+fn in_turn(next: &mut usize, count: usize) -> Range<usize> {
+    let first = if *next < count { *next } else { 0 };
+    *next = first + FEW;
+    first..count.min(*next)
+}
 
 /// The results of a run.
 pub(crate) struct Done {
@@ -55,12 +110,12 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
-    /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed, and
-    /// `report` with each report to readers outside.
+    /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed and the
+    /// world, and `report` with each report to readers outside.
     pub(crate) fn run(
         mut self,
         stop: &AtomicBool,
-        tell: &dyn Fn(Span),
+        tell: &mut dyn FnMut(Span, &mut Self),
         report: &dyn Fn(u32, RadioReport),
     ) -> Result<Option<Done>, Error> {
         let end = Time::ZERO + self.scenario.duration;
@@ -77,7 +132,7 @@ impl World<'_> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            tell(until - told);
+            tell(until - told, &mut self);
             told = until;
         }
         self.finish(end).map(Some)
@@ -221,15 +276,50 @@ impl World<'_> {
 
     /// Changes the rate of a link from now on.
     pub(crate) fn set_rate(&mut self, name: &str, rate: Rate) -> Result<(), String> {
+        self.change_link(name, "rate", |link, now| link.set_rate(rate, now))
+    }
+
+    /// Changes the probability of loss on a link from now on.
+    pub(crate) fn set_loss(&mut self, name: &str, probability: f64) -> Result<(), String> {
+        self.change_link(name, "loss", |link, now| link.set_loss(probability, now))
+    }
+
+    /// Changes a link by `change`, which returns whether that is possible.
+    fn change_link(
+        &mut self,
+        name: &str,
+        what: &str,
+        change: impl FnOnce(&mut PlacedLink, Time) -> bool,
+    ) -> Result<(), String> {
         let links = &mut self.network.links;
         let Some(link) = links.iter_mut().find(|link| link.name == name) else {
             return Err(unknown_name("link", name, links.iter().map(|link| link.name.as_str())));
         };
-        if !link.set_rate(rate, self.parts.agenda.now()) {
-            return Err(format!("the link `{name}` has no rate that could be set"));
+        if !change(link, self.parts.agenda.now()) {
+            return Err(format!("the link `{name}` has no {what} that could be set"));
         }
         self.parts.agenda.wake(link.part(), link.poll_timeout());
         Ok(())
+    }
+
+    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio and mobility, and of links, UEs and
+    /// flows those so far. Of many flows and links, each call covers a few in turn. Nothing that happens later depends on it.
+    pub(crate) fn rows_since(&mut self, seen: &mut Seen, now: Time) -> Tables {
+        let mut rows = Tables::default();
+        copy_new(&self.tables.samples, &mut seen.samples, &mut rows.samples);
+        copy_new(&self.tables.queues, &mut seen.queues, &mut rows.queues);
+        copy_new(&self.tables.radio, &mut seen.radio, &mut rows.radio);
+        let World { scenario, network, hosts, link_rows, .. } = self;
+        network.catch_up(now);
+        let few = in_turn(&mut seen.flow, hosts.len() as usize);
+        hosts.rows_so_far(few, now, &network.traffic.lost, &mut rows);
+        let few = in_turn(&mut seen.link, network.links.len());
+        link_rows.rows_so_far(few, &mut network.links, &scenario.links, (scenario.warmup, now), &mut rows.links);
+        if let Some(radio) = &mut network.radio {
+            copy_new(radio.mobility(), &mut seen.mobility, &mut rows.mobility);
+            radio.rows_so_far(now, &mut rows);
+        }
+        rows
     }
 
     /// Writes the rows of a sampling time.

@@ -487,3 +487,150 @@ export type Shown = { points_per_series: number, runs: number, runs_of: number, 
  * A result in the page. Its rows and series are JSON already, so that their sizes are known.
  */
 export type Result = { meta: Meta, timing: Timing, summary: Summary, flows: Array<FlowRow>, links: Array<LinkRow>, ues: Array<UeRow>, mobility: Array<MobilityRow>, series: Array<Series>, };
+
+/**
+ * The progress of runs.
+ */
+export type Progress = {
+/**
+ * Runs that have finished.
+ */
+done: number,
+/**
+ * All runs.
+ */
+of: number,
+/**
+ * The completed share of all simulated time (0 to 1).
+ */
+share: number,
+/**
+ * Seconds since the start.
+ */
+elapsed_s: number, };
+
+/**
+ * Where a cell or UE is.
+ */
+export type Place = {
+/**
+ * Its name.
+ */
+name: string,
+/**
+ * Metres east.
+ */
+x: number,
+/**
+ * Metres north.
+ */
+y: number,
+/**
+ * The cell that serves it, of a UE that has one.
+ */
+cell: string | null,
+/**
+ * Whether it sees that cell, of a UE.
+ */
+los: boolean | null, };
+
+/**
+ * A map.
+ */
+export type Places = {
+/**
+ * The cells.
+ */
+cells: Array<Place>,
+/**
+ * The UEs.
+ */
+ues: Array<Place>, };
+
+/**
+ * The names that commands may use.
+ */
+export type Controls = {
+/**
+ * UEs, whose SINR can be set and which can be handed over.
+ */
+ues: Array<string>,
+/**
+ * Cells, whose load can be set.
+ */
+cells: Array<string>,
+/**
+ * Links with a rate that can be set.
+ */
+links: Array<string>, };
+
+/**
+ * The state of the run that the page follows.
+ */
+export type Live = {
+/**
+ * Tells this source of data from others at the same address, before and after it.
+ */
+instance: string,
+/**
+ * The subcommand: `run`, `emulate` and so on.
+ */
+command: string,
+/**
+ * Whether the run has ended.
+ */
+ended: boolean,
+/**
+ * The run's time; missing if there are several runs.
+ */
+t_s: number | null,
+/**
+ * The progress of runs, if there is an end.
+ */
+progress: Progress | null,
+/**
+ * Where cells and UEs are.
+ */
+places: Places | null,
+/**
+ * What can be changed, if anything.
+ */
+controls: Controls | null,
+/**
+ * Where the results are, once they are written.
+ */
+report: string | null,
+/**
+ * Points down to which series are thinned.
+ */
+points: number,
+/**
+ * Flows that are only part of a sum, and runs whose means are left out.
+ */
+left_out: number, };
+
+/**
+ * Something that happened.
+ */
+export type Event = {
+/**
+ * When, in the run's time; missing of what has no such time.
+ */
+t_s: number | null,
+/**
+ * What.
+ */
+text: string, };
+
+/**
+ * A flow that is no longer kept.
+ */
+export type Gone = {
+/**
+ * Its name.
+ */
+name: string,
+/**
+ * Its copy.
+ */
+conn: number | null, };

@@ -40,6 +40,13 @@ pub enum Command {
         /// The rate; zero is an outage.
         rate: Rate,
     },
+    /// Set the share of packets that a link loses.
+    Loss {
+        /// The link.
+        link: String,
+        /// 0 to 1; each packet is lost independently of the others.
+        share: f64,
+    },
     /// Report the state as JSON.
     Status,
     /// End the emulation.
@@ -49,11 +56,12 @@ pub enum Command {
 }
 
 /// The syntax of each command, with an example.
-const USAGE: [(&str, &str); 7] = [
+const USAGE: [(&str, &str); 8] = [
     ("sinr UE DB|off", "sinr phone 12.5"),
     ("handover UE CELL", "handover phone cell-2"),
     ("load CELL SHARE", "load cell-2 0.5"),
     ("rate LINK RATE", "rate bottleneck 10 Mbit/s"),
+    ("loss LINK SHARE", "loss bottleneck 0.01"),
     ("status", "status"),
     ("stop", "stop"),
     ("help", "help"),
@@ -81,6 +89,7 @@ impl Command {
             ("rate", [link, amount @ ..]) if !amount.is_empty() => {
                 Ok(Command::Rate { link: named(link)?, rate: rate(&amount.join(" "))? })
             }
+            ("loss", [link, share]) => Ok(Command::Loss { link: named(link)?, share: loss(share)? }),
             ("status", []) => Ok(Command::Status),
             ("stop", []) => Ok(Command::Stop),
             ("help", []) => Ok(Command::Help),
@@ -138,6 +147,11 @@ fn sinr(text: &str) -> Result<Option<f64>, String> {
 fn load(text: &str) -> Result<f32, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| format!("`{}` is no load: a share from 0 to 1", short(text)))
+}
+
+fn loss(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{}` is no loss: a share from 0 to 1", short(text)))
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

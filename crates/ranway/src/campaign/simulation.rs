@@ -144,7 +144,7 @@ pub(super) fn run(loaded: &Loaded, place: &Path, timeout: Span) -> Result<(), Fa
     let failed = |why: &dyn std::fmt::Display| Failed::Test(why.to_string());
     let output = Output::create(place).map_err(|why| failed(&why))?;
     let (asked, stop, ended) = (interrupt::flag(), AtomicBool::new(false), AtomicBool::new(false));
-    let options = sim::Options { jobs: 1, stop: &stop, progress: &|_| {}, reports: None };
+    let options = sim::Options::new(1, &stop, &|_| {});
     let (start, timeout) = (Instant::now(), Duration::from_nanos(timeout.as_nanos()));
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {

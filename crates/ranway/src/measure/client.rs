@@ -1,6 +1,7 @@
 //! `ranway measure SERVER`.
 
 use super::capture;
+use crate::dashboard::{DashboardArgs, FlowValue, Values, untitled};
 use crate::failure::Failure;
 use crate::out::{commit, counted};
 use crate::status_line::StatusLine;
@@ -103,6 +104,8 @@ pub(super) struct ClientArgs {
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    dashboard: DashboardArgs,
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -159,7 +162,10 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let capture = args.pcap.as_deref().map(|file| capture::start(file, plan.target.address)).transpose()?;
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
-    let mut outcome = measure(&plan, &stop, &mut line)?;
+    let title = || untitled(format!("Measurement of {}", plan.target.name));
+    let dashboard = args.dashboard.start("measure", title, args.quiet, |_| {})?;
+    let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
+    let mut outcome = measure(&plan, &stop, (&mut line, values.as_ref()))?;
     drop(line);
     let captured = capture.map(capture::Running::finish);
     if let Some(Err(why)) = &captured {
@@ -169,6 +175,9 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let results = results(&plan, args, (&outcome, captured.as_ref()), start.elapsed());
     results.write_to(&output)?;
     let out = commit(output, partial, &out)?;
+    if let Some(dashboard) = dashboard {
+        dashboard.end(&out);
+    }
     if args.json {
         let answer = json!({ "out": out, "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
             "missing": outcome.missing, "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
@@ -198,15 +207,28 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
 }
 
 /// Measures with the status line on the terminal; Ctrl-C ends the measurement in order.
-fn measure(plan: &Plan, stop: &Arc<AtomicBool>, line: &mut Option<StatusLine>) -> Result<Outcome, Failure> {
+fn measure(
+    plan: &Plan,
+    stop: &Arc<AtomicBool>,
+    (line, values): (&mut Option<StatusLine>, Option<&Values>),
+) -> Result<Outcome, Failure> {
     let flag = interrupt::flag();
     let mut rates = Rates::default();
     let mut glance = |glance: &Glance| {
         if flag.load(Relaxed) || terminal::is_closed() {
             stop.store(true, Relaxed);
         }
+        if line.is_none() && values.is_none() {
+            return;
+        }
+        let rate = rates.since(glance);
+        let what = doing(glance);
+        if let Some(values) = values {
+            let flow = FlowValue { name: what.clone(), mbps: rate.unwrap_or(0.0), rtt: glance.rtt };
+            values.show(&[flow], &[]);
+        }
         if let Some(line) = line {
-            line.show(&rates.status(glance));
+            line.show(&status(glance, &what, rate));
         }
     };
     meter::measure(plan, stop, &mut glance).map_err(|fault| match fault {
@@ -223,22 +245,29 @@ struct Rates {
 }
 
 impl Rates {
-    fn status(&mut self, glance: &Glance) -> String {
+    fn since(&mut self, glance: &Glance) -> Option<f64> {
         let same_load = self.before.take().filter(|before| before.load == glance.load);
         let rate = same_load.map(|before| {
             let seconds = glance.at.saturating_since(before.at).as_secs_f64();
             glance.bytes.saturating_sub(before.bytes) as f64 * 8e-6 / seconds.max(1e-3)
         });
         self.before = Some(glance.clone());
-        let what = match &glance.ways[..] {
-            [] => "latency alone".to_owned(),
-            ways => ways.iter().map(|way| way.name()).collect::<Vec<_>>().join(" and "),
-        };
-        let rate =
-            rate.filter(|_| !glance.ways.is_empty()).map(|rate| format!("  {rate:8.2} Mbit/s")).unwrap_or_default();
-        let rtt = glance.rtt.map(|rtt| format!("  {:6.0} ms", ms(rtt))).unwrap_or_default();
-        format!("{:5.1} s  {what}{rate}{rtt}", glance.at.as_secs_f64())
+        rate.filter(|_| !glance.ways.is_empty())
     }
+}
+
+/// What is being measured.
+fn doing(glance: &Glance) -> String {
+    match &glance.ways[..] {
+        [] => "latency alone".to_owned(),
+        ways => ways.iter().map(|way| way.name()).collect::<Vec<_>>().join(" and "),
+    }
+}
+
+fn status(glance: &Glance, what: &str, rate: Option<f64>) -> String {
+    let rate = rate.map(|rate| format!("  {rate:8.2} Mbit/s")).unwrap_or_default();
+    let rtt = glance.rtt.map(|rtt| format!("  {:6.0} ms", ms(rtt))).unwrap_or_default();
+    format!("{:5.1} s  {what}{rate}{rtt}", glance.at.as_secs_f64())
 }
 
 fn plan(args: &ClientArgs) -> Result<Plan, Failure> {

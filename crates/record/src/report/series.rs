@@ -50,7 +50,7 @@ enum Of<'a> {
 }
 
 /// The kinds of series that the page tells apart.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Kind"))]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -66,6 +66,34 @@ pub(super) enum Kind {
     Latency,
     Waits,
     Modem,
+}
+
+impl Kind {
+    /// What a series of this kind is about.
+    pub(super) fn subject(self) -> &'static str {
+        match self {
+            Kind::Goodput | Kind::Samples | Kind::Rtts | Kind::Owds | Kind::Sequence | Kind::Transfers => "flow",
+            Kind::Queue => "link",
+            Kind::Radio => "ue",
+            Kind::Cell => "cell",
+            Kind::Latency => "probe",
+            Kind::Waits => "wait",
+            Kind::Modem => "modem",
+        }
+    }
+
+    /// Whether a series of this kind is not over time.
+    pub(super) fn is_distribution(self) -> bool {
+        matches!(self, Kind::Rtts | Kind::Owds | Kind::Transfers)
+    }
+}
+
+/// What tells a series from others of its point and run.
+pub(super) struct Identity<'a> {
+    pub(super) kind: Kind,
+    pub(super) name: &'a str,
+    pub(super) conn: Option<u32>,
+    pub(super) technology: Option<&'a str>,
 }
 
 /// A series as the page embeds it. Distributions whose `conn` is null, and transfers, are those of all copies and runs
@@ -102,18 +130,47 @@ pub(super) struct Series<'a> {
     pub(super) point: u32,
     pub(super) run: u32,
     of: Of<'a>,
-    names: &'static [&'static str],
-    columns: Vec<Vec<Option<f64>>>,
+    pub(super) names: &'static [&'static str],
+    pub(super) columns: Vec<Vec<Option<f64>>>,
     /// Transfers that began, in a distribution of completion times.
-    begun: usize,
+    pub(super) begun: usize,
     /// The cells that a UE's column `cell` numbers.
-    cells: Vec<&'a str>,
+    pub(super) cells: Vec<&'a str>,
+}
+
+const GOODPUT: &[&str] = &["t", "goodput_mbps"];
+
+impl<'a> Embedded<'a> {
+    /// The series of a point and run with these columns, of which those without any value are left out; with the transfers that
+    /// began or the cells of a UE, if it has them.
+    pub(super) fn new<C: AsRef<[Option<f64>]>>(
+        (point, run): (u32, u32),
+        identity: &Identity<'a>,
+        (begun, cells): (Option<usize>, Option<&'a [&'a str]>),
+        columns: impl Iterator<Item = (&'static str, C)>,
+    ) -> Embedded<'a> {
+        let Identity { kind, name, conn, technology } = *identity;
+        let shortened = |column: C| column.as_ref().iter().map(|value| value.map(short)).collect();
+        Embedded {
+            point,
+            run,
+            kind,
+            name,
+            conn,
+            technology,
+            begun,
+            cells,
+            columns: columns
+                .filter(|(_, column)| column.as_ref().iter().any(Option::is_some))
+                .map(|(name, column)| (name, shortened(column)))
+                .collect(),
+        }
+    }
 }
 
 /// Returns all series of `tables`.
 pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     let mut all = Collector::default();
-    const GOODPUT: &[&str] = &["t", "goodput_mbps"];
     const SAMPLE: &[&str] = &["t", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "owd_ms", "lost"];
     for row in tables.samples.iter() {
         let goodput = [Some(row.t_s), Some(row.goodput_mbps)];
@@ -326,9 +383,38 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Series<'_> {
-    fn is_distribution(&self) -> bool {
-        matches!(self.of, Of::Rtts(..) | Of::Owds(..) | Of::AllRtts(_) | Of::AllOwds(_) | Of::Transfers(_))
+impl<'a> Series<'a> {
+    /// The goodput of something that is like a flow.
+    pub(super) fn of_goodput((point, run): (u32, u32), name: &'a str, columns: Vec<Vec<Option<f64>>>) -> Series<'a> {
+        Series { point, run, of: Of::Goodput(name, 0), names: GOODPUT, columns, begun: 0, cells: Vec::new() }
+    }
+
+    pub(super) fn is_distribution(&self) -> bool {
+        self.identity().kind.is_distribution()
+    }
+
+    pub(super) fn identity(&self) -> Identity<'a> {
+        let (kind, name, conn) = match self.of {
+            Of::Goodput(flow, conn) => (Kind::Goodput, flow, Some(conn)),
+            Of::Samples(flow, conn) => (Kind::Samples, flow, Some(conn)),
+            Of::Rtts(flow, conn) => (Kind::Rtts, flow, Some(conn)),
+            Of::Owds(flow, conn) => (Kind::Owds, flow, Some(conn)),
+            Of::Sequence(flow, conn) => (Kind::Sequence, flow, Some(conn)),
+            Of::AllRtts(flow) => (Kind::Rtts, flow, None),
+            Of::AllOwds(flow) => (Kind::Owds, flow, None),
+            Of::Queue(link) => (Kind::Queue, link, None),
+            Of::Transfers(flow) => (Kind::Transfers, flow, None),
+            Of::Radio(ue) => (Kind::Radio, ue, None),
+            Of::Cell(cell) => (Kind::Cell, cell, None),
+            Of::Latency(probe, hop) => (Kind::Latency, probe, hop.map(|hop| hop as u32)),
+            Of::Waits => (Kind::Waits, "", None),
+            Of::Modem(modem, _) => (Kind::Modem, modem, None),
+        };
+        let technology = match self.of {
+            Of::Modem(_, technology) => Some(technology),
+            _ => None,
+        };
+        Identity { kind, name, conn, technology }
     }
 
     /// Returns the flow and the copy that the series describes.
@@ -371,42 +457,10 @@ impl Series<'_> {
 
     /// Returns the series with at most `points` points.
     pub(super) fn embedded(&self, points: usize) -> Embedded<'_> {
-        let (kind, name, conn) = match self.of {
-            Of::Goodput(flow, conn) => (Kind::Goodput, flow, Some(conn)),
-            Of::Samples(flow, conn) => (Kind::Samples, flow, Some(conn)),
-            Of::Rtts(flow, conn) => (Kind::Rtts, flow, Some(conn)),
-            Of::Owds(flow, conn) => (Kind::Owds, flow, Some(conn)),
-            Of::Sequence(flow, conn) => (Kind::Sequence, flow, Some(conn)),
-            Of::AllRtts(flow) => (Kind::Rtts, flow, None),
-            Of::AllOwds(flow) => (Kind::Owds, flow, None),
-            Of::Queue(link) => (Kind::Queue, link, None),
-            Of::Transfers(flow) => (Kind::Transfers, flow, None),
-            Of::Radio(ue) => (Kind::Radio, ue, None),
-            Of::Cell(cell) => (Kind::Cell, cell, None),
-            Of::Latency(probe, hop) => (Kind::Latency, probe, hop.map(|hop| hop as u32)),
-            Of::Waits => (Kind::Waits, "", None),
-            Of::Modem(modem, _) => (Kind::Modem, modem, None),
-        };
-        let technology = match self.of {
-            Of::Modem(_, technology) => Some(technology),
-            _ => None,
-        };
-        let columns = self.names.iter().zip(thinned(&self.columns, self.most(points)));
-        Embedded {
-            point: self.point,
-            run: self.run,
-            kind,
-            name,
-            conn,
-            technology,
-            begun: matches!(self.of, Of::Transfers(_)).then_some(self.begun),
-            cells: matches!(self.of, Of::Radio(_)).then_some(&self.cells[..]),
-            // A column without any value is left out.
-            columns: columns
-                .filter(|(_, column)| column.iter().any(Option::is_some))
-                .map(|(name, column)| (*name, column.into_iter().map(|value| value.map(short)).collect()))
-                .collect(),
-        }
+        let columns = self.names.iter().copied().zip(thinned(&self.columns, self.most(points)));
+        let begun = matches!(self.of, Of::Transfers(_)).then_some(self.begun);
+        let cells = matches!(self.of, Of::Radio(_)).then_some(&self.cells[..]);
+        Embedded::new((self.point, self.run), &self.identity(), (begun, cells), columns)
     }
 
     /// Averages goodput over `window` samples each; returns other series unchanged.
@@ -448,7 +502,7 @@ impl Series<'_> {
 /// Thins `columns` to at most `points` points: neighbouring rows form groups, and each column keeps the smallest and the
 /// largest value of each group, in their order, over the group's first and last value of column 0. That column, and
 /// any other that only rises, keeps its ends.
-fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>> {
+pub(super) fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>> {
     let rows = columns[0].len();
     let groups = (points / 2).max(1);
     if rows <= groups * 2 {

@@ -2,7 +2,7 @@
 
 use ts_rs::{Config, TS};
 
-use super::{Embedded, EmbeddedSummary, Shown, rows, series};
+use super::{Embedded, EmbeddedSummary, Shown, live, rows, series};
 use crate::{
     FlowSummary, Lateness, Limited, LinkSummary, Meta, Partial, PointSummary, Stat, Timing, UeDirection, UeSummary,
 };
@@ -33,6 +33,13 @@ fn the_page_types_are_those_of_the_rust_types() {
         series::Embedded<'static>,
         Shown,
         Embedded<'static>,
+        live::Progress,
+        live::Place,
+        live::Places,
+        live::Controls,
+        live::Live,
+        live::Event,
+        live::Gone,
     );
     testkit::page::check_types("report.ts", "record", &declarations);
 }

@@ -146,6 +146,18 @@ impl Tables {
         each_table!(append);
     }
 
+    /// The number of rows in all tables together.
+    pub fn row_count(&self) -> usize {
+        let mut rows = 0;
+        macro_rules! count {
+            ($table:ident) => {
+                rows += self.$table.len()
+            };
+        }
+        each_table!(count);
+        rows
+    }
+
     /// The number of rows of each job, in all tables together.
     pub(crate) fn rows_of_jobs(&self) -> BTreeMap<Job, u64> {
         let mut rows = BTreeMap::new();

@@ -107,6 +107,14 @@ impl PlacedLink {
         done
     }
 
+    /// Changes the probability that a packet is lost. Returns whether the link's parameters can change.
+    pub(crate) fn set_loss(&mut self, probability: f64, now: Time) -> bool {
+        let Carrier::Link(link) = &mut self.carrier else { return false };
+        let loss = if probability > 0.0 { link::Loss::Independent { probability } } else { link::Loss::None };
+        link.set_loss(loss, now);
+        true
+    }
+
     /// Whether [`PlacedLink::set_rate`] has changed it.
     pub(crate) fn is_changed(&self) -> bool {
         self.changed

@@ -11,6 +11,7 @@ use channel::Direction;
 use des::Part;
 use ran::Ran;
 use record::Tables;
+use record::tables::Mobility;
 use rnis::RadioReport;
 use units::{Span, Time};
 
@@ -27,6 +28,17 @@ pub struct UeStatus {
     pub downlink_bytes: u64,
     /// and at itself for the cell, in the modem and in the host's queue.
     pub uplink_bytes: u64,
+}
+
+/// Where a UE is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UePlace {
+    /// Its name.
+    pub ue: String,
+    /// Metres east, metres north and metres above ground.
+    pub position: [f64; 3],
+    /// The cell that serves it; none during a handover.
+    pub cell: Option<String>,
 }
 
 /// The network and its meters.
@@ -158,6 +170,26 @@ impl Radio {
     /// Writes the rows of the UEs at a sampling time.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
         self.meters.sample(&mut self.ran, &mut self.recorder, now, interval, &mut tables.radio);
+    }
+
+    /// What has happened to UEs so far.
+    pub(crate) fn mobility(&self) -> &Mobility {
+        self.recorder.mobility()
+    }
+
+    /// Writes the rows of the UEs as if the run ended now.
+    pub(crate) fn rows_so_far(&mut self, now: Time, tables: &mut Tables) {
+        self.meters.finish(&mut self.ran, &self.recorder, now, &mut tables.ues);
+    }
+
+    /// Returns where each UE is, and the cell that serves it.
+    pub(crate) fn places(&self, now: Time) -> Vec<UePlace> {
+        let place = |(ue, name): (u32, &String)| UePlace {
+            ue: name.clone(),
+            position: self.ran.position(ue, now),
+            cell: self.ran.serving(ue).map(|cell| self.recorder.cells()[cell as usize].clone()),
+        };
+        (0..).zip(self.recorder.ues()).map(place).collect()
     }
 
     /// Writes the rows of the UEs at the end, and the collected tables.

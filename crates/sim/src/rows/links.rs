@@ -5,6 +5,7 @@ use crate::network::link::PlacedLink;
 use record::ms;
 use record::tables::{LinkRow, Links, QueueRow, Queues};
 use scenario::Capacity;
+use std::ops::Range;
 use units::{Bytes, Rate, Span, Time};
 
 /// What the links had counted at the end of the warm-up and at the last sample, by link.
@@ -88,12 +89,24 @@ impl LinkRows {
         &self,
         links: &mut [PlacedLink],
         of: &[scenario::Link],
+        measured: (Span, Time),
+        table: &mut Links,
+    ) {
+        self.rows_so_far(0..links.len(), links, of, measured, table);
+    }
+
+    /// The rows of `some` of the links at a moment, as if the run ended there.
+    pub(crate) fn rows_so_far(
+        &self,
+        some: Range<usize>,
+        links: &mut [PlacedLink],
+        of: &[scenario::Link],
         (warmup, end): (Span, Time),
         table: &mut Links,
     ) {
         let span = (end - Time::ZERO).saturating_sub(warmup);
         for ((link, of), Before { stats: before, marks, unserved: unserved_before }) in
-            links.iter_mut().zip(of).zip(&self.before)
+            links.iter_mut().zip(of).zip(&self.before).skip(some.start).take(some.len())
         {
             let stats = link.stats(end);
             let begun = stats.served.bytes - before.served.bytes;

@@ -332,6 +332,11 @@ impl Recorder {
         &self.cells
     }
 
+    /// What has happened to UEs so far.
+    pub(crate) fn mobility(&self) -> &Mobility {
+        &self.mobility
+    }
+
     /// The tables that were kept.
     pub(crate) fn finish(self) -> (Mobility, Transmissions) {
         (self.mobility, self.transmissions.unwrap_or_default())

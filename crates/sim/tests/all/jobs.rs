@@ -32,7 +32,8 @@ fn job(point: u32, run: u32) -> Job {
 }
 
 fn run_list(loaded: &Loaded, jobs: &[Job], threads: usize) -> Outcome {
-    let options = Options { jobs: threads, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
+    let stop = AtomicBool::new(false);
+    let options = Options::new(threads, &stop, &|_| {});
     Batch::of(loaded, jobs.to_vec()).unwrap().run(&options).unwrap()
 }
 
@@ -80,7 +81,7 @@ fn batches_together_give_what_each_gives_alone_in_their_order() {
         scenarios.iter().zip(&lists).map(|(loaded, jobs)| Batch::of(loaded, jobs.clone()).unwrap()).collect();
     for threads in [1, 5] {
         let stop = AtomicBool::new(false);
-        let options = Options { jobs: threads, stop: &stop, progress: &|_| {}, reports: None };
+        let options = Options::new(threads, &stop, &|_| {});
         let mut outcomes = Vec::new();
         sim::run_all(&batches, &options, |number, outcome| {
             assert_eq!(number, outcomes.len());
@@ -105,7 +106,7 @@ fn an_error_of_whoever_takes_the_outcomes_ends_all() {
     let progress = |progress: sim::Progress| {
         ran.fetch_max(progress.runs_done, Ordering::Relaxed);
     };
-    let options = Options { jobs: 2, stop: &stop, progress: &progress, reports: None };
+    let options = Options::new(2, &stop, &progress);
     #[derive(Debug)]
     struct Enough;
     impl From<sim::Error> for Enough {

@@ -25,7 +25,8 @@ pub(crate) fn load(text: &str, files: &[(&str, &str)]) -> Loaded {
 
 /// All runs of a scenario on `jobs` threads.
 pub(crate) fn run_on(loaded: &Loaded, jobs: usize) -> Outcome {
-    let options = Options { jobs, stop: &AtomicBool::new(false), progress: &|_| {}, reports: None };
+    let stop = AtomicBool::new(false);
+    let options = Options::new(jobs, &stop, &|_| {});
     let outcome = sim::run(loaded, &options).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(outcome.finished, outcome.runs);
     outcome

@@ -1,0 +1,227 @@
+//! Boards that sources fill.
+
+use serde_json::Value;
+
+use super::history::{MOST_FLOWS, MOST_VALUES, OTHERS, SILENCE_S};
+use super::{Board, page};
+use crate::tables::{FlowRow, LinkRow, MobilityRow, QueueRow, RadioRow, RttRow, SampleRow, TransferRow, UeRow};
+use crate::{Meta, Point, Tables};
+
+fn board() -> Board {
+    Board::new("one".to_owned(), "run", Meta::default(), false)
+}
+
+fn sample(flow: &str, t_s: f64, goodput_mbps: f64) -> SampleRow<'_> {
+    SampleRow { flow, t_s, goodput_mbps, cwnd_bytes: 14_480, ..SampleRow::default() }
+}
+
+fn samples<'a>(rows: impl IntoIterator<Item = SampleRow<'a>>) -> Tables {
+    let mut tables = Tables::default();
+    rows.into_iter().for_each(|row| tables.samples.push(&row));
+    tables
+}
+
+fn growth(board: &mut Board) -> Value {
+    let text = board.growth(true).expect("something is new");
+    serde_json::from_str::<Value>(&text).expect("JSON")
+}
+
+fn whole(board: &Board) -> Value {
+    serde_json::from_str::<Value>(&board.whole("one-1")).expect("JSON")
+}
+
+/// A column of the only series of a kind and name.
+fn column(result: &Value, kind: &str, name: &str, column: &str) -> Vec<f64> {
+    let all = result["series"].as_array().expect("series");
+    let found = all.iter().filter(|one| one["kind"] == kind && one["name"] == name).collect::<Vec<_>>();
+    assert_eq!(found.len(), 1, "{kind} {name}");
+    found[0]["columns"][column].as_array().expect("a column").iter().filter_map(Value::as_f64).collect()
+}
+
+#[test]
+fn growth_has_what_is_new_and_the_whole_has_everything() {
+    let mut board = board();
+    board.add(&samples([sample("a", 0.1, 1.0), sample("a", 0.2, 2.0)]));
+    let first = growth(&mut board);
+    assert_eq!(column(&first["results"][0], "goodput", "a", "goodput_mbps"), [1.0, 2.0]);
+    assert_eq!(board.growth(true), None, "nothing is new");
+    board.add(&samples([sample("a", 0.3, 3.0)]));
+    let second = growth(&mut board);
+    assert_eq!(column(&second["results"][0], "goodput", "a", "t"), [0.3]);
+    assert_eq!(column(&second["results"][0], "samples", "a", "cwnd_bytes"), [14_480.0]);
+    assert_eq!(column(&whole(&board)["results"][0], "goodput", "a", "t"), [0.1, 0.2, 0.3]);
+    assert_eq!(whole(&board)["last"], "one-1");
+}
+
+#[test]
+fn rows_of_flows_links_and_ues_are_those_so_far_and_so_are_the_means() {
+    let mut board = board();
+    for goodput_mbps in [4.0, 8.0] {
+        let mut tables = Tables::default();
+        let row = FlowRow {
+            flow: "a",
+            transport: "tcp",
+            goodput_mbps,
+            bytes: (goodput_mbps * 125e3) as u64,
+            measured_to_s: 1.0,
+            ..FlowRow::default()
+        };
+        tables.flows.push(&row);
+        tables.rtts.push(&RttRow { flow: "a", rtt_ms: 10.0 * goodput_mbps, count: 3, ..RttRow::default() });
+        tables.links.push(&LinkRow { link: "l", utilisation: goodput_mbps / 10.0, ..LinkRow::default() });
+        tables.ues.push(&UeRow {
+            ue: "u",
+            direction: "downlink",
+            mbits: goodput_mbps,
+            measured_s: 1.0,
+            ..UeRow::default()
+        });
+        tables.transfers.push(&TransferRow { flow: "a", completion_s: Some(goodput_mbps), ..TransferRow::default() });
+        board.add(&tables);
+    }
+    let grown = &growth(&mut board)["results"][0];
+    for of in ["flows", "links", "ues"] {
+        assert_eq!(grown[of].as_array().map(Vec::len), Some(1), "{of}");
+    }
+    assert_eq!(grown["flows"][0]["goodput_mbps"], 8.0);
+    let point = &grown["summary"]["points"][0];
+    assert_eq!(point["goodput_mbps"]["mean"], 8.0);
+    assert_eq!(
+        (&point["rtt_p50_ms"]["mean"], &point["flows"][0]["completion_p50_s"]["mean"]),
+        (&80.0.into(), &8.0.into())
+    );
+    assert_eq!(point["links"][0]["utilisation"]["mean"], 0.8);
+    assert_eq!(column(grown, "transfers", "a", "x"), [8.0]);
+    assert_eq!(whole(&board)["results"][0]["summary"]["points"][0], *point);
+}
+
+#[test]
+fn each_run_counts_once_in_the_means_of_its_point() {
+    let points = ["0.1", "0.2"].map(|loss| Point { values: [("loss".to_owned(), loss.into())].into() });
+    let meta = Meta { points: points.to_vec(), runs: 2, ..Meta::default() };
+    let mut board = Board::new("one".to_owned(), "sweep", meta, false);
+    for (point, run, bytes) in [(0, 0, 125_000), (1, 0, 250_000), (1, 1, 500_000)] {
+        let mut tables = Tables::default();
+        let row = FlowRow { point, run, flow: "a", transport: "tcp", bytes, measured_to_s: 1.0, ..FlowRow::default() };
+        tables.flows.push(&row);
+        board.add(&tables);
+    }
+    let grown = growth(&mut board);
+    let of = |point: usize| &grown["results"][0]["summary"]["points"][point];
+    assert_eq!((&of(0)["values"]["loss"], &of(1)["values"]["loss"]), (&"0.1".into(), &"0.2".into()));
+    assert_eq!((&of(0)["goodput_mbps"]["mean"], &of(0)["goodput_mbps"]["n"]), (&1.0.into(), &1.into()));
+    assert_eq!((&of(1)["goodput_mbps"]["mean"], &of(1)["goodput_mbps"]["n"]), (&3.0.into(), &2.into()));
+    // Only what has changed is sent again.
+    let mut tables = Tables::default();
+    tables.flows.push(&FlowRow { run: 1, flow: "a", transport: "tcp", measured_to_s: 1.0, ..FlowRow::default() });
+    board.add(&tables);
+    let points = growth(&mut board)["results"][0]["summary"]["points"].clone();
+    assert_eq!((points.as_array().map(Vec::len), &points[0]["point"]), (Some(1), &0.into()));
+}
+
+#[test]
+fn long_series_are_bounded_and_keep_their_peaks_and_ends() {
+    let mut board = board();
+    let mut t = 0.0;
+    for _ in 0..200 {
+        let rows = (0..100).map(|_| {
+            t += 0.1;
+            sample("a", t, if (t - 50.0_f64).abs() < 0.05 { 1e4 } else { 5.0 })
+        });
+        board.add(&samples(rows));
+        growth(&mut board);
+    }
+    let result = &whole(&board)["results"][0];
+    let (times, goodput) = (column(result, "goodput", "a", "t"), column(result, "goodput", "a", "goodput_mbps"));
+    assert!(times.len() <= 2 * board.live().points && times.len() > board.live().points, "{}", times.len());
+    assert!(
+        times.is_sorted_by(|a, b| a < b) && (times[0] - 0.1).abs() < 1e-9 && (times[times.len() - 1] - t).abs() < 0.1
+    );
+    assert!(goodput.contains(&1e4), "the peak is kept");
+    let last: Vec<f64> = times[times.len() - 500..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(last.iter().all(|step| (step - 0.1).abs() < 0.06), "the newest samples are whole");
+}
+
+#[test]
+fn many_series_get_coarser_rather_than_too_many() {
+    let mut board = board();
+    let names: Vec<String> = (0..MOST_FLOWS).map(|n| format!("flow {n}")).collect();
+    for second in 0..120 {
+        let rows = |k: u32| names.iter().map(move |name| sample(name, f64::from(second) + f64::from(k) / 10.0, 1.0));
+        board.add(&samples((0..10).flat_map(rows)));
+    }
+    growth(&mut board);
+    assert!(board.live().points < 1_500);
+    let text = board.whole("x");
+    assert!(text.len() < 6 * MOST_VALUES, "{} bytes", text.len());
+}
+
+#[test]
+fn flows_beyond_the_first_ones_are_a_sum_and_silent_ones_make_room() {
+    let mut board = board();
+    let names: Vec<String> = (0..1_000).map(|n| format!("flow {n:04}")).collect();
+    for t in [1.0, 2.0] {
+        board.add(&samples(names.iter().map(|name| sample(name, t, 0.5))));
+    }
+    let grown = growth(&mut board);
+    assert_eq!(column(&grown["results"][0], "goodput", OTHERS, "goodput_mbps"), [400.0, 400.0]);
+    assert_eq!(grown["live"]["left_out"], 800);
+    // All are silent, and then another one comes.
+    board.add(&samples([sample("flow 0999", 3.0 + SILENCE_S, 1.0), sample("late", 3.0 + SILENCE_S, 1.0)]));
+    let grown = growth(&mut board);
+    assert_eq!(grown["results"][0]["gone"].as_array().map(Vec::len), Some(2));
+    assert_eq!(column(&grown["results"][0], "goodput", "late", "t"), [3.0 + SILENCE_S]);
+    assert_eq!(grown["live"]["left_out"], 799);
+}
+
+#[test]
+fn cells_keep_their_numbers_from_one_part_to_the_next() {
+    let mut board = board();
+    for (t_s, cell) in [(1.0, "b"), (2.0, "a"), (3.0, "b"), (4.0, "")] {
+        let mut tables = Tables::default();
+        tables.radio.push(&RadioRow { ue: "u", t_s, cell, ..RadioRow::default() });
+        board.add(&tables);
+    }
+    let series = whole(&board)["results"][0]["series"].clone();
+    let radio = series.as_array().and_then(|all| all.iter().find(|one| one["kind"] == "radio")).expect("it is there");
+    assert_eq!(radio["cells"], serde_json::json!(["b", "a"]));
+    assert_eq!(radio["columns"]["cell"], serde_json::json!([0.0, 1.0, 0.0, null]));
+}
+
+#[test]
+fn events_and_handovers_are_sent_once_and_bounded() {
+    let mut board = board();
+    board.note(Some(1.0), "command `rate s1 5 Mbit/s`");
+    let mut tables = Tables::default();
+    tables.mobility.push(&MobilityRow { t_s: 2.0, ue: "u", event: "connected", cell: "b", ..MobilityRow::default() });
+    board.add(&tables);
+    let grown = growth(&mut board);
+    assert_eq!(grown["events"][0]["text"], "command `rate s1 5 Mbit/s`");
+    assert_eq!(grown["results"][0]["mobility"][0]["cell"], "b");
+    board.note(None, "more");
+    assert_eq!(growth(&mut board)["events"], serde_json::json!([{ "t_s": null, "text": "more" }]));
+    (0..10_000).for_each(|n| board.note(None, format!("{n}")));
+    assert!(whole(&board)["events"].as_array().is_some_and(|all| all.len() <= 2_000));
+}
+
+#[test]
+fn the_newest_values_are_those_of_a_single_run() {
+    let mut board = board();
+    let mut tables = samples([sample("a", 0.1, 1.0), sample("a", 0.2, 2.5)]);
+    tables.queues.push(&QueueRow { link: "l", t_s: 0.2, bytes: 77, ..QueueRow::default() });
+    board.add(&tables);
+    let latest = board.latest();
+    let value = |of, column| latest.iter().find(|one| (one.of, one.column) == (of, column)).map(|one| one.value);
+    assert_eq!((value("flow", "goodput_mbps"), value("link", "bytes")), (Some(2.5), Some(77.0)));
+    assert_eq!(value("flow", "t"), None);
+    board.add(&samples([SampleRow { run: 1, ..sample("a", 0.1, 1.0) }]));
+    assert!(board.latest().is_empty());
+}
+
+#[test]
+fn the_page_may_connect_to_its_own_server_alone() {
+    let page = page(board().whole("one-0"));
+    assert!(page.contains("default-src 'none'; connect-src 'self'; script-src"));
+    assert!(page.contains("\"last\":\"one-0\""));
+    assert!(!page.contains("RANWAY-DATA"));
+}

@@ -1,0 +1,142 @@
+//! Metrics for Prometheus: the newest value of everything that the page draws over time.
+
+use super::hub::Hub;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use record::report::live::Progress;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The type that Prometheus expects of its text format.
+pub(super) const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A value's labels.
+type Labels = Vec<(&'static str, String)>;
+
+#[derive(Debug)]
+struct Snapshot {
+    /// By name: help, and values with their labels.
+    series: BTreeMap<String, (String, Vec<(Labels, f64)>)>,
+    t_s: Option<f64>,
+    ended: bool,
+    progress: Option<Progress>,
+    readers: u64,
+    batches: u64,
+    cpu_s: f64,
+}
+
+impl Snapshot {
+    fn of(hub: &Hub) -> Snapshot {
+        hub.with(|board| {
+            let mut series: BTreeMap<String, (String, Vec<(Labels, f64)>)> = BTreeMap::new();
+            for latest in board.latest() {
+                let mut labels: Labels = vec![(latest.of, latest.name.to_owned())];
+                let key = if latest.of == "flow" { "conn" } else { "hop" };
+                labels.extend(latest.conn.map(|conn| (key, conn.to_string())));
+                labels.extend(latest.technology.map(|technology| ("technology", technology.to_owned())));
+                let help = || format!("Newest value of each {}, as in the plots of the page", latest.of);
+                let name = format!("{}_{}", latest.of, latest.column);
+                let family = series.entry(name).or_insert_with(|| (help(), Vec::new()));
+                family.1.push((labels, latest.value));
+            }
+            let live = board.live();
+            Snapshot {
+                series,
+                t_s: live.t_s,
+                ended: live.ended,
+                progress: live.progress,
+                readers: hub.readers.load(Relaxed) as u64,
+                batches: hub.batches.load(Relaxed),
+                cpu_s: hub.cpu_ns.load(Relaxed) as f64 / 1e9,
+            }
+        })
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        for (name, (help, values)) in &self.series {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (labels, value) in values {
+                let labels: Vec<(&str, &str)> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                ConstGauge::new(*value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        let progress = self.progress;
+        let gauges = [
+            ("run_time_seconds", "Time of the run", self.t_s),
+            ("run_ended", "1 if the run has ended", Some(f64::from(u8::from(self.ended)))),
+            ("runs", "Runs in all", progress.map(|progress| progress.of as f64)),
+            ("runs_finished", "Runs that have finished", progress.map(|progress| progress.done as f64)),
+            ("runs_share", "Completed share of all simulated time", progress.map(|progress| progress.share)),
+            ("dashboard_readers", "Pages that are open", Some(self.readers as f64)),
+        ];
+        for (name, help, value) in gauges {
+            let Some(value) = value else { continue };
+            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        let counters = [
+            ("dashboard_batches", "Batches of new data", self.batches as f64),
+            ("dashboard_cpu_seconds", "Processor time of the dashboard's thread", self.cpu_s),
+        ];
+        for (name, help, value) in counters {
+            ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the metrics of a dashboard.
+pub(super) fn text(hub: &Hub) -> String {
+    let mut registry = Registry::with_prefix("ranway");
+    registry.register_collector(Box::new(Snapshot::of(hub)));
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::report::live::Board;
+    use record::tables::{QueueRow, SampleRow};
+    use record::{Meta, Tables};
+
+    #[test]
+    fn each_series_has_its_newest_value() {
+        let mut board = Board::new("one".to_owned(), "emulate", Meta::default(), true);
+        let mut tables = Tables::default();
+        for (t_s, goodput_mbps) in [(0.1, 5.0), (0.2, 7.5)] {
+            let flow = "tcp \"server\":80 > ue";
+            tables.samples.push(&SampleRow {
+                flow,
+                conn: 1,
+                t_s,
+                goodput_mbps,
+                cwnd_bytes: 14_480,
+                ..SampleRow::default()
+            });
+            tables.queues.push(&QueueRow { link: "s1", t_s, bytes: 3_000, ..QueueRow::default() });
+        }
+        board.add(&tables);
+        board.change(|live| live.t_s = Some(0.2));
+        let text = text(&Hub::new(board));
+        for line in [
+            "# TYPE ranway_flow_goodput_mbps gauge",
+            "ranway_flow_goodput_mbps{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 7.5",
+            "ranway_flow_cwnd_bytes{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 14480.0",
+            "ranway_link_bytes{link=\"s1\"} 3000.0",
+            "ranway_run_time_seconds 0.2",
+            "ranway_dashboard_batches_total 0.0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+    }
+}

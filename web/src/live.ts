@@ -1,0 +1,263 @@
+// A page that follows a run: where its data comes from, and what only such a page shows: state, progress, map, events, controls.
+
+import type { Controls, Data, Live, Place, Places } from "./data";
+import { h } from "./dom";
+import { count, number, percent, seconds, text } from "./format";
+import { colour } from "./palette";
+import { svg } from "./shapes";
+import { append, replace, type Batch, type Store } from "./store";
+
+/** How the page stands with who sends its data. */
+type Link = "connecting" | "live" | "reconnecting" | "refused" | "ended";
+
+const WORDS: Record<Link, string> = {
+  connecting: "connecting",
+  live: "live",
+  reconnecting: "reconnecting",
+  refused: "the token has changed: open the address that the command printed",
+  ended: "ended",
+};
+/** Pause before another attempt after the server has refused one. */
+const PAUSE_MS = 2_000;
+/** Events that are shown. */
+const MOST_EVENTS = 200;
+/** Earlier places of a UE that the map shows. */
+const TRAIL = 60;
+
+let link: Link = "connecting";
+/** The address of the report, once the run has written it and the page has it. */
+let report = "";
+const badge = h("span", { class: "badge", role: "status", "aria-live": "polite" });
+const trails = new Map<string, [number, number][]>();
+
+function say(now: Link): void {
+  link = now;
+  badge.className = `badge ${now === "live" ? "held" : now === "ended" || now === "connecting" ? "" : "missed"}`;
+  badge.textContent = WORDS[now];
+  badge.dataset["link"] = now;
+}
+
+/** Follows the run whose data the page has: receives what is new until it ends. */
+export function follow(store: Store): void {
+  const connect = (): void => {
+    const { last, live } = store.state.data.content;
+    if (live?.ended === true) return end(store);
+    const source = new EventSource(`events?after=${encodeURIComponent(last ?? "")}`);
+    const take = (apply: (data: string) => void) => (event: MessageEvent<string>) => {
+      say("live");
+      apply(event.data);
+      if (store.state.data.content.live?.ended === true) {
+        source.close();
+        end(store);
+      }
+    };
+    source.addEventListener("open", () => say("live"));
+    source.addEventListener("batch", take((data) => store.dispatch(append(JSON.parse(data) as Batch))));
+    source.addEventListener(
+      "whole",
+      take((data) => {
+        trails.clear();
+        store.dispatch(replace(JSON.parse(data) as Data));
+      }),
+    );
+    source.addEventListener("error", () => {
+      say("reconnecting");
+      // A browser gives up when the server answers with an error, as after a restart with another token.
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(() => {
+        fetch("events", { method: "HEAD" })
+          .then(({ status }) => {
+            if (status === 401) say("refused");
+            else connect();
+          })
+          .catch(connect);
+      }, PAUSE_MS);
+    });
+  };
+  say("connecting");
+  connect();
+}
+
+/** Keeps the report, which goes with its server. */
+function end(store: Store): void {
+  say("ended");
+  const path = store.state.data.content.live?.report ?? null;
+  if (path === null || report !== "") return;
+  fetch("report")
+    .then(async (answer) => {
+      if (!answer.ok) return;
+      report = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: "text/html" }));
+      store.dispatch((state) => ({ ...state, data: { ...state.data } }));
+    })
+    .catch(() => undefined);
+}
+
+/** The state of the run, for the page's top. */
+export function liveBar(live: Live): HTMLElement {
+  const { progress } = live;
+  const bar = progress === null ? false : h("progress", { max: "1", value: String(progress.share), "aria-label": "Progress" });
+  const facts = [
+    live.t_s === null ? "" : `at ${seconds(live.t_s)}`,
+    progress === null ? "" : `${count(progress.done)} of ${count(progress.of)} ${progress.of === 1 ? "run" : "runs"}, ${percent(progress.share)}, ${seconds(progress.elapsed_s)} so far`,
+    progress !== null && progress.done > 0 && progress.elapsed_s > 0 ? `${number(progress.done / progress.elapsed_s)} runs a second` : "",
+    live.left_out > 0 ? `${count(live.left_out)} flows or runs are not shown singly` : "",
+  ];
+  return h(
+    "p",
+    { class: "live" },
+    badge,
+    h("span", {}, `ranway ${live.command}`),
+    bar,
+    h("span", {}, facts.filter((fact) => fact !== "").join(" · ")),
+    report !== "" && h("a", { href: report, target: "_blank", rel: "noopener" }, "Open the report"),
+    link === "ended" && live.report !== null && h("span", { class: "note" }, live.report),
+  );
+}
+
+/** The map, the controls and the events, as far as there are any. */
+export function liveSections(content: Data): HTMLElement[] {
+  const { live, events = [], results } = content;
+  if (live === undefined) return [];
+  const sections: HTMLElement[] = [];
+  if (live.controls !== null && !live.ended) sections.push(controls(live.controls));
+  if (live.places !== null && live.places.ues.length + live.places.cells.length > 0) sections.push(map(live.places));
+  const moved = (results[0]?.mobility ?? []).map((row) => {
+    const cell = text(row.cell);
+    return { t_s: row.t_s as number | null, text: `${text(row.ue)}: ${text(row.event)}${cell === "" ? "" : ` (${cell})`}` };
+  });
+  const all = [...events, ...moved].sort((a, b) => (b.t_s ?? Infinity) - (a.t_s ?? Infinity));
+  if (all.length > 0) {
+    const lines = all.slice(0, MOST_EVENTS).map((event) => h("li", {}, h("span", { class: "at" }, event.t_s === null ? "" : `${event.t_s.toFixed(3)} s`), h("span", {}, event.text)));
+    sections.push(
+      h(
+        "section",
+        { id: "events" },
+        h("h2", {}, "Events"),
+        // So that it can be scrolled without a mouse.
+        h("ol", { class: "log", tabindex: "0", "aria-label": "Events, newest first" }, ...lines),
+        all.length > MOST_EVENTS && h("p", { class: "note" }, `The newest ${MOST_EVENTS} of ${count(all.length)}.`),
+      ),
+    );
+  }
+  return sections;
+}
+
+const WIDTH = 640;
+const HEIGHT = 360;
+const EDGE = 36;
+
+/** Cells and UEs from above, each UE in the colour of its cell and joined to it, dashed where it does not see it. */
+function map({ cells, ues }: Places): HTMLElement {
+  for (const { name, x, y } of ues) {
+    const trail = trails.get(name) ?? [];
+    const last = trail.at(-1);
+    if (last === undefined || last[0] !== x || last[1] !== y) trails.set(name, [...trail, [x, y] as [number, number]].slice(-TRAIL));
+  }
+  const all: [number, number][] = [...cells, ...ues].map(({ x, y }) => [x, y]);
+  for (const { name } of ues) all.push(...(trails.get(name) ?? []));
+  const [xs, ys] = [all.map(([x]) => x), all.map(([, y]) => y)];
+  const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const scale = Math.min((WIDTH - 2 * EDGE) / (right - left || 1), (HEIGHT - 2 * EDGE) / (high - low || 1));
+  const at = (x: number, y: number): [number, number] => [WIDTH / 2 + (x - (left + right) / 2) * scale, HEIGHT / 2 - (y - (low + high) / 2) * scale];
+  const hue = (cell: string | null): string => {
+    const i = cells.findIndex(({ name }) => name === cell);
+    return i < 0 ? "#666666" : colour(i);
+  };
+  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": told(ues) });
+  const label = (name: string, x: number, y: number): SVGElement => {
+    const words = svg("text", { x: x + 8, y: y - 6, "font-size": 11, fill: "currentColor" });
+    words.textContent = name;
+    return words;
+  };
+  for (const { name, cell } of ues) {
+    const path = (trails.get(name) ?? []).map(([x, y], i) => `${i === 0 ? "M" : "L"}${at(x, y).map((p) => p.toFixed(1)).join(" ")}`).join("");
+    picture.append(svg("path", { d: path, fill: "none", stroke: hue(cell), "stroke-width": 1, "stroke-opacity": 0.5 }));
+  }
+  for (const { x, y, cell, los } of ues) {
+    const serving = cells.find(({ name }) => name === cell);
+    if (serving === undefined) continue;
+    const [[x1, y1], [x2, y2]] = [at(x, y), at(serving.x, serving.y)];
+    picture.append(svg("path", { d: `M${x1} ${y1}L${x2} ${y2}`, stroke: hue(cell), "stroke-width": 1, ...(los === false && { "stroke-dasharray": "4 3" }) }));
+  }
+  for (const { name, x, y } of cells) {
+    const [px, py] = at(x, y);
+    picture.append(svg("path", { d: `M${px} ${py - 9}L${px + 8} ${py + 6}H${px - 8}Z`, fill: hue(name) }), label(name, px, py));
+  }
+  for (const { name, x, y, cell } of ues) {
+    const [px, py] = at(x, y);
+    picture.append(svg("circle", { cx: px, cy: py, r: 5, fill: hue(cell), stroke: "currentColor" }), label(name, px, py));
+  }
+  const width = (right - left || high - low) / 1000;
+  return h(
+    "section",
+    { id: "map" },
+    h("h2", {}, "Map"),
+    h(
+      "figure",
+      { class: "wide map-figure" },
+      h("figcaption", {}, h("b", {}, "Cells and UEs"), h("span", {}, `triangles: cells; circles: UEs; dashed: out of sight; ${number(width)} km from left to right`)),
+      picture as unknown as HTMLElement,
+    ),
+  );
+}
+
+function told(ues: Place[]): string {
+  const at = ues.slice(0, 20).map(({ name, x, y, cell }) => `${name} at ${x.toFixed(0)} m east, ${y.toFixed(0)} m north, ${cell === null ? "between cells" : `served by ${cell}`}`);
+  return `Map. ${at.join("; ")}`;
+}
+
+/** The controls are made once for the same names, so that what is being entered stays. */
+let panel: { names: string; element: HTMLElement } | null = null;
+
+function controls(of: Controls): HTMLElement {
+  const names = JSON.stringify(of);
+  if (panel?.names === names) return panel.element;
+  const answer = h("output", { class: "answer", "aria-live": "polite" });
+  const send = (...words: string[]): void => {
+    const line = words.map((word) => (/\s/.test(word) || word === "" ? `"${word}"` : word)).join(" ");
+    answer.textContent = `${line} …`;
+    fetch("control", { method: "POST", headers: { "X-Ranway": "1", "Content-Type": "text/plain" }, body: line })
+      .then(async (reply) => {
+        const said = (await reply.text()).trim();
+        answer.textContent = `${line}: ${said === "" ? "done" : said}`;
+      })
+      .catch(() => (answer.textContent = `${line}: no answer`));
+  };
+  const choice = (name: string, values: string[]): HTMLSelectElement => h("select", { "aria-label": name }, ...values.map((value) => h("option", { value }, value)));
+  const form = (title: string, fields: HTMLElement[], act: () => void, more: HTMLElement[] = []): HTMLElement => {
+    const one = h("form", { class: "control" }, h("b", {}, title), ...fields, h("button", { type: "submit" }, "Set"), ...more);
+    one.addEventListener("submit", (event) => {
+      event.preventDefault();
+      act();
+    });
+    return one;
+  };
+  const forms: HTMLElement[] = [];
+  if (of.ues.length > 0) {
+    const [ue, db] = [choice("UE", of.ues), h("input", { type: "number", step: "any", min: "-100", max: "100", value: "10", required: "", "aria-label": "SINR in dB" })];
+    const off = h("button", { type: "button" }, "Restore");
+    off.addEventListener("click", () => send("sinr", ue.value, "off"));
+    forms.push(form("SINR, dB", [ue, db], () => send("sinr", ue.value, db.value), [off]));
+  }
+  if (of.ues.length > 0 && of.cells.length > 1) {
+    const [ue, cell] = [choice("UE", of.ues), choice("Target cell", of.cells)];
+    forms.push(form("Handover", [ue, cell], () => send("handover", ue.value, cell.value)));
+  }
+  if (of.cells.length > 1) {
+    const [cell, share] = [choice("Cell", of.cells), h("input", { type: "number", step: "0.05", min: "0", max: "1", value: "0.5", required: "", "aria-label": "Share of resource blocks, 0 to 1" })];
+    forms.push(form("Interference load", [cell, share], () => send("load", cell.value, share.value)));
+  }
+  if (of.links.length > 0) {
+    const [link, rate] = [choice("Link", of.links), h("input", { type: "text", value: "10 Mbit/s", required: "", "aria-label": "Rate, as in 10 Mbit/s" })];
+    forms.push(form("Rate", [link, rate], () => send("rate", link.value, rate.value)));
+    const [lossy, loss] = [choice("Link", of.links), h("input", { type: "number", step: "any", min: "0", max: "1", value: "0.01", required: "", "aria-label": "Share of packets lost, 0 to 1" })];
+    forms.push(form("Loss", [lossy, loss], () => send("loss", lossy.value, loss.value)));
+  }
+  const stop = h("button", { type: "button" }, "Stop the emulation");
+  stop.addEventListener("click", () => {
+    if (confirm("Stop the emulation and write its results?")) send("stop");
+  });
+  const element = h("section", { id: "control" }, h("h2", {}, "Controls"), h("div", { class: "forms" }, ...forms, stop), answer);
+  panel = { names, element };
+  return element;
+}
