@@ -432,7 +432,7 @@ function details(): HTMLElement {
         { ...time, y: "bytes" },
         untold ?? note,
       ),
-      linePlot("Bytes in flight", over(flying, "in_flight_bytes"), { ...time, y: "bytes" }, note),
+      linePlot("Bytes in flight", over(flying, "in_flight_bytes").filter(isKnown), { ...time, y: "bytes" }, note),
       ...sequences.map(({ series, label }) =>
         linePlot(`Time–sequence: ${label}`, sequenceLines(series), { ...time, y: "Sequence number, MB" }, "strokes: data sent again, overtaken, or selectively acknowledged"),
       ),
@@ -451,6 +451,11 @@ function details(): HTMLElement {
     goodput.length === 0 && h("p", { class: "note" }, "This page has no samples over time for this run: they were not recorded (see record.samples) or did not fit."),
     limits(),
   );
+}
+
+/** Whether a line is not zero throughout, as what a receiver cannot know of a sender. */
+function isKnown(line: Line): boolean {
+  return line.y.some((y) => (y ?? 0) > 0);
 }
 
 /** Returns the capacities of the busiest links and of the carrier of a single UE. */
@@ -597,7 +602,7 @@ function tables(): (HTMLElement | string)[] {
     { title: "Links" },
   );
   const run = runsOf(store.state) > 1 ? `, run ${view().run + 1}` : "";
-  return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
+  return [h("h2", {}, `Flows${run}`), perFlow(), flows, ...(rows("links").length > 0 ? [h("h2", {}, `Links${run}`), links] : [])];
 }
 
 /** Shows the means over several runs; for a single run only the completion times, which its rows do not have. */
