@@ -283,6 +283,9 @@ def throughput(flows: int, seconds: float, process: int | None) -> tuple[float, 
     taken = processor(process) - before
     for server in servers:
         server.wait()
+    for one in said:
+        if "error" in one:
+            raise RuntimeError(f"iperf3 with {flows} flows: {one['error']}")
     received = [one["end"]["sum_received"] for one in said]
     rate = sum(one["bits_per_second"] for one in received) / 1e6
     return rate, taken / (sum(one["bytes"] for one in received) * 8e-9)

@@ -18,7 +18,7 @@ use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netio::realtime::Clock;
 use netio::sys;
@@ -40,6 +40,9 @@ const IDLE: Duration = Duration::from_millis(20);
 /// than that for an update hangs.
 const IN_FORCE: Duration = Duration::from_secs(1);
 const EXTEND: Span = Span::from_millis(100);
+/// How many times as long as it took to observe the flows and to apply the decisions the control leaves its processor to the
+/// bytes, before the next update: with thousands of active flows, updates become rarer.
+const REST: u32 = 9;
 /// The least pacing rate in bytes per second. The kernel sets the time of the next packet at the rate of the last one: a
 /// flow that was promised next to nothing while it was idle would wait for minutes when it sends again.
 const LEAST_PACING: u64 = 125_000;
@@ -133,6 +136,7 @@ fn drive(
     let all: Vec<(&Shared, Following)> = workers.iter().map(|shared| (&**shared, shared.registry.follow())).collect();
     let mut news = Vec::new();
     let mut extended = None;
+    let mut rests_until = Instant::now();
     while !stop.load(Relaxed) {
         for (shared, following) in &all {
             following.take(&mut news);
@@ -147,7 +151,8 @@ fn drive(
             let _ = windows.renew(IN_FORCE);
         }
         match control.poll_timeout() {
-            Some(due) if due <= now => {
+            Some(due) if due <= now && rests_until <= Instant::now() => {
+                let before = thread_time();
                 for report in reports.take(now, unix_now()) {
                     let Some((name, former)) = ues.learn(&report.ue) else { continue };
                     if let Some(former) = former {
@@ -156,13 +161,21 @@ fn drive(
                     control.on_report(name, &report, now);
                 }
                 update(control, windows, flows, workers, now);
+                rests_until = Instant::now() + REST * thread_time().saturating_sub(before);
             }
             due => {
                 let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
-                std::thread::sleep(wait.min(IDLE));
+                let rest = rests_until.saturating_duration_since(Instant::now());
+                std::thread::sleep(wait.max(rest).min(IDLE));
             }
         }
     }
+}
+
+/// Processor time that this thread has taken.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.
