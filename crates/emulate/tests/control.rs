@@ -96,6 +96,7 @@ fn commands_read_as_people_write_them() {
         is(line, Command::Rate { link: "s1".to_owned(), rate: Rate::from_mbps(10) });
     }
     is("rate s1 0", Command::Rate { link: "s1".to_owned(), rate: Rate::default() });
+    is("loss s1 0.01", Command::Loss { link: "s1".to_owned(), share: 0.01 });
     is("status", Command::Status);
     is("stop", Command::Stop);
     is("help", Command::Help);
@@ -116,6 +117,9 @@ fn a_wrong_command_says_what_would_be_right() {
     assert_eq!(says("sinr \"phone 3"), "a `\"` is missing at the end of a name");
     assert_eq!(says("sinr \"\" 3"), "a name is empty");
     assert_eq!(says("load west 50%"), "`50%` is no load: a share from 0 to 1");
+    for share in ["1%", "-0.1", "1.5", "NaN"] {
+        assert_eq!(says(&format!("loss s1 {share}")), format!("`{share}` is no loss: a share from 0 to 1"));
+    }
     assert_eq!(says("rate s1"), "`rate` is written `rate LINK RATE`, as in `rate bottleneck 10 Mbit/s`");
     assert_eq!(says("rate s1 10 MB"), "`MB` is not a unit of a rate: use one of Gbit/s, Mbit/s, kbit/s, bit/s");
     assert_eq!(says("rate s1 20000 Gbit/s"), "20000 Gbit/s is out of range: at most 10000 Gbit/s");

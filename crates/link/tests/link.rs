@@ -713,3 +713,27 @@ fn an_infinitely_fast_link_can_be_given_a_rate_and_a_trace_cannot() {
     let mut driver = Driver::new(Config { service: tiny_trace(Sharing::Whole), ..Config::default() });
     assert!(!driver.link.set_rate(Rate::from_mbps(12), ms(1)));
 }
+
+#[test]
+fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
+    for service in [Service::Infinite, rate(12_000_000)] {
+        let mut driver = Driver::new(Config { service, delay: Span::from_millis(5), ..Config::default() });
+        let send = |driver: &mut Driver, id, now| {
+            driver.run_until(now);
+            let packet = TestPacket::new(id, 0, 1500);
+            driver.link.handle_packet(packet, now, &mut |packet: TestPacket, why| driver.lost.push((packet.id, why)));
+            driver.collect(now);
+        };
+        send(&mut driver, 0, ms(0));
+        driver.link.set_loss(Loss::Independent { probability: 1.0 }, ms(10));
+        send(&mut driver, 1, ms(10));
+        send(&mut driver, 2, ms(11));
+        driver.run_until(ms(20));
+        driver.link.set_loss(Loss::None, ms(20));
+        send(&mut driver, 3, ms(20));
+        driver.run_until(ms(100));
+        assert_eq!(driver.delivered.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 3]);
+        assert_eq!(driver.lost, [(1, DropReason::Loss), (2, DropReason::Loss)]);
+        assert_eq!(driver.link.stats(ms(100)).losses, 2);
+    }
+}

@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// The longest that anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A token that outlives a run.
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A link with a download and a call, sampled ten times a second.
 const SCENARIO: &str = r#"
@@ -41,7 +39,7 @@ from = "a"
 to = "b"
 traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
 [record]
-samples = { interval = "100 ms" }
+samples = { kind = "every", interval = "100 ms" }
 "#;
 
 /// A command with a dashboard.

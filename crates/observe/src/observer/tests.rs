@@ -433,3 +433,42 @@ fn one_vantage_point_measures_deliveries_and_round_trips_to_each_end() {
     assert_eq!((rtts(&flow), flow.owds.count()), (vec![(4, 1), (5, 1)], 0));
     assert_eq!(flow.packets, Packets { entered: 3, arrived: 3, lost: 0 });
 }
+
+#[test]
+fn looks_at_flows_that_go_on_show_each_sample_once_and_change_nothing() {
+    let transfer = |looks: bool| {
+        let mut talk = Talk::new([7, 9]);
+        let mut seen: Vec<Flow> = Vec::new();
+        for connection in 0..3 {
+            talk.isn = [connection * 1_000_000_007, 9];
+            let begun = 3_000 * u64::from(connection);
+            talk.says(begun, UE, SYN, 0, 0, 0);
+            talk.says(begun + 10, SERVER, SYN | ACK, 0, 1, 0);
+            for n in 0..20u32 {
+                let ms = begun + 100 + 100 * u64::from(n);
+                talk.says(ms, SERVER, ACK, 1 + n * 1_000, 1, 1_000);
+                talk.says(ms + DELAY, UE, ACK, 1, 1 + (n + 1) * 1_000, 0);
+                talk.observer.sample(at(ms + 50), Span::from_millis(100));
+                if looks && n % 3 == 0 {
+                    seen.extend(talk.observer.flows_so_far(at(ms + 50), 1));
+                }
+            }
+            talk.says(begun + 2_200, SERVER, ACK | FIN, 20_001, 1, 0);
+            talk.says(begun + 2_210, UE, ACK | FIN, 1, 20_002, 0);
+            talk.observer.sample(at(begun + 2_300), Span::from_millis(100));
+        }
+        (0..5).for_each(|_| seen.extend(talk.observer.flows_so_far(at(9_000), 1)));
+        (seen, talk.ends(10_000))
+    };
+    let (seen, ended) = transfer(true);
+    assert_eq!(format!("{ended:?}"), format!("{:?}", transfer(false).1));
+    for flow in &ended {
+        let looks: Vec<&Flow> = seen.iter().filter(|one| (&one.name, one.conn) == (&flow.name, flow.conn)).collect();
+        let shown: Vec<Time> = looks.iter().flat_map(|look| &look.samples).map(|sample| sample.at).collect();
+        let own: Vec<Time> = flow.samples.iter().map(|sample| sample.at).collect();
+        // What was sampled before the direction was clear is shown as well.
+        assert_eq!(shown, own, "{} {}", flow.name, flow.conn);
+        let last = looks.last().expect("it was seen");
+        assert_eq!((last.counters.delivered, last.rtts.count()), (flow.counters.delivered, flow.rtts.count()));
+    }
+}

@@ -13,6 +13,9 @@ use std::time::Instant;
 /// UEs that are shown; further ones wait until others have been silent for a while.
 const MOST_UES: usize = 1_000;
 
+/// What the proxy does not know of what waits in it.
+const UNKNOWN: [&str; 3] = ["packets", "dropped", "marked"];
+
 /// Follows a proxy.
 pub(crate) struct ProxyFollower {
     publisher: Publisher,
@@ -39,6 +42,7 @@ struct Ue {
 
 impl ProxyFollower {
     pub(crate) fn new(publisher: Publisher, observer: Observer) -> ProxyFollower {
+        publisher.publish(|board| board.leave_out(&UNKNOWN));
         let (begun, delivered, ues) = (Instant::now(), BTreeMap::new(), BTreeMap::new());
         let state = State { begun, at_s: 0.0, delivered, ues, accepting: None };
         ProxyFollower { publisher, observer, state: Arc::new(Mutex::new(state)) }

@@ -11,6 +11,21 @@ use units::Span;
 /// UEs of which reports are shown.
 const MOST_UES: usize = 1_000;
 
+/// What only a TCP sender or a queue's owner knows.
+const UNKNOWN: [&str; 5] = ["cwnd_bytes", "in_flight_bytes", "packets", "dropped", "marked"];
+/// What reports on UEs do not tell.
+const UNREPORTED: [&str; 9] = [
+    "rsrp_dbm",
+    "ul_mcs",
+    "ul_mbps",
+    "ul_queue_bytes",
+    "host_queue_bytes",
+    "dl_above_bytes",
+    "dl_buffer_bytes",
+    "ul_prbs",
+    "los",
+];
+
 /// Shows values from time to time.
 pub(crate) struct Values {
     publisher: Publisher,
@@ -43,6 +58,7 @@ pub(crate) struct QueueValue {
 
 impl Values {
     pub(crate) fn new(publisher: Publisher) -> Values {
+        publisher.publish(|board| board.leave_out(&UNKNOWN));
         Values { publisher, begun: Instant::now() }
     }
 
@@ -129,6 +145,7 @@ impl Sum {
 
 impl Reports {
     pub(crate) fn new(publisher: Publisher) -> Reports {
+        publisher.publish(|board| board.leave_out(&UNREPORTED));
         Reports { publisher, begun: Instant::now(), ues: BTreeMap::new() }
     }
 

@@ -253,6 +253,11 @@ impl Board {
         self.changed = true;
     }
 
+    /// Leaves out columns of series that the source does not know, so that nobody takes a zero for a value.
+    pub fn leave_out(&mut self, columns: &'static [&'static str]) {
+        self.history.leave_out(columns);
+    }
+
     /// Changes what is known of the machine and its clock.
     pub fn set_timing(&mut self, timing: Timing) {
         self.timing = timing;
@@ -285,7 +290,8 @@ impl Board {
     /// Returns what was added since the last call as JSON, or nothing if nothing was. Means take longer than the rest and are
     /// only renewed with `means`.
     pub fn growth(&mut self, means: bool) -> Option<String> {
-        if !self.changed && !(means && self.subjects.is_changed()) {
+        let is_new = self.changed || (means && self.subjects.is_changed());
+        if !is_new {
             return None;
         }
         let mut points = Vec::new();

@@ -168,8 +168,17 @@ impl<'a> Embedded<'a> {
     }
 }
 
-/// Returns all series of `tables`.
+/// Returns all series of `tables`, with goodput as means over windows.
 pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
+    let all = whole(tables);
+    let of_goodput = all.iter().filter(|series| matches!(series.of, Of::Goodput(..)));
+    let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
+    let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
+    all.into_iter().map(|series| series.averaged(window)).collect()
+}
+
+/// Returns all series of `tables` with every sample.
+pub(super) fn whole(tables: &Tables) -> Vec<Series<'_>> {
     let mut all = Collector::default();
     const SAMPLE: &[&str] = &["t", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "owd_ms", "lost"];
     for row in tables.samples.iter() {
@@ -217,11 +226,7 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     push_segments(tables, &mut all);
     push_radio(tables, &mut all);
     push_measured(tables, &mut all);
-    let all = all.sorted();
-    let of_goodput = all.iter().filter(|series| matches!(series.of, Of::Goodput(..)));
-    let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
-    let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
-    all.into_iter().map(|series| series.accumulated().averaged(window)).collect()
+    all.sorted().into_iter().map(Series::accumulated).collect()
 }
 
 /// Adds the series of the table `segments`, in megabytes: what was sent and acknowledged, the window, and where what was sent

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::Tables;
 use crate::report::raw;
-use crate::report::series::{Embedded, Identity, Kind, Series, of, thinned};
+use crate::report::series::{Embedded, Identity, Kind, Series, thinned, whole};
 
 /// Values that all series have together at most.
 pub const MOST_VALUES: usize = 1_500_000;
@@ -88,6 +88,8 @@ pub(super) struct History {
     now: f64,
     /// Series for which there was no room.
     refused: BTreeSet<Key>,
+    /// Columns that the source does not know.
+    unknown: &'static [&'static str],
 }
 
 impl Default for History {
@@ -100,6 +102,7 @@ impl Default for History {
             points: POINTS,
             now: 0.0,
             refused: BTreeSet::new(),
+            unknown: &[],
         }
     }
 }
@@ -142,14 +145,15 @@ impl Kept {
         self.fresh = self.fresh.min(self.rows());
     }
 
-    fn embedded(&self, key: &Key, from: usize) -> Box<RawValue> {
+    fn embedded(&self, key: &Key, from: usize, unknown: &[&str]) -> Box<RawValue> {
         let cells: Vec<&str> = self.cells.iter().map(String::as_str).collect();
         let identity =
             Identity { kind: key.kind, name: &key.name, conn: key.conn, technology: key.technology.as_deref() };
         let begun = (key.kind == Kind::Transfers).then_some(self.begun);
         let cells = (key.kind == Kind::Radio).then_some(&cells[..]);
         let columns = self.columns.iter().map(|column| &column[from..]);
-        raw(&Embedded::new((key.point, key.run), &identity, (begun, cells), self.names.iter().copied().zip(columns)))
+        let known = self.names.iter().copied().zip(columns).filter(|(name, _)| !unknown.contains(name));
+        raw(&Embedded::new((key.point, key.run), &identity, (begun, cells), known))
     }
 }
 
@@ -162,6 +166,11 @@ fn number(cells: &mut Vec<String>, cell: &str) -> usize {
 }
 
 impl History {
+    /// Leaves out columns that the source does not know.
+    pub(super) fn leave_out(&mut self, columns: &'static [&'static str]) {
+        self.unknown = columns;
+    }
+
     /// Points down to which series are thinned.
     pub(super) fn points(&self) -> usize {
         self.points
@@ -175,7 +184,7 @@ impl History {
     /// Extends the series over time by new rows.
     pub(super) fn add(&mut self, tables: &Tables) {
         let mut sums: BTreeMap<(u32, u32), BTreeMap<u64, f64>> = BTreeMap::new();
-        for more in of(tables) {
+        for more in whole(tables) {
             if more.is_distribution() || more.columns[0].is_empty() {
                 continue;
             }
@@ -259,7 +268,7 @@ impl History {
 
     /// Replaces the distributions by those of `tables`.
     pub(super) fn set_distributions(&mut self, tables: &Tables) {
-        for all in of(tables).into_iter().filter(Series::is_distribution) {
+        for all in whole(tables).into_iter().filter(Series::is_distribution) {
             let key = key_of(&all);
             let mut kept = Kept::empty(&all);
             kept.columns = thinned(&all.columns, DISTRIBUTION_POINTS);
@@ -279,7 +288,7 @@ impl History {
     pub(super) fn take_growth(&mut self) -> Vec<Box<RawValue>> {
         let mut grown = Vec::new();
         for (key, kept) in self.series.iter_mut().filter(|(_, kept)| kept.fresh > 0) {
-            grown.push(kept.embedded(key, kept.rows() - kept.fresh));
+            grown.push(kept.embedded(key, kept.rows() - kept.fresh, self.unknown));
             kept.fresh = 0;
         }
         grown
@@ -287,7 +296,7 @@ impl History {
 
     /// All series.
     pub(super) fn whole(&self) -> Vec<Box<RawValue>> {
-        self.series.iter().map(|(key, kept)| kept.embedded(key, 0)).collect()
+        self.series.iter().map(|(key, kept)| kept.embedded(key, 0, self.unknown)).collect()
     }
 
     /// The newest values, if all series are of one run.
@@ -299,7 +308,8 @@ impl History {
             return Vec::new();
         }
         let values = over_time().flat_map(|(key, kept)| {
-            let columns = kept.names.iter().zip(&kept.columns).filter(|(name, _)| **name != "t" && **name != "cell");
+            let is_value = |name: &str| name != "t" && name != "cell" && !self.unknown.contains(&name);
+            let columns = kept.names.iter().zip(&kept.columns).filter(move |(name, _)| is_value(name));
             columns.filter_map(|(&column, values)| {
                 let value = values.last().copied().flatten()?;
                 let technology = key.technology.as_deref();

@@ -54,6 +54,14 @@ fn growth_has_what_is_new_and_the_whole_has_everything() {
 }
 
 #[test]
+fn every_sample_is_kept_however_many_come_at_once() {
+    let mut board = board();
+    board.add(&samples((0..1_000_u32).map(|n| sample("a", f64::from(n) / 10.0, f64::from(n % 7)))));
+    let goodput = column(&growth(&mut board)["results"][0], "goodput", "a", "goodput_mbps");
+    assert_eq!(goodput, (0..1_000_u32).map(|n| f64::from(n % 7)).collect::<Vec<_>>());
+}
+
+#[test]
 fn rows_of_flows_links_and_ues_are_those_so_far_and_so_are_the_means() {
     let mut board = board();
     for goodput_mbps in [4.0, 8.0] {
@@ -64,6 +72,7 @@ fn rows_of_flows_links_and_ues_are_those_so_far_and_so_are_the_means() {
             goodput_mbps,
             bytes: (goodput_mbps * 125e3) as u64,
             measured_to_s: 1.0,
+            rtt_p50_ms: Some(10.0 * goodput_mbps),
             ..FlowRow::default()
         };
         tables.flows.push(&row);
@@ -216,6 +225,19 @@ fn the_newest_values_are_those_of_a_single_run() {
     assert_eq!(value("flow", "t"), None);
     board.add(&samples([SampleRow { run: 1, ..sample("a", 0.1, 1.0) }]));
     assert!(board.latest().is_empty());
+}
+
+#[test]
+fn columns_that_a_source_does_not_know_are_nowhere() {
+    let mut board = board();
+    board.leave_out(&["cwnd_bytes", "in_flight_bytes"]);
+    board.add(&samples([SampleRow { srtt_ms: Some(20.0), ..sample("a", 0.1, 1.0) }]));
+    assert!(board.latest().iter().all(|one| one.column != "cwnd_bytes"));
+    for data in [growth(&mut board), whole(&board)] {
+        let result = &data["results"][0];
+        assert_eq!(column(result, "samples", "a", "srtt_ms"), [20.0]);
+        assert!(!result["series"].to_string().contains("cwnd_bytes"));
+    }
 }
 
 #[test]
