@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup demo test optimised bench bench-emulate oracle reproduce reproduce-grid docs clean
+.PHONY: help setup demo test optimised package package-test bench bench-emulate oracle reproduce reproduce-grid docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,14 @@ test: ## run all checks and tests, as CI does
 
 optimised: ## build target/optimised/ranway, optimised by profiles of simulations
 	@tools/build-optimised
+
+package: ## build the wheel, the source distribution and the Debian package in target/package
+	@tools/setup package
+	@cargo xtask package
+
+package-test: ## install the packages of `make package` in clean systems without toolchains, and run them there (as root)
+	@tools/setup package
+	target/package-tools/bin/python -m pytest packaging
 
 bench: ## measure against ns-3 on this machine; writes target/bench/results.json
 	@tools/setup bench

@@ -114,6 +114,9 @@ pub(crate) fn check() -> Result<()> {
             wrong.push(format!("{name} is not in the table of xtask/src/layers.rs"));
             continue;
         };
+        if package["publish"] != serde_json::json!([]) {
+            wrong.push(format!("{name} lacks `publish.workspace = true`"));
+        }
         for dependency in package["dependencies"].as_array().map_or(&[][..], |d| d) {
             // Test-only dependencies may point anywhere: the suites live in testkit.
             if dependency["kind"] == "dev" {

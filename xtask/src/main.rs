@@ -4,12 +4,14 @@
 
 mod layers;
 mod modules;
+mod package;
 mod samples;
+mod step;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use step::{step, step_with};
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
@@ -17,6 +19,7 @@ cargo xtask checks   the checks only: format, lints, layers, modules, licences, 
 cargo xtask tests    the tests only: Rust, documentation samples, Python
 cargo xtask docs     write the generated pages of docs/ and the output of commands again
 cargo xtask modules  print which modules of each crate use which, and check them
+cargo xtask package  build the wheel, the source distribution and the Debian package in target/package
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn run() -> Result<()> {
         Some("checks") => checks(),
         Some("tests") => tests(),
         Some("docs") => docs(),
+        Some("package") => package::package(),
         Some("modules") => {
             print!("{}", modules::page()?);
             modules::check()
@@ -55,8 +59,8 @@ fn checks() -> Result<()> {
     modules::check()?;
     step("licences and bans", "cargo", &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
     step("spelling", "typos", &[])?;
-    step("Python format", "ruff", &["format", "--check", "python", "peers", "examples"])?;
-    step("Python lints", "ruff", &["check", "python", "peers", "examples"])?;
+    step("Python format", "ruff", &["format", "--check", "python", "peers", "examples", "packaging"])?;
+    step("Python lints", "ruff", &["check", "python", "peers", "examples", "packaging"])?;
     step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
     docs()?;
     step(
@@ -142,25 +146,6 @@ fn docs() -> Result<()> {
         std::fs::write(file, output.stdout).with_context(|| file.to_owned())?;
     }
     samples::write(Path::new("target/release"))
-}
-
-/// Runs one command, says what and how long it took, and fails with its name.
-fn step(what: &str, program: &str, args: &[&str]) -> Result<()> {
-    step_with(&[], what, program, args)
-}
-
-/// As [`step`], with these variables in its environment.
-fn step_with(variables: &[(&str, &str)], what: &str, program: &str, args: &[&str]) -> Result<()> {
-    println!("==> {what}: {program} {}", args.join(" "));
-    let start = Instant::now();
-    let status = Command::new(program).args(args).envs(variables.iter().copied()).status().with_context(|| {
-        format!("`{program}` does not start: is it installed? `make setup` installs what is needed")
-    })?;
-    if !status.success() {
-        bail!("{what} failed: {program} {}", args.join(" "));
-    }
-    println!("    {what}: {:.1} s", start.elapsed().as_secs_f64());
-    Ok(())
 }
 
 fn root() -> PathBuf {

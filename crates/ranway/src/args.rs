@@ -95,6 +95,12 @@ pub(crate) enum Command {
     /// Print a page of the reference
     #[command(hide = true)]
     Reference(ReferenceArgs),
+    /// Write a manual page for each subcommand
+    #[command(hide = true)]
+    ManPages {
+        /// The directory to write them to
+        dir: PathBuf,
+    },
 }
 
 /// The scenario to load, and the changes to make to it.

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Completion(args) => generate::completion(&args),
         Command::Reference(args) => generate::reference(&args),
+        Command::ManPages { dir } => generate::man_pages(&dir),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

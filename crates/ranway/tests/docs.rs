@@ -8,6 +8,7 @@ use record::tables::{
 };
 use record::{Table, Tables};
 use scenario::Scenario;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -110,24 +111,79 @@ fn every_scenario_in_the_text_of_a_page_loads() {
     assert!(seen > 0, "the README shows a scenario");
 }
 
+/// Returns a page without its blocks of code.
+fn prose(text: &str) -> String {
+    let mut fence = None;
+    let outside = text.lines().filter(|line| {
+        let start = line.trim_start();
+        let marker = ["```", "~~~"].into_iter().find(|marker| start.starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
+            (open, _) => return open.is_none(),
+        }
+        false
+    });
+    outside.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Returns the anchors of a page, as mdBook and forges make them of headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for line in prose(text).lines() {
+        let heading = line.trim_start_matches('#');
+        if heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        // Of a link, the text is shown.
+        let shown = heading.trim().split("](").enumerate().map(|(n, part)| match part.split_once(')') {
+            Some((_, rest)) if n > 0 => rest,
+            _ => part,
+        });
+        let id: String = shown
+            .collect::<String>()
+            .chars()
+            .filter_map(|c| match c {
+                ' ' => Some('-'),
+                c if c.is_alphanumeric() || "-_".contains(c) => Some(c.to_ascii_lowercase()),
+                _ => None,
+            })
+            .collect();
+        let numbered = (1..).map(|n| format!("{id}-{n}"));
+        let free = std::iter::once(id.clone()).chain(numbered).find(|id| !anchors.contains(id));
+        anchors.extend(free);
+    }
+    anchors
+}
+
 #[test]
-fn every_relative_link_and_include_leads_to_a_file() {
-    let mut seen = 0;
+fn anchors_are_those_of_headings() {
+    let page = "# A `b-c` D, e\n```sh\n# not one\n```\n#no\n## [Text](to.md) at 5 %\n## Same\n### Same\n";
+    assert_eq!(anchors(page).into_iter().collect::<Vec<_>>(), ["a-b-c-d-e", "same", "same-1", "text-at-5-"]);
+}
+
+#[test]
+fn every_relative_link_and_include_leads_to_a_file_and_its_heading() {
+    let (mut files, mut headings) = (0, 0);
     for page in pages() {
-        let text = read(&page);
-        let folder = page.parent().expect("a page is in a folder");
-        let mut targets = between(&text, "](", ')');
+        let (text, folder) = (read(&page), page.parent().expect("a page is in a folder"));
+        let prose = prose(&text);
+        let mut targets = between(&prose, "](", ')');
+        targets.extend(prose.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to));
         targets.extend(between(&text, "{{#include ", '}'));
-        for target in targets {
-            let file = target.split('#').next().unwrap_or_default();
-            if file.is_empty() || target.contains("://") {
-                continue;
+        for target in targets.into_iter().filter(|target| !target.contains("://") && !target.starts_with("mailto:")) {
+            let (file, heading) =
+                target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
+            let to = if file.is_empty() { page.clone() } else { folder.join(file) };
+            assert!(to.exists(), "{}: {target}", page.display());
+            files += usize::from(!file.is_empty());
+            if let Some(heading) = heading.filter(|_| to.extension().is_some_and(|end| end == "md")) {
+                assert!(anchors(&read(&to)).contains(heading), "{}: {target}: no such heading", page.display());
+                headings += 1;
             }
-            assert!(folder.join(file).exists(), "{}: {target}", page.display());
-            seen += 1;
         }
     }
-    assert!(seen > 30, "only {seen} links were found");
+    assert!(files > 150 && headings > 40, "only {files} links to files and {headings} to headings were found");
 }
 
 #[test]

@@ -7,13 +7,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use netio::reservation::{Reservation, Role};
+use netio::rights::{self, CapabilitySet};
 use netio::tun::{self, Counts, Tun};
-use netio::{frames, program, rights, sys};
+use netio::{frames, program, sys};
 
 use netio::Error;
 
 /// Prefix of our interfaces' names.
 const NAME: &str = "backlog";
+/// To make an interface, and to send and hear packets.
+const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
 /// Interfaces by the kind of their packets (`if_arp.h`): Ethernet's frames, and plain IP.
 const ETHERNET: u16 = 1;
 const PLAIN: [u16; 3] = [512, 519, 0xfffe];
@@ -37,7 +40,10 @@ pub(super) struct Modem {
 impl Modem {
     /// Opens the interface, and makes one beside it to which its packets can be diverted. Sent packets have this mark.
     pub(super) fn open(name: &str, mark: u32) -> Result<Modem, Error> {
-        rights::check_rights()?;
+        if !rights::has(NEEDED) {
+            let why = "shaping needs root (CAP_NET_ADMIN and CAP_NET_RAW): use sudo";
+            return Err(Error::Missing(why.into()));
+        }
         let what = || format!("cannot shape the traffic of `{name}`");
         let failed = |source: io::Error| Error::System { what: what(), source };
         let wrong = |why: &str| Error::Wrong(format!("{}: {why}", what()));
@@ -56,7 +62,8 @@ impl Modem {
             return Err(wrong(&format!("it is neither Ethernet nor plain IP (type {kind})")));
         }
         let reservation = Reservation::by_index(Role::Packets, name, index)?;
-        let (tun, beside) = Tun::beside(NAME, ethernet).map_err(failed)?;
+        let no_device = |source| Error::System { what: format!("{}: {}", what(), tun::DEVICE), source };
+        let (tun, beside) = Tun::beside(NAME, ethernet).map_err(no_device)?;
         // Nobody but the modem's packets comes here: no neighbours, no addresses.
         let v6 = format!("/proc/sys/net/ipv6/conf/{beside}/disable_ipv6");
         if let Err(why) = std::fs::write(v6, "1")

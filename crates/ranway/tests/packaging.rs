@@ -1,0 +1,184 @@
+//! What the packages add to the command: units, settings, manual pages and completions. `make package-test` installs them.
+
+#![allow(clippy::disallowed_methods, reason = "tests read the repository's files and run the command")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The bound on what `systemd-analyze security` computes; 10 is a service without any restriction.
+const EXPOSURE: f64 = 3.0;
+const SERVICES: [&str; 5] = ["backlog", "measure", "pep", "proxy", "rnis"];
+
+fn packaging() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging")).to_owned()
+}
+
+fn ranway(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn unit(service: &str) -> String {
+    fs::read_to_string(packaging().join(format!("ranway-{service}.service"))).expect("it has a unit")
+}
+
+/// The values of a setting of a unit.
+fn values<'a>(unit: &'a str, name: &str) -> Vec<&'a str> {
+    unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
+}
+
+#[test]
+fn each_unit_starts_a_service_with_settings_that_the_package_has() {
+    let units = fs::read_dir(packaging()).expect("it is a folder");
+    let units = units.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: BTreeSet<String> = units.filter(|name| name.ends_with(".service")).collect();
+    assert_eq!(names, SERVICES.map(|service| format!("ranway-{service}.service")).into());
+    for service in SERVICES {
+        let unit = unit(service);
+        let starts = values(&unit, "ExecStart");
+        let words: Vec<&str> = starts[0].split(' ').collect();
+        assert_eq!((starts.len(), words[0]), (1, "/usr/bin/ranway"), "{service}");
+        // Options precede those of the settings, whose file is in the package.
+        let (options, settings) = match values(&unit, "EnvironmentFile")[..] {
+            [file] => {
+                assert_eq!(words.last(), Some(&"$OPTIONS"), "{service}");
+                (&words[1..words.len() - 1], file)
+            }
+            _ => (&words[1..], *words.last().expect("a file")),
+        };
+        let settings = settings.strip_prefix("/etc/ranway/").expect("settings are there");
+        assert!(packaging().join("etc").join(settings).exists(), "{service}: {settings}");
+        let output = ranway(&[options, &["--help"]].concat());
+        assert!(output.status.success(), "{service}: {}", text(&output.stderr));
+        // The unit's page of the manual is that of the command.
+        let subcommands = options.iter().take_while(|word| !word.starts_with('-')).map(|word| format!("-{word}"));
+        let page = format!("man:ranway{}(1)", subcommands.collect::<String>());
+        assert_eq!(values(&unit, "Documentation"), [page], "{service}");
+        assert_eq!(values(&unit, "RestartPreventExitStatus"), ["2"], "{service}");
+    }
+}
+
+#[test]
+fn the_examples_of_settings_are_valid() {
+    let mut seen = 0;
+    for service in SERVICES.iter().filter(|&&service| service != "proxy") {
+        let unit = unit(service);
+        let words: Vec<&str> = values(&unit, "ExecStart")[0].split(' ').filter(|word| *word != "$OPTIONS").collect();
+        let path = packaging().join(format!("etc/{service}.conf"));
+        for line in fs::read_to_string(path).expect("it has settings").lines() {
+            assert!(line.is_empty() || line.starts_with('#'), "{service}: nothing is set: {line}");
+            let Some(options) = line.strip_prefix("# OPTIONS=") else { continue };
+            let options: Vec<&str> = options.split(' ').collect();
+            // What precedes --help is parsed; nothing is run.
+            let output = ranway(&[&words[1..], &options, &["--help"]].concat());
+            assert!(output.status.success(), "{service}: {line}: {}", text(&output.stderr));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "only {seen}");
+    let help = text(&ranway(&["proxy", "--help"]).stdout);
+    let settings = fs::read_to_string(packaging().join("etc/proxy.toml")).expect("it has settings");
+    let keys: Vec<&str> =
+        settings.lines().filter_map(|line| Some(line.strip_prefix("# ")?.split_once(" = ")?.0)).collect();
+    assert_eq!(keys, ["wan", "ran", "metrics"]);
+    assert!(keys.iter().all(|key| help.contains(&format!("--{key} "))), "{help}");
+}
+
+#[test]
+fn each_unit_is_hardened() {
+    let analysed = Command::new("systemd-analyze").arg("--version").output();
+    if analysed.is_err() {
+        eprintln!("SKIPPED: systemd-analyze is not installed");
+        return;
+    }
+    for service in SERVICES {
+        let path = packaging().join(format!("ranway-{service}.service"));
+        let output =
+            Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager"]).arg(&path).output();
+        let said = text(&output.expect("it runs").stdout);
+        let exposure = said
+            .split_once("Overall exposure level for ")
+            .and_then(|(_, rest)| rest.split_once(": ")?.1.split(' ').next()?.parse::<f64>().ok());
+        assert!(exposure.is_some_and(|exposure| exposure < EXPOSURE), "{service}: {exposure:?}: {said}");
+        let unit = unit(service);
+        assert!(values(&unit, "NoNewPrivileges") == ["yes"] && values(&unit, "DynamicUser") == ["yes"], "{service}");
+    }
+}
+
+#[test]
+fn each_subcommand_has_a_manual_page() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let pages = dir.path().join("man");
+    let output = ranway(&["man-pages", pages.to_str().expect("UTF-8")]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/command.md");
+    let reference = fs::read_to_string(reference).expect("it is there");
+    let commands = reference.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
+    let expected: BTreeSet<String> = commands.map(|command| format!("{}.1", command.replace(' ', "-"))).collect();
+    assert!(expected.len() > 20 && expected.contains("ranway-measure-serve.1"));
+    let found = fs::read_dir(&pages).expect("they are written");
+    let found: BTreeSet<String> = found.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    assert_eq!(found, expected);
+    let page = fs::read_to_string(pages.join("ranway-backlog.1")).expect("it is one");
+    assert!(page.contains(".TH ranway-backlog 1"), "{page}");
+    for part in ["\\-\\-modem", "Target delay", "bufferbloated modem", "ranway backlog \\-\\-modem wwan0"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    // A file in its place is an error, not a panic.
+    fs::write(dir.path().join("file"), "").expect("it is written");
+    let file = dir.path().join("file").display().to_string();
+    let output = ranway(&["man-pages", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = text(&output.stderr);
+    assert!(why.starts_with(&format!("error: {file}: the manual pages")) && why.lines().count() == 1, "{why}");
+}
+
+#[test]
+fn shells_accept_the_completions() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for shell in ["bash", "zsh", "fish"] {
+        let output = ranway(&["completion", shell]);
+        assert!(output.status.success(), "{shell}");
+        let script = text(&output.stdout);
+        assert!(script.contains("reproduce") && script.contains("take-over"), "{shell}");
+        assert!(!script.contains("proxy-guardian") && !script.contains("man-pages"), "{shell}: hidden commands");
+        let path = dir.path().join(shell);
+        fs::write(&path, script).expect("it is written");
+        // bash is part of every system; the others are checked where they are installed.
+        match Command::new(shell).arg("-n").arg(&path).output() {
+            Ok(output) => assert!(output.status.success(), "{shell}: {}", text(&output.stderr)),
+            Err(why) => assert_ne!(shell, "bash", "{why}"),
+        }
+    }
+}
+
+#[test]
+fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::create_dir(dir.path().join("tools")).expect("it is made");
+    let script = dir.path().join("tools/release-notes");
+    fs::copy(packaging().join("../tools/release-notes"), &script).expect("it is copied");
+    let write = |name: &str, content: &str| fs::write(dir.path().join(name), content).expect("it is written");
+    write("Cargo.toml", "[workspace]\n[workspace.package]\nversion = \"1.2.0\"\n[profile.dev]\nversion = \"9\"\n");
+    let notes = |tag: &str| {
+        let output = Command::new("bash").arg(&script).arg(tag).output().expect("bash runs");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let log =
+        "# Changelog\n\n## Unreleased\n\n- later\n\n## 1.2.0 (2026-05-01)\n\n### Added\n\n- this\n\n## 1.2\n\n- old\n";
+    write("CHANGELOG.md", log);
+    assert_eq!(notes("v1.2.0"), (Some(0), "\n### Added\n\n- this\n".into(), String::new()));
+    for tag in ["v1.2.1", "1.2.0", "v9", ""] {
+        let (code, printed, said) = notes(tag);
+        assert_eq!((code, printed.as_str(), said.lines().count()), (Some(2), "", 1), "{tag}: {said}");
+        assert!(said.contains("expected v1.2.0"), "{tag}: {said}");
+    }
+    write("CHANGELOG.md", &log.replace("## 1.2.0", "## 1.3.0"));
+    let why = "release-notes: CHANGELOG.md has no section \"## 1.2.0\"\n";
+    assert_eq!(notes("v1.2.0"), (Some(2), String::new(), why.into()));
+}

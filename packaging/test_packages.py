@@ -1,0 +1,369 @@
+"""Installs what `make package` has built in clean systems without toolchains, and runs it there.
+
+The systems are Debian 12 without recommended packages, made by debootstrap once and kept in target/package-test.
+Nothing of this machine is in them but the packages, and wheels of the libraries that ours needs. This needs root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ROOT / "target/package"
+CACHE = ROOT / "target/package-test"
+PROGRAMS = ["ca-certificates", "dbus", "iproute2", "man-db", "nftables", "python3", "python3-venv", "systemd-sysv"]
+SERVICES = ["backlog", "measure", "pep", "proxy", "rnis"]
+# The whole environment of programs in a clean system.
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+}
+
+
+def package(pattern: str) -> Path:
+    found = list(PACKAGES.glob(pattern))
+    assert len(found) == 1, f"{PACKAGES} has {len(found)} files {pattern}: run `make package` first"
+    return found[0]
+
+
+def run(*command: object, check: bool = True, **more: object) -> str:
+    """Runs a program on this machine and returns what it printed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **more,  # type: ignore[call-overload]
+    )
+    assert not check or done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+class System:
+    """A clean system, in which programs have namespaces of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, script: str, check: bool = True) -> str:
+        """Runs a script of the shell, as root, without a network but loopback."""
+        mounts = [
+            f"mount -t {kind} {kind} {self.root}/{at}"
+            for kind, at in [("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "run")]
+        ]
+        prepare = " && ".join([*mounts, "ip link set lo up", f'exec chroot {self.root} sh -euc "$1"'])
+        own = ["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]
+        return run("unshare", *own, "sh", "-c", prepare, "sh", script, check=check, env=ENVIRONMENT)
+
+
+@pytest.fixture(scope="session")
+def base() -> Path:
+    """An archive of a clean system."""
+    if os.geteuid() != 0:
+        pytest.fail("clean systems need root")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(" ".join(PROGRAMS).encode()).hexdigest()[:12]
+    archive = CACHE / f"bookworm-{name}.tar"
+    if not archive.exists():
+        folder = CACHE / "bookworm.new"
+        shutil.rmtree(folder, ignore_errors=True)
+        run("debootstrap", "--variant=minbase", f"--include={','.join(PROGRAMS)}", "bookworm", folder)
+        run("tar", "-C", folder, "--numeric-owner", "--xattrs", "-cf", f"{archive}.new", ".")
+        shutil.rmtree(folder)
+        Path(f"{archive}.new").replace(archive)
+    return archive
+
+
+@pytest.fixture
+def system(base: Path, request: pytest.FixtureRequest) -> Iterator[System]:
+    root = CACHE / f"{request.node.name}-{os.getpid()}"
+    root.mkdir()
+    try:
+        run("tar", "-C", root, "--numeric-owner", "--xattrs", "-xpf", base)
+        new = System(root)
+        for tool in ["cargo", "rustc", "cc", "gcc", "clang", "make"]:
+            assert new.run(f"command -v {tool} || true") == "", f"{tool} is not to be in a clean system"
+        yield new
+    finally:
+        # Nothing is mounted below it: what was, went away with its namespace.
+        shutil.rmtree(root)
+
+
+def install(system: System) -> None:
+    shutil.copy(package("ranway_*.deb"), system.root / "ranway.deb")
+    system.run("dpkg -i /ranway.deb")
+    (system.root / "ranway.deb").unlink()
+
+
+def test_the_checksums_are_those_of_all_packages() -> None:
+    names = {path.name for path in PACKAGES.iterdir()} - {"SHA256SUMS"}
+    assert {line.split()[1] for line in (PACKAGES / "SHA256SUMS").read_text().splitlines()} == names
+    assert len(names) == 4
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=PACKAGES)
+
+
+def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
+    listed = run("dpkg-deb", "--contents", package("*.deb"))
+    files = {line.split()[5].removeprefix("./"): line.split()[:2] for line in listed.splitlines()}
+    units = next(path for path in files if path.endswith("/ranway-pep.service")).removesuffix("ranway-pep.service")
+    expected = [
+        "usr/bin/ranway",
+        "usr/share/bash-completion/completions/ranway",
+        "usr/share/zsh/vendor-completions/_ranway",
+        "usr/share/fish/vendor_completions.d/ranway.fish",
+        "usr/share/man/man1/ranway.1.gz",
+        "usr/share/man/man1/ranway-measure-serve.1.gz",
+        "usr/share/doc/ranway/copyright",
+        "usr/share/doc/ranway/changelog.Debian.gz",
+        *(f"{units}ranway-{service}.service" for service in SERVICES),
+        *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
+        "etc/ranway/proxy.toml",
+    ]
+    assert [path for path in expected if path not in files] == []
+    assert {owner for _, owner in files.values()} <= {"0/0", "root/root"}
+    assert not any("w" in mode[5:6] + mode[8:9] for mode, _ in files.values() if not mode.startswith("l"))
+    # libelf and zlib are in the command.
+    assert run("dpkg-deb", "--field", package("*.deb"), "Depends").strip() == "libc6 (>= 2.28)"
+
+
+def test_lintian_finds_no_error_in_the_deb() -> None:
+    said = run("lintian", "--allow-root", "--tag-display-limit", "0", package("*.deb"), check=False)
+    print(said)
+    assert [line for line in said.splitlines() if line.startswith("E:")] == []
+
+
+def test_the_deb_simulates_and_measures_in_a_clean_system_and_is_purged_without_a_trace(system: System) -> None:
+    before = run("find", system.root / "etc", system.root / "var/lib", "-path", "*dpkg*", "-prune", "-o", "-print")
+    install(system)
+    assert "Simulate, emulate, measure" in system.run("ranway --help")
+    said = system.run("cd /tmp && ranway run dumbbell && test -s ranway-out/dumbbell/report.html")
+    assert "bulk  cubic" in said
+    # The process that captures is the same program.
+    measured = system.run(
+        """
+        cd /tmp
+        ranway measure serve --quiet --open & server=$!
+        sleep 1
+        ranway measure 127.0.0.1:5231 --time "1 s" --pcap loopback.pcapng --out measured 2>&1
+        kill $server; wait $server
+        test -s measured/report.html && test -s loopback.pcapng
+        """
+    )
+    assert "not captured" not in measured, measured
+    assert "ranway-backlog" in system.run("man --pager=cat ranway-backlog")
+    # A mistake is one line and exit code 2, as everywhere.
+    assert system.run("ranway run nothing.toml && exit 1; test $? = 2").count("error: ") == 1
+    # Nothing is enabled.
+    assert run("find", system.root / "etc/systemd", "-name", "*ranway*") == ""
+    system.run("dpkg --remove ranway")
+    assert (system.root / "etc/ranway/pep.conf").exists(), "settings stay until they are purged"
+    (system.root / "var/lib/private/ranway-pep").mkdir(parents=True)
+    (system.root / "var/lib/ranway-pep").symlink_to("private/ranway-pep")
+    system.run("dpkg --purge ranway && ! command -v ranway")
+    after = run("find", system.root / "etc", system.root / "var/lib", "-path", "*dpkg*", "-prune", "-o", "-print")
+    added = set(after.splitlines()) - set(before.splitlines())
+    assert {path for path in added if "ranway" in path} == set(), added
+
+
+# Runs in the system as a service of its own, and leaves its findings in /findings.
+PROBE = r"""#!/bin/bash
+set -u
+exec > /findings 2>&1
+fail() { echo "FAILED: $*"; journalctl --no-pager -n 100 -u 'ranway-*'; exit 1; }
+expect() { # expect WHAT COMMAND...: within 10 s
+    what=$1; shift
+    for _ in $(seq 100); do "$@" && return 0; sleep 0.1; done
+    fail "$what"
+}
+http() { # http PORT PATH TEXT: whether the answer has the text
+    timeout 5 bash -c 'exec 3<> /dev/tcp/127.0.0.1/$0; printf "GET $1 HTTP/1.0\r\nHost: x\r\n\r\n" >&3; cat <&3' \
+        "$1" "$2" 2> /dev/null | grep -q "$3"
+}
+for side in wan ran modem; do
+    ip link add $side type veth peer name far-$side
+    ip link set $side up; ip link set far-$side up
+done
+ip addr add 10.7.1.1/24 dev wan; ip addr add 10.7.2.1/24 dev ran; ip addr add 10.7.3.1/24 dev modem
+chmod 666 /dev/net/tun # as udev does; this system has a node of its own
+
+# Without settings, what needs them says so once and is not started again.
+for s in backlog pep proxy; do
+    systemctl start ranway-$s
+    expect "ranway-$s fails" systemctl is-failed --quiet ranway-$s
+    [ "$(systemctl show -p ExecMainStatus --value ranway-$s)" = 2 ] || fail "exit code of ranway-$s"
+    [ "$(systemctl show -p NRestarts --value ranway-$s)" = 0 ] || fail "ranway-$s was started again"
+    systemctl reset-failed ranway-$s
+done
+
+echo 'OPTIONS=--wan wan --ran ran' > /etc/ranway/pep.conf
+echo 'OPTIONS=--modem modem' > /etc/ranway/backlog.conf
+printf 'wan = "wan"\nran = "ran"\nmetrics = "127.0.0.1:9180"\n' > /etc/ranway/proxy.toml
+echo 'OPTIONS=--listen 127.0.0.1:443 --open --metrics 127.0.0.1:9181' > /etc/ranway/measure.conf
+echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports' > /etc/ranway/rnis.conf
+for s in backlog measure pep proxy rnis; do
+    systemctl start ranway-$s || fail "start ranway-$s"
+done
+expect "the backlog's interface" test -e /sys/class/net/backlog0
+[ "$(cat /proc/sys/net/ipv6/conf/backlog0/disable_ipv6)" = 1 ] || fail "IPv6 is on at backlog0"
+expect "the proxy's metrics" http 9180 /metrics ranway_proxy
+nft list tables | grep -q ranway_proxy || fail "the proxy has no table"
+expect "the server's metrics" http 9181 /metrics ranway_
+expect "network information" http 8085 /rni/v2/queries/layer2_meas 'HTTP/1.. 200'
+expect "the socket for reports" test -S /run/ranway-rnis/reports
+systemctl reload ranway-proxy ranway-measure || fail "reload"
+sleep 2
+for s in backlog measure pep proxy rnis; do
+    systemctl is-active --quiet ranway-$s || fail "ranway-$s is not active"
+    [ "$(systemctl show -p NRestarts --value ranway-$s)" = 0 ] || fail "ranway-$s was started again"
+    pid=$(systemctl show -p MainPID --value ranway-$s)
+    [ "$(awk '/^Uid:/ { print $2 }' /proc/$pid/status)" != 0 ] || fail "ranway-$s is root"
+    echo "$s: $(grep CapEff /proc/$pid/status | tr -d '\t')"
+    # After a crash it is there again.
+    kill -KILL $pid
+    expect "ranway-$s is started again" sh -c "[ \$(systemctl show -p NRestarts --value ranway-$s) = 1 ]"
+    expect "ranway-$s is active again" systemctl is-active --quiet ranway-$s
+done
+sleep 1
+for s in backlog measure pep proxy rnis; do
+    systemctl stop ranway-$s || fail "stop ranway-$s"
+    [ "$(systemctl show -p Result --value ranway-$s)" = success ] || fail "how ranway-$s ended"
+done
+test ! -e /sys/class/net/backlog0 || fail "backlog0 is left"
+nft list tables | grep ranway && fail "a table is left"
+journalctl --no-pager -o cat -u 'ranway-*' | grep -iE 'denied|not permitted|panick' && fail "something was refused"
+dpkg --purge ranway || fail "purge"
+systemctl list-unit-files --no-pager 'ranway-*' | grep -q '^0 unit' || fail "units are left"
+ls -d /etc/ranway /var/lib/private/ranway* /var/lib/ranway* 2> /dev/null && fail "folders are left"
+echo PASSED
+"""
+PROBING = """[Unit]
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+[Service]
+Type=oneshot
+ExecStart=/usr/local/bin/probe
+TimeoutStartSec=180
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def test_systemd_starts_restarts_and_stops_each_service_with_the_rights_of_its_unit(system: System) -> None:
+    install(system)
+    probe = system.root / "usr/local/bin/probe"
+    probe.write_text(PROBE)
+    probe.chmod(0o755)
+    (system.root / "etc/systemd/system/probe.service").write_text(PROBING)
+    system.run("systemctl enable probe")
+    container = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--resolv-conf=off"]
+    container += [
+        "--capability=CAP_BPF,CAP_PERFMON,CAP_NET_ADMIN,CAP_SYS_RESOURCE",
+        "--system-call-filter=bpf perf_event_open",
+    ]
+    container += ["--link-journal=no", "--boot", "--directory", str(system.root)]
+    booted = run(*container, check=False, stdin=subprocess.DEVNULL, timeout=300)
+    findings = system.root / "findings"
+    said = findings.read_text() if findings.exists() else f"systemd did not get there:\n{booted}"
+    print(said)
+    assert said.endswith("PASSED\n"), said
+
+
+@pytest.fixture(scope="session")
+def libraries() -> Path:
+    """The libraries that the wheel needs, as wheels."""
+    folder = CACHE / "wheels"
+    needed = [line for line in metadata().splitlines() if line.startswith("Requires-Dist: ") and "extra ==" not in line]
+    names = [line.removeprefix("Requires-Dist: ") for line in needed]
+    common = ["--quiet", "--only-binary", ":all:", "--python-version", "3.11", "--dest", folder]
+    run(sys.executable, "-m", "pip", "download", *common, *names)
+    return folder
+
+
+def metadata() -> str:
+    with zipfile.ZipFile(package("*.whl")) as wheel:
+        return wheel.read(next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))).decode()
+
+
+def test_the_wheel_has_a_stable_interface_for_old_systems() -> None:
+    name = package("*.whl").name
+    assert name.split("-")[2:4] == ["cp311", "abi3"]
+    assert "manylinux_2_28" in name
+
+
+def test_the_wheel_gives_module_and_command_in_a_clean_system(system: System, libraries: Path) -> None:
+    wheels = system.root / "wheels"
+    shutil.copytree(libraries, wheels)
+    shutil.copy(package("*.whl"), wheels)
+    system.run("python3 -m venv /venv && /venv/bin/pip install --no-index --find-links /wheels ranway")
+    script = """
+import importlib.metadata, ranway
+print(importlib.metadata.version("ranway"))
+results = ranway.run(ranway.Scenario("dumbbell"), seed=1, progress=False)
+assert results.flows["goodput_mbps"][0] > 30
+results.write("/tmp/module")
+"""
+    (system.root / "script.py").write_text(script)
+    version = system.run("cd /tmp && /venv/bin/python /script.py").strip()
+    assert system.run("/venv/bin/ranway --version").strip() == f"ranway {version}"
+    # Module and command are one version of one program.
+    system.run("cd /tmp && /venv/bin/ranway run dumbbell --seed 1 --quiet --out command")
+    system.run("cmp /tmp/module/flows.parquet /tmp/command/flows.parquet")
+    measured = system.run(
+        """
+        cd /tmp
+        /venv/bin/ranway measure serve --quiet --open & server=$!
+        sleep 1
+        /venv/bin/ranway measure 127.0.0.1:5231 --time "1 s" --pcap loopback.pcapng --out measured 2>&1
+        kill $server; wait $server
+        test -s loopback.pcapng
+        """
+    )
+    assert "not captured" not in measured, measured
+    system.run("/venv/bin/pip uninstall --yes ranway && test ! -e /venv/bin/ranway")
+
+
+def test_the_source_distribution_has_the_repository_and_the_metadata_of_the_wheel() -> None:
+    with tarfile.open(package("*.tar.gz")) as archive:
+        names = archive.getnames()
+        top = names[0].split("/")[0]
+        assert {name.split("/")[0] for name in names} == {top}
+        info = archive.extractfile(f"{top}/PKG-INFO")
+        assert info is not None
+        assert info.read().decode() == metadata()
+    for name in ["pyproject.toml", "Cargo.lock", "crates/ranway/src/main.rs", "packaging/ranway_build.py"]:
+        assert f"{top}/{name}" in names
+    assert not any("target/" in name or ".venv" in name for name in names)
+
+
+def test_the_container_file_makes_an_image_that_simulates_without_root(base: Path) -> None:
+    if shutil.which("buildah") is None:
+        pytest.skip("buildah is not installed")
+    image = "localhost/ranway-clean"
+    options = ["--storage-driver", "vfs", "--root", str(CACHE / "images"), "--runroot", str(CACHE / "images-run")]
+    container = run("buildah", *options, "from", "scratch").strip()
+    try:
+        run("buildah", *options, "add", container, base, "/")
+        run("buildah", *options, "commit", container, image)
+        file = ROOT / "packaging/Containerfile"
+        build = ["--isolation", "chroot", "--build-arg", f"BASE={image}", "--pull-never"]
+        run("buildah", *options, "build", *build, "-t", "localhost/ranway", "-f", file, PACKAGES)
+        run("buildah", *options, "rm", container)
+        container = run("buildah", *options, "from", "--pull-never", "localhost/ranway").strip()
+        command = ["sh", "-c", "id -u; ranway run dumbbell"]
+        said = run("buildah", *options, "run", "--isolation", "chroot", container, *command)
+        assert said.startswith("1000\n") and "bulk  cubic" in said
+    finally:
+        run("buildah", *options, "rm", "--all", check=False)
+        run("buildah", *options, "rmi", "--all", "--force", check=False)
