@@ -6,6 +6,7 @@
 //! | `fault` | why a measurement fails |
 //! | `tls` | who is trusted, and what an error of TLS means |
 //! | `line` | a connection to the server, with the times of its own data |
+//! | `upgrade` | requests that turn a connection of HTTP into another one |
 //! | `rmbt`, `mlab` | a flow of each protocol |
 //! | `kinds` | directions of flows, kinds of probes |
 //! | `capture` | a capture of the packets, by a process of its own |
