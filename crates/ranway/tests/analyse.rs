@@ -149,7 +149,7 @@ fn a_drive_is_replayed_over_the_radio_that_it_had() {
     let count = files();
     let output = ranway(dir.path(), &["analyse", "drive", "--scenario", "replay.toml", "--out", "other"]);
     assert_eq!((output.status.code(), files()), (Some(2), count));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: ./replay-east.csv exists already\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: replay-east.csv exists already\n");
 }
 
 #[test]

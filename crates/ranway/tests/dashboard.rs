@@ -262,7 +262,7 @@ fn an_address_that_is_invalid_or_taken_is_refused_and_two_dashboards_run_at_once
         assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
     }
     assert!(!dir.path().join("refused").exists(), "nothing was written");
-    let long = ["--set", "duration=\"100000 s\""];
+    let long = ["--set", "duration=\"1000 h\""];
     let both = ["one", "two"]
         .map(|out| Shown::start(dir.path(), &[&["run", "net.toml", "--dashboard", "--out", out], &long[..]].concat()));
     let instances = both.each_ref().map(|one| {
@@ -276,7 +276,7 @@ fn an_address_that_is_invalid_or_taken_is_refused_and_two_dashboards_run_at_once
 #[test]
 fn strangers_and_hostile_requests_are_refused() {
     let dir = scratch(SCENARIO);
-    let long = ["--set", "duration=\"100000 s\"", "--dashboard", "0.0.0.0:0", "--out", "out"];
+    let long = ["--set", "duration=\"1000 h\"", "--dashboard", "0.0.0.0:0", "--out", "out"];
     let shown = Shown::start(dir.path(), &[&["run", "net.toml"], &long[..]].concat());
     let address = shown.address.clone();
     let token = shown.url.split_once("token=").expect("beyond loopback there is a token").1.to_owned();
@@ -319,7 +319,7 @@ fn strangers_and_hostile_requests_are_refused() {
 #[test]
 fn a_reader_that_takes_nothing_is_disconnected_and_delays_nobody() {
     let dir = scratch(SCENARIO);
-    let long = ["--set", "duration=\"100000 s\"", "--dashboard", "--out", "out"];
+    let long = ["--set", "duration=\"1000 h\"", "--dashboard", "--out", "out"];
     let shown = Shown::start(dir.path(), &[&["run", "net.toml"], &long[..]].concat());
     let mut idle = Vec::new();
     for _ in 0..4 {
