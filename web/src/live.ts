@@ -41,15 +41,13 @@ function say(now: Link): void {
 export function follow(store: Store): void {
   const connect = (): void => {
     const { last, live } = store.state.data.content;
-    if (live?.ended === true) return end(store);
+    if (live?.ended === true) return void end(store);
     const source = new EventSource(`events?after=${encodeURIComponent(last ?? "")}`);
     const take = (apply: (data: string) => void) => (event: MessageEvent<string>) => {
       say("live");
       apply(event.data);
-      if (store.state.data.content.live?.ended === true) {
-        source.close();
-        end(store);
-      }
+      // The server stays until its readers have gone: the report comes first.
+      if (store.state.data.content.live?.ended === true) void end(store).finally(() => source.close());
     };
     source.addEventListener("open", () => say("live"));
     source.addEventListener("batch", take((data) => store.dispatch(append(JSON.parse(data) as Batch))));
@@ -61,6 +59,7 @@ export function follow(store: Store): void {
       }),
     );
     source.addEventListener("error", () => {
+      if (link === "ended") return source.close();
       say("reconnecting");
       // A browser gives up when the server answers with an error, as after a restart with another token.
       if (source.readyState !== EventSource.CLOSED) return;
@@ -79,17 +78,18 @@ export function follow(store: Store): void {
 }
 
 /** Keeps the report, which goes with its server. */
-function end(store: Store): void {
+async function end(store: Store): Promise<void> {
   say("ended");
   const path = store.state.data.content.live?.report ?? null;
   if (path === null || report !== "") return;
-  fetch("report")
-    .then(async (answer) => {
-      if (!answer.ok) return;
-      report = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: "text/html" }));
-      store.dispatch((state) => ({ ...state, data: { ...state.data } }));
-    })
-    .catch(() => undefined);
+  try {
+    const answer = await fetch("report");
+    if (!answer.ok) return;
+    report = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: "text/html" }));
+    store.dispatch((state) => ({ ...state, data: { ...state.data } }));
+  } catch {
+    // The server has gone; the report is where the page says.
+  }
 }
 
 /** The state of the run, for the page's top. */

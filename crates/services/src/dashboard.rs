@@ -39,7 +39,7 @@ const MOST_WAITING: usize = 64;
 /// The most connections at a time; further ones wait.
 const MOST_CLIENTS: usize = 64;
 /// The longest time that open pages have to take the last batch and the report.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_secs(10);
 
 /// What a dashboard is for.
 pub struct Options {
