@@ -18,8 +18,8 @@ use crate::server::serve;
 use access::{Access, random};
 use http::App;
 use hub::Hub;
+use netio::realtime::thread_time;
 use netio::{Error, rights};
-use nix::time::{ClockId, clock_gettime};
 use record::Meta;
 use record::report::live::Board;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -82,13 +82,11 @@ impl Publisher {
         self.due.load(Ordering::Relaxed)
     }
 
-    /// Has the dashboard call `act`, which puts data on its board. Returns whether it will.
-    pub fn publish(&self, act: impl FnOnce(&mut Board) + Send + 'static) -> bool {
-        let taken = self.acts.try_send(Box::new(act)).is_ok();
-        if taken {
+    /// Has the dashboard call `act`, which puts data on its board, unless it is too busy for more.
+    pub fn publish(&self, act: impl FnOnce(&mut Board) + Send + 'static) {
+        if self.acts.try_send(Box::new(act)).is_ok() {
             self.due.store(false, Ordering::Relaxed);
         }
-        taken
     }
 
     /// Has the dashboard note something that happened now.
@@ -212,9 +210,4 @@ async fn follow(hub: &Hub, mut waiting: mpsc::Receiver<Act>, due: &AtomicBool, m
     while let Ok(act) = waiting.try_recv() {
         hub.with(act);
     }
-}
-
-/// The processor time of this thread.
-fn thread_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

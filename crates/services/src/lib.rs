@@ -5,6 +5,7 @@
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
 //! | `dashboard` | `--dashboard`: a page that follows a run, with metrics and controls |
 //! | `measure` | `ranway measure serve`: a server for tests with RMBT, ndt7 and throughput1 |
+//! | `metrics` | the text format of Prometheus, in which `dashboard`, `measure` and `proxy` tell their metrics |
 //! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
 //! | `server` | the HTTP server of `rnis` and `dashboard`, and of the metrics of `proxy` and `measure` |
@@ -20,6 +21,7 @@
 pub mod backlog;
 pub mod dashboard;
 pub mod measure;
+mod metrics;
 pub mod proxy;
 pub mod rnis;
 mod server;

@@ -143,7 +143,7 @@ impl Drop for Reader {
 
 fn scrape(app: &App, request: &Request) -> Reply {
     app.access.check(request.headers(), Purpose::Scrape)?;
-    Ok(([(header::CONTENT_TYPE, metrics::TEXT)], metrics::text(&app.hub)).into_response())
+    Ok(([(header::CONTENT_TYPE, crate::metrics::CONTENT)], metrics::text(&app.hub)).into_response())
 }
 
 /// The report that the run has written.

@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use record::report::live::{Board, page};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -21,7 +21,6 @@ pub(super) struct Hub {
     /// The number of the newest batch, and whether it was the last one.
     newest: watch::Sender<(u64, bool)>,
     pub(super) readers: AtomicUsize,
-    pub(super) batches: AtomicU64,
     /// Processor time of the server's thread in nanoseconds.
     pub(super) cpu_ns: AtomicU64,
 }
@@ -53,7 +52,6 @@ impl Hub {
             state: Mutex::new(state),
             newest: watch::Sender::new((0, false)),
             readers: AtomicUsize::new(0),
-            batches: AtomicU64::new(0),
             cpu_ns: AtomicU64::new(0),
         })
     }
@@ -78,12 +76,16 @@ impl Hub {
             state.publish(means);
             state.newest
         };
-        self.batches.store(newest, Ordering::Relaxed);
         self.newest.send_if_modified(|(of, ended)| {
             let changed = *of != newest || (is_last && !*ended);
             (*of, *ended) = (newest, *ended || is_last);
             changed
         });
+    }
+
+    /// The number of batches so far.
+    pub(super) fn batches(&self) -> u64 {
+        self.newest.borrow().0
     }
 
     /// Tells a reader about new batches.

@@ -1,19 +1,15 @@
 //! Metrics for Prometheus: the newest value of everything that the page draws over time.
 
 use super::hub::Hub;
+use crate::metrics;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
 use record::report::live::Progress;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The type that Prometheus expects of its text format.
-pub(super) const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A value's labels.
 type Labels = Vec<(&'static str, String)>;
@@ -51,7 +47,7 @@ impl Snapshot {
                 ended: live.ended,
                 progress: live.progress,
                 readers: hub.readers.load(Relaxed) as u64,
-                batches: hub.batches.load(Relaxed),
+                batches: hub.batches(),
                 cpu_s: hub.cpu_ns.load(Relaxed) as f64 / 1e9,
             }
         })
@@ -93,12 +89,7 @@ impl Collector for Snapshot {
 
 /// Returns the metrics of a dashboard.
 pub(super) fn text(hub: &Hub) -> String {
-    let mut registry = Registry::with_prefix("ranway");
-    registry.register_collector(Box::new(Snapshot::of(hub)));
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &registry);
-    text
+    metrics::text("ranway", Snapshot::of(hub))
 }
 
 #[cfg(test)]

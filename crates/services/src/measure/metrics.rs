@@ -1,22 +1,18 @@
 //! Metrics for Prometheus, over HTTP.
 
 use super::limits::{Busy, Gate};
+use crate::metrics;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use measure::rmbt::server::Direction;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The type that Prometheus expects of its text format.
-const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the server has counted since its start.
 #[derive(Debug, Default)]
@@ -58,7 +54,7 @@ impl Counters {
 pub(super) fn router(gate: Arc<Gate>, counters: Arc<Counters>) -> Router {
     let page = get(move || {
         let text = text(&gate, &counters);
-        async move { ([(CONTENT_TYPE, TEXT)], text) }
+        async move { ([(CONTENT_TYPE, metrics::CONTENT)], text) }
     });
     Router::new()
         .route("/metrics", page.clone())
@@ -123,12 +119,7 @@ impl Collector for Totals {
 }
 
 fn text(gate: &Arc<Gate>, counters: &Arc<Counters>) -> String {
-    let mut registry = Registry::with_prefix("ranway_measure");
-    registry.register_collector(Box::new(Totals { gate: gate.clone(), counters: counters.clone() }));
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &registry);
-    text
+    metrics::text("ranway_measure", Totals { gate: gate.clone(), counters: counters.clone() })
 }
 
 #[cfg(test)]

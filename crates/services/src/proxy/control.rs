@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use netio::realtime::Clock;
+use netio::realtime::{Clock, thread_time};
 use netio::sys;
 use rapid::{Control, Decision, Sample};
 use rustix::net::sockopt;
@@ -170,12 +170,6 @@ fn drive(
             }
         }
     }
-}
-
-/// Processor time that this thread has taken.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.

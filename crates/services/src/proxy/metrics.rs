@@ -11,22 +11,19 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use netio::Error;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
 
 use super::status::{Status, status};
 use super::worker::Shared;
+use crate::metrics;
 use crate::server::serve;
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
 /// The most clients at a time; further ones wait.
 const MOST_CLIENTS: usize = 64;
-/// The type that Prometheus expects of its text format.
-const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// An address at which metrics will be served.
 #[derive(Debug)]
@@ -77,7 +74,7 @@ impl Metrics {
 
 /// Returns the pages: the metrics.
 fn router(metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
-    let page = get(move || async move { ([(CONTENT_TYPE, TEXT)], metrics()) });
+    let page = get(move || async move { ([(CONTENT_TYPE, metrics::CONTENT)], metrics()) });
     Router::new()
         .route("/metrics", page.clone())
         .route("/", page)
@@ -133,12 +130,7 @@ impl Collector for Totals {
 }
 
 fn text(status: &Status) -> String {
-    let mut registry = Registry::with_prefix("ranway_proxy");
-    registry.register_collector(Box::new(Totals(status.clone())));
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &registry);
-    text
+    metrics::text("ranway_proxy", Totals(status.clone()))
 }
 
 #[cfg(test)]
@@ -159,7 +151,7 @@ mod tests {
             let answer = app.clone().oneshot(request).await.expect("an answer");
             assert_eq!(answer.status().as_u16(), status, "{method} {path}");
             if status == 200 {
-                assert_eq!(answer.headers()[CONTENT_TYPE], TEXT);
+                assert_eq!(answer.headers()[CONTENT_TYPE], metrics::CONTENT);
                 let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
                 assert_eq!(&body[..], b"all of them\n");
             }
