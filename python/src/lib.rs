@@ -200,7 +200,7 @@ fn run(
 #[pyo3(signature = (loaded, dir, out=None))]
 fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf, out: Option<PathBuf>) -> PyResult<(Pairs, Pairs)> {
     let loaded = &loaded.loaded;
-    if loaded.points().iter().any(|point| !point.scenario.record.pcap.is_empty()) {
+    if loaded.has_captures() {
         return Err(ScenarioError::new_err("record.pcap: a sweep writes no captures: remove the key, or use `run`"));
     }
     py.detach(|| {

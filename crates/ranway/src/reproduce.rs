@@ -85,7 +85,7 @@ impl<'a> Task<'a> {
         let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
         let name = format!("{}/{}", paper.name, experiment.id());
         if let Some(loaded) = &loaded {
-            if loaded.points().iter().any(|point| !point.scenario.record.pcap.is_empty()) {
+            if loaded.has_captures() {
                 let why = "record.pcap: reproductions write no captures: remove the key, or use `ranway run`";
                 return Err(Failure::Invalid(format!("{name}: {why}")));
             }

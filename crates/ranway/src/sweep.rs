@@ -147,7 +147,7 @@ fn given(error: record::Error) -> Failure {
 
 /// Captures are files beside the tables, which jobs on other machines cannot write there.
 fn refuse_captures(loaded: &Loaded) -> Result<(), Failure> {
-    if loaded.points().iter().all(|point| point.scenario.record.pcap.is_empty()) {
+    if !loaded.has_captures() {
         return Ok(());
     }
     Err(Failure::Invalid("record.pcap: a sweep writes no captures: remove the key, or use `ranway run`".into()))

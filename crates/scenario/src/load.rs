@@ -101,6 +101,11 @@ impl Loaded {
         &self.points
     }
 
+    /// Whether any point writes captures.
+    pub fn has_captures(&self) -> bool {
+        self.points.iter().any(|point| !point.scenario.record.pcap.is_empty())
+    }
+
     /// Returns the text of a trace file that a link of any point names.
     pub fn trace(&self, file: &str) -> Option<&str> {
         self.traces.get(file).map(String::as_str)
