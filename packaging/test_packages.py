@@ -107,6 +107,21 @@ def install(system: System) -> None:
     (system.root / "ranway.deb").unlink()
 
 
+def measure(system: System, command: str) -> None:
+    """Measures loopback, and captures it: the process that captures is the same program."""
+    said = system.run(
+        f"""
+        cd /tmp
+        {command} measure serve --quiet --open & server=$!
+        sleep 1
+        {command} measure 127.0.0.1:5231 --time "1 s" --pcap loopback.pcapng --out measured 2>&1
+        kill $server; wait $server
+        test -s measured/report.html && test -s loopback.pcapng
+        """
+    )
+    assert "not captured" not in said, said
+
+
 def test_the_checksums_are_those_of_all_packages() -> None:
     names = {path.name for path in PACKAGES.iterdir()} - {"SHA256SUMS"}
     assert {line.split()[1] for line in (PACKAGES / "SHA256SUMS").read_text().splitlines()} == names
@@ -150,18 +165,7 @@ def test_the_deb_simulates_and_measures_in_a_clean_system_and_is_purged_without_
     assert "Simulate, emulate, measure" in system.run("ranway --help")
     said = system.run("cd /tmp && ranway run dumbbell && test -s ranway-out/dumbbell/report.html")
     assert "bulk  cubic" in said
-    # The process that captures is the same program.
-    measured = system.run(
-        """
-        cd /tmp
-        ranway measure serve --quiet --open & server=$!
-        sleep 1
-        ranway measure 127.0.0.1:5231 --time "1 s" --pcap loopback.pcapng --out measured 2>&1
-        kill $server; wait $server
-        test -s measured/report.html && test -s loopback.pcapng
-        """
-    )
-    assert "not captured" not in measured, measured
+    measure(system, "ranway")
     assert "ranway-backlog" in system.run("man --pager=cat ranway-backlog")
     # A mistake is one line and exit code 2, as everywhere.
     assert system.run("ranway run nothing.toml && exit 1; test $? = 2").count("error: ") == 1
@@ -320,17 +324,7 @@ results.write("/tmp/module")
     # Module and command are one version of one program.
     system.run("cd /tmp && /venv/bin/ranway run dumbbell --seed 1 --quiet --out command")
     system.run("cmp /tmp/module/flows.parquet /tmp/command/flows.parquet")
-    measured = system.run(
-        """
-        cd /tmp
-        /venv/bin/ranway measure serve --quiet --open & server=$!
-        sleep 1
-        /venv/bin/ranway measure 127.0.0.1:5231 --time "1 s" --pcap loopback.pcapng --out measured 2>&1
-        kill $server; wait $server
-        test -s loopback.pcapng
-        """
-    )
-    assert "not captured" not in measured, measured
+    measure(system, "/venv/bin/ranway")
     system.run("/venv/bin/pip uninstall --yes ranway && test ! -e /venv/bin/ranway")
 
 

@@ -13,13 +13,18 @@ const FOCUSABLE = "a, button, input, select, summary, [tabindex]";
 /** What scrolls by itself. */
 const BOXES = ".table, pre, .log";
 
+/** What stays of a text when its numbers change. */
+function steady(text: string): string {
+  return text.replace(/[\d.,\s\u202f]+/g, " ");
+}
+
 /** A name for `element` that it has again when the page is drawn anew. */
 function nameOf(element: Element): string {
-  if (element.matches("details")) return `DETAILS ${element.querySelector("summary")?.textContent?.replace(/[\d.,\s\u202f]+/g, " ") ?? ""}`;
+  if (element.matches("details")) return `DETAILS ${steady(element.querySelector("summary")?.textContent ?? "")}`;
   if (element.matches(BOXES) && !element.matches(".log")) return element.className;
   const field = element.closest("label")?.firstElementChild?.textContent ?? "";
   const own = element.getAttribute("aria-label") ?? element.getAttribute("href") ?? (element.matches("input, select, [tabindex]") ? "" : (element.textContent ?? ""));
-  return `${element.tagName} ${field} ${own.replace(/[\d.,\s\u202f]+/g, " ")}`;
+  return `${element.tagName} ${field} ${steady(own)}`;
 }
 
 /** Each of `elements` by its name, and its number among those with the same. */

@@ -1,5 +1,6 @@
 //! The commands of the control socket: words separated by spaces; a name with spaces is quoted.
 
+use std::str::FromStr;
 use units::Rate;
 
 /// Lowest and highest SINR in dB, as in recorded channels.
@@ -84,12 +85,12 @@ impl Command {
         match (name, rest) {
             ("sinr", [ue, db]) => Ok(Command::Sinr { ue: named(ue)?, db: sinr(db)? }),
             ("handover", [ue, cell]) => Ok(Command::Handover { ue: named(ue)?, cell: named(cell)? }),
-            ("load", [cell, share]) => Ok(Command::Load { cell: named(cell)?, share: load(share)? }),
+            ("load", [cell, share]) => Ok(Command::Load { cell: named(cell)?, share: shared("load", share)? }),
             // An amount may have a space before its unit.
             ("rate", [link, amount @ ..]) if !amount.is_empty() => {
                 Ok(Command::Rate { link: named(link)?, rate: rate(&amount.join(" "))? })
             }
-            ("loss", [link, share]) => Ok(Command::Loss { link: named(link)?, share: loss(share)? }),
+            ("loss", [link, share]) => Ok(Command::Loss { link: named(link)?, share: shared("loss", share)? }),
             ("status", []) => Ok(Command::Status),
             ("stop", []) => Ok(Command::Stop),
             ("help", []) => Ok(Command::Help),
@@ -144,14 +145,10 @@ fn sinr(text: &str) -> Result<Option<f64>, String> {
     })
 }
 
-fn load(text: &str) -> Result<f32, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("`{}` is no load: a share from 0 to 1", short(text)))
-}
-
-fn loss(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("`{}` is no loss: a share from 0 to 1", short(text)))
+/// Reads a share, which says how much of `what` there is.
+fn shared<T: FromStr + PartialOrd + From<u8>>(what: &str, text: &str) -> Result<T, String> {
+    let share = text.parse().ok().filter(|share| (T::from(0)..=T::from(1)).contains(share));
+    share.ok_or_else(|| format!("`{}` is no {what}: a share from 0 to 1", short(text)))
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
