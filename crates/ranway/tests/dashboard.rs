@@ -358,7 +358,7 @@ fn root() -> PathBuf {
 struct Browser(Child);
 
 impl Browser {
-    /// Returns nothing, and says so, if there is no Chromium or Playwright.
+    /// Opens `url`. Without Chromium or Playwright, it prints `SKIPPED` and returns `None`.
     fn open(url: &str, steps: &Value) -> Option<Browser> {
         let is_there = |name: &str| {
             Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()

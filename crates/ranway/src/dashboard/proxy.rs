@@ -1,4 +1,4 @@
-//! What the page shows of `ranway proxy`: the flows to each UE together, and what waits for it.
+//! The page of `ranway proxy`: for each UE, the sum of its flows and the bytes that are queued for it.
 
 use ::services::dashboard::Publisher;
 use ::services::proxy::{Connection, Observer, Status};
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// UEs that are shown; further ones wait until others have been silent for a while.
 const MOST_UES: usize = 1_000;
 
-/// What the proxy does not know of what waits in it.
+/// Columns of queues that the proxy cannot fill: it counts bytes alone.
 const UNKNOWN: [&str; 3] = ["packets", "dropped", "marked"];
 
 /// Follows a proxy.

@@ -155,7 +155,6 @@ impl<T> Newest<T> {
 pub struct Board {
     live: Live,
     meta: Meta,
-    timing: Timing,
     emulated: bool,
     history: History,
     subjects: Subjects,
@@ -170,7 +169,6 @@ pub struct Board {
 #[derive(Serialize)]
 struct Growth<'a> {
     index: usize,
-    timing: &'a Timing,
     summary: EmbeddedSummary,
     flows: Vec<Box<RawValue>>,
     links: Vec<Box<RawValue>>,
@@ -203,7 +201,7 @@ struct Whole<'a> {
 #[derive(Serialize)]
 struct WholeResult<'a> {
     meta: &'a Meta,
-    timing: &'a Timing,
+    timing: Timing,
     summary: Summaries<'a>,
     flows: Vec<Box<RawValue>>,
     links: Vec<Box<RawValue>>,
@@ -231,7 +229,6 @@ impl Board {
         Board {
             live: Live { instance, command: command.to_owned(), points: history.points(), ..Live::default() },
             summaries: embedded_points(points),
-            timing: Timing { threads: 1, ..Timing::default() },
             meta,
             emulated,
             history,
@@ -256,12 +253,6 @@ impl Board {
     /// Leaves out columns of series that the source does not know, so that nobody takes a zero for a value.
     pub fn leave_out(&mut self, columns: &'static [&'static str]) {
         self.history.leave_out(columns);
-    }
-
-    /// Changes what is known of the machine and its clock.
-    pub fn set_timing(&mut self, timing: Timing) {
-        self.timing = timing;
-        self.changed = true;
     }
 
     /// Notes something that happened.
@@ -312,7 +303,6 @@ impl Board {
             events: self.events.fresh(),
             results: [Growth {
                 index: 0,
-                timing: &self.timing,
                 summary: EmbeddedSummary { points },
                 flows: changed.flows,
                 links: changed.links,
@@ -327,8 +317,8 @@ impl Board {
         Some(text)
     }
 
-    /// Returns all of the page's data as JSON, of which `last` names the state for who asks for what comes after it. What was
-    /// added since the last [`Board::growth`] is in it, and will be in the next one again; so call that first.
+    /// Returns all of the page's data as JSON. `last` names this state; a reader sends it back to get what came later. Call
+    /// [`Board::growth`] first: rows that it has not returned yet are in here, and would be in the next growth again.
     pub fn whole(&self, last: &str) -> String {
         let all = self.subjects.all();
         let series = self.history.whole();
@@ -345,7 +335,8 @@ impl Board {
         };
         let result = WholeResult {
             meta: &self.meta,
-            timing: &self.timing,
+            // What depends on the machine is known at the end, and in the report.
+            timing: Timing { threads: 1, ..Timing::default() },
             summary: Summaries { points: &self.summaries },
             flows: all.flows,
             links: all.links,

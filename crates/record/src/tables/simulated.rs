@@ -375,7 +375,7 @@ table! {
 }
 
 table! {
-    /// A UE at a sampling moment: what it measures, what it was given and what waits.
+    /// A UE at a sampling moment: its measurements, its grants and its queues.
     pub struct RadioRow<'a> in Radio "radio" {
         /// Point of the sweep.
         "" point: u32,
