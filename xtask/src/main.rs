@@ -70,7 +70,7 @@ fn checks() -> Result<()> {
     )
 }
 
-/// Tests in real time that no attempt of has counted, a line each (`testkit::realtime`).
+/// Tests in real time that no attempt has decided, or only after a failure, a line each (`testkit::realtime`).
 const INCONCLUSIVE: &str = "target/inconclusive.txt";
 
 /// Rust tests that were skipped for want of root, a line each (`testkit::root`).
@@ -83,7 +83,7 @@ fn tests() -> Result<()> {
     // Test runners show nothing of what passes.
     if let Ok(lines) = std::fs::read_to_string(INCONCLUSIVE) {
         eprint!("{lines}");
-        eprintln!("INCONCLUSIVE: {} tests proved nothing; run them again on a quiet machine", lines.lines().count());
+        eprintln!("In doubt: {} tests; run them again on a quiet machine", lines.lines().count());
     }
     if let Ok(lines) = std::fs::read_to_string(SKIPPED) {
         eprintln!("SKIPPED: {} Rust tests for want of root; {SKIPPED} lists them", lines.lines().count());
