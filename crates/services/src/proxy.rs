@@ -168,6 +168,7 @@ impl Proxy {
                 registry: Registry::default(),
                 counters: Counters::default(),
                 beat: AtomicU64::new(0),
+                turn: AtomicU64::new(0),
                 stop: AtomicBool::new(false),
             })
         };

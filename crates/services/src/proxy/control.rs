@@ -46,6 +46,10 @@ const REST: u32 = 9;
 /// The least pacing rate in bytes per second. The kernel sets the time of the next packet at the rate of the last one: a
 /// flow that was promised next to nothing while it was idle would wait for minutes when it sends again.
 const LEAST_PACING: u64 = 125_000;
+/// A flow that waits less than this for its worker, in ns, needs no room for what it sends meanwhile.
+const SHORT_TURN: u64 = 250_000;
+/// The longest packet of the kernel: what can be moved at the cost of one.
+const LONGEST_PACKET: u64 = 64 << 10;
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
@@ -253,10 +257,29 @@ fn update(
     };
     let mut apply = |key: FlowKey, decision: &Decision| {
         if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
-            controlled.apply(decision, most, windows);
+            let turn = workers.get(key.worker).map_or(0, |shared| shared.turn.load(Relaxed));
+            controlled.apply(&for_a_turn(decision, turn), most, windows);
         }
     };
     control.update(now, &mut observe, &mut apply);
+}
+
+/// Returns the decision with room for what a flow sends at its rate in `turn` ns, for which it waits for its worker. A worker that
+/// has more to do than it can then moves more at a time, which costs less for each byte. Towards the server the room is bounded,
+/// because it takes memory for each flow whose UE stops reading.
+fn for_a_turn(decision: &Decision, turn: u64) -> Decision {
+    // In steps, so that settings need not change each time.
+    let turn = if turn < SHORT_TURN { 0 } else { turn.next_power_of_two() };
+    let late = decision.rate.map_or(0, |rate| (rate.bytes_per_sec() as f64 * turn as f64 * 1e-9) as u64);
+    let and_late = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late));
+    let and_a_packet = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late.min(LONGEST_PACKET)));
+    Decision {
+        receive_window: and_a_packet(decision.receive_window),
+        receive_buffer: and_a_packet(decision.receive_buffer),
+        unsent: and_late(decision.unsent),
+        window: and_late(decision.window),
+        ..*decision
+    }
 }
 
 /// Whether a receive buffer is to be changed: segments in flight were sent for the one before, and each reduction may lose some.
@@ -356,5 +379,29 @@ impl Controlled {
             }
         }
         self.segments = segments;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Rate;
+
+    #[test]
+    fn a_late_worker_gives_room_for_what_comes_meanwhile() {
+        let windows = |receive, send| Decision {
+            rate: Some(Rate::from_mbps(80)),
+            receive_window: Some(receive),
+            receive_buffer: Some(receive),
+            unsent: Some(send),
+            window: Some(send),
+            ..Decision::UNLIMITED
+        };
+        let decision = windows(20_000, 20_000);
+        assert_eq!(for_a_turn(&decision, SHORT_TURN - 1), decision);
+        // 2^20 ns is the next step, in which 10,485 bytes come; and 2^24 ns, in which 167,772 come.
+        assert_eq!(for_a_turn(&decision, 1_000_000), windows(30_485, 30_485));
+        assert_eq!(for_a_turn(&decision, 10_000_000), windows(20_000 + LONGEST_PACKET, 187_772));
+        assert_eq!(for_a_turn(&Decision::UNLIMITED, 10_000_000), Decision::UNLIMITED);
     }
 }

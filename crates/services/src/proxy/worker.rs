@@ -23,12 +23,14 @@ use super::listen::{Listener, connect_as, destination, widen};
 use super::relay::{Direction, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 
-/// Events taken at once.
-const EVENTS: usize = 256;
+/// Events taken at once: usually all that there are.
+const EVENTS: usize = 4096;
 /// Connections accepted from a listener before other work has its turn.
 const ACCEPTS: usize = 64;
 /// Connections accepted at most before a listener shuts: what a full backlog holds.
 const LAST_ACCEPTS: usize = 4096;
+/// The turns over which [`Shared::turn`] is smoothed.
+const TURNS: u64 = 8;
 /// Longest sleep, so that the watchdog sees the worker alive.
 const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Interval between checks of all connections for timeouts.
@@ -72,6 +74,8 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     /// Changes as long as the worker runs.
     pub(super) beat: AtomicU64,
+    /// How long it handles events before it asks for new ones, which wait that long; smoothed, in ns.
+    pub(super) turn: AtomicU64,
     /// Ends the worker.
     pub(super) stop: AtomicBool,
 }
@@ -186,6 +190,8 @@ impl Worker {
                 self.swept = self.now;
                 self.sweep();
             }
+            let (before, now) = (self.shared.turn.load(Relaxed), self.now.elapsed().as_nanos() as u64);
+            self.shared.turn.store(before - before / TURNS + now / TURNS, Relaxed);
         }
     }
 
