@@ -60,10 +60,15 @@ reproduce-grid: ## run the LTE paper in every setting of the parameters it leave
 	target/release/ranway reproduce mdcc-lte@as-run --grid --quiet --out target/reproduce
 	cp target/reproduce/mdcc-lte@as-run/grid.md docs/mdcc-grid.md
 
-docs: ## regenerate the generated pages of docs/, and build the book in target/book
+docs: ## regenerate the generated pages of docs/, and build the book and the documentation of both APIs in target/book
 	@tools/setup docs
 	cargo xtask docs
 	mdbook build docs
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace
+	rm -rf target/book/rust
+	cp -r target/doc target/book/rust
+	maturin develop --locked --release --manifest-path python/Cargo.toml
+	pdoc --output-directory target/book/python ranway
 
 clean: ## remove everything that was built
 	rm -rf target .venv web/node_modules
