@@ -46,7 +46,7 @@ export function follow(store: Store): void {
     const take = (apply: (data: string) => void) => (event: MessageEvent<string>) => {
       say("live");
       apply(event.data);
-      // The server stays until its readers have gone: the report comes first.
+      // The server goes when its readers have gone: the report comes first.
       if (store.state.data.content.live?.ended === true) void end(store).finally(() => source.close());
     };
     source.addEventListener("open", () => say("live"));

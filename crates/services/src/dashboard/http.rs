@@ -1,7 +1,7 @@
 //! The resources of the dashboard.
 
 use super::access::{Access, Purpose};
-use super::hub::{Hub, Next};
+use super::hub::Hub;
 use super::metrics;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -104,27 +104,23 @@ fn events(app: &App, request: &Request) -> Reply {
 
 struct Reader {
     hub: Arc<Hub>,
-    newest: watch::Receiver<(u64, bool)>,
+    newest: watch::Receiver<u64>,
     /// What it gets first.
     begun: Option<Bytes>,
     last: u64,
 }
 
 impl Reader {
-    /// Waits for new events.
+    /// Waits for new events. There is no end: the reader goes when it has what it wants, such as the report.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(begun) = self.begun.take() {
             return Some(begun);
         }
         loop {
             self.newest.borrow_and_update();
-            match self.hub.next(self.last) {
-                Next::Events(events, last) => {
-                    self.last = last;
-                    return Some(events);
-                }
-                Next::End => return None,
-                Next::Wait => {}
+            if let Some((events, last)) = self.hub.next(self.last) {
+                self.last = last;
+                return Some(events);
             }
             match timeout(ALIVE, self.newest.changed()).await {
                 Ok(Ok(())) => {}

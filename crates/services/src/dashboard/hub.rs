@@ -18,8 +18,8 @@ const MEANS: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Hub {
     state: Mutex<State>,
-    /// The number of the newest batch, and whether it was the last one.
-    newest: watch::Sender<(u64, bool)>,
+    /// The number of the newest batch.
+    newest: watch::Sender<u64>,
     pub(super) readers: AtomicUsize,
     /// Processor time of the server's thread in nanoseconds.
     pub(super) cpu_ns: AtomicU64,
@@ -35,22 +35,12 @@ struct State {
     summarised: Option<Instant>,
 }
 
-/// What a reader gets next.
-pub(super) enum Next {
-    /// Events, and the number of the last batch in them.
-    Events(Bytes, u64),
-    /// It has everything so far.
-    Wait,
-    /// There will be no more.
-    End,
-}
-
 impl Hub {
     pub(super) fn new(board: Board) -> Arc<Hub> {
         let state = State { board, ring: VecDeque::new(), bytes: 0, newest: 0, summarised: None };
         Arc::new(Hub {
             state: Mutex::new(state),
-            newest: watch::Sender::new((0, false)),
+            newest: watch::Sender::new(0),
             readers: AtomicUsize::new(0),
             cpu_ns: AtomicU64::new(0),
         })
@@ -76,20 +66,16 @@ impl Hub {
             state.publish(means);
             state.newest
         };
-        self.newest.send_if_modified(|(of, ended)| {
-            let changed = *of != newest || (is_last && !*ended);
-            (*of, *ended) = (newest, *ended || is_last);
-            changed
-        });
+        self.newest.send_if_modified(|before| std::mem::replace(before, newest) != newest);
     }
 
     /// The number of batches so far.
     pub(super) fn batches(&self) -> u64 {
-        self.newest.borrow().0
+        *self.newest.borrow()
     }
 
     /// Tells a reader about new batches.
-    pub(super) fn subscribe(&self) -> watch::Receiver<(u64, bool)> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
@@ -109,19 +95,14 @@ impl Hub {
         state.everything()
     }
 
-    /// Returns what a reader that has the batches up to `last` gets next.
-    pub(super) fn next(&self, last: u64) -> Next {
-        let (newest, ended) = *self.newest.borrow();
-        if newest > last {
-            let mut state = self.state();
-            if let Some((events, last)) = state.since(last) {
-                return Next::Events(events, last);
-            }
-            // It was slower than the ring is long.
-            let (events, last) = state.everything();
-            return Next::Events(events, last);
+    /// Returns the events that a reader that has the batches up to `last` gets next, with the number of the last batch in them.
+    pub(super) fn next(&self, last: u64) -> Option<(Bytes, u64)> {
+        if self.batches() <= last {
+            return None;
         }
-        if ended { Next::End } else { Next::Wait }
+        let mut state = self.state();
+        // It may have been slower than the ring is long.
+        Some(state.since(last).unwrap_or_else(|| state.everything()))
     }
 }
 
@@ -219,12 +200,10 @@ mod tests {
         let state = hub.state();
         assert!(state.bytes <= MOST_BYTES && state.ring.len() < 100, "{} bytes", state.bytes);
         drop(state);
-        let Next::Events(events, last) = hub.next(1) else { panic!("there are events") };
+        let (events, last) = hub.next(1).expect("there are events");
         assert!(events.starts_with(b"id: one-200\nevent: whole\n"));
         assert_eq!(last, 200);
-        assert!(matches!(hub.next(200), Next::Wait));
-        hub.publish(true);
-        let Next::End = hub.next(hub.state().newest) else { panic!("it has ended") };
+        assert_eq!(hub.next(200), None);
     }
 
     #[test]
