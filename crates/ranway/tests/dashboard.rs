@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::spaces::{Spaces, ip, own_mounts};
 use common::{may, scratch, text};
 use record::Results;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 
 /// The longest that anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -53,7 +55,10 @@ struct Shown {
 
 impl Shown {
     fn start(dir: &Path, args: &[&str]) -> Shown {
-        let mut command = common::command(dir, args);
+        Shown::of(common::command(dir, args))
+    }
+
+    fn of(mut command: Command) -> Shown {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -541,6 +546,60 @@ fn a_thousand_flows_stay_usable_with_keyboard_and_contrast() {
         (&"call".into(), &true.into()),
         "what is typed stays, and so does the focus"
     );
+}
+
+#[test]
+fn root_backlog_and_the_pep_show_the_rate_of_what_passes() {
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
+        return;
+    }
+    own_mounts(&[]);
+    let (ue, router, server) = ("u", "r", "s");
+    let net = Spaces::new(&[ue, router, server]);
+    net.join((ue, "u0", &["10.9.1.1/24"]), (router, "ran", &["10.9.1.2/24"]));
+    net.join((router, "wan", &["10.9.3.1/24"]), (server, "s0", &["10.9.3.2/24"]));
+    ip(&format!("-n {} route add default via 10.9.1.2", net.space(ue)));
+    ip(&format!("-n {} route add default via 10.9.3.1", net.space(server)));
+    ip(&format!("-n {} link set lo up", net.space(router)));
+    let forward = net.command(router, "sh").args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]).status();
+    assert!(forward.expect("sh").success());
+    for (args, flow) in [
+        (&["backlog", "--modem", "wan", "--rate", "8 Mbit/s"][..], "all traffic"),
+        (&["pep", "--wan", "wan", "--ran", "ran"], "data of all flows"),
+    ] {
+        let mut command = net.command(router, env!("CARGO_BIN_EXE_ranway"));
+        command.args(args).arg("--dashboard");
+        let shown = Shown::of(command);
+        let listener = net.inside(server, || TcpListener::bind("10.9.3.2:0").expect("a port"));
+        let address = listener.local_addr().expect("it is bound");
+        // Each side sends what it can until the other one leaves.
+        let sends = |mut stream: TcpStream| while stream.write_all(&[7; 1 << 14]).is_ok() {};
+        let reads = |mut stream: TcpStream| std::io::copy(&mut stream, &mut std::io::sink());
+        let near = net.inside(ue, || TcpStream::connect(address).expect("the server is there"));
+        let (far, _) = listener.accept().expect("the UE connects");
+        let end = near.try_clone().expect("a descriptor");
+        for stream in [near, far] {
+            let other = stream.try_clone().expect("a descriptor");
+            std::thread::spawn(move || sends(stream));
+            std::thread::spawn(move || reads(other));
+        }
+        let series = format!("ranway_flow_goodput_mbps{{flow=\"{flow}\",conn=\"0\"}} ");
+        let start = Instant::now();
+        loop {
+            let (status, metrics) = net.inside(router, || shown.get("/metrics", &[]));
+            assert_eq!(status, 200, "{metrics}");
+            let rate = metrics.split_once(&series).and_then(|(_, rest)| rest.lines().next()?.parse::<f64>().ok());
+            // The backlog service keeps 8 Mbit/s; nothing limits what passes a PEP.
+            if rate.is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0)) {
+                break;
+            }
+            assert!(start.elapsed() < PATIENCE, "{metrics}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let _ = end.shutdown(std::net::Shutdown::Both);
+        shown.signal("-INT");
+        assert_eq!(shown.end().0, Some(0));
+    }
 }
 
 #[test]
