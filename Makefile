@@ -64,7 +64,7 @@ docs: ## regenerate the generated pages of docs/, and build the book and the doc
 	@tools/setup docs
 	cargo xtask docs
 	mdbook build docs
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace
+	cargo doc --quiet --locked --no-deps --workspace --document-private-items
 	rm -rf target/book/rust
 	cp -r target/doc target/book/rust
 	maturin develop --locked --release --manifest-path python/Cargo.toml
