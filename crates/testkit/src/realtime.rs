@@ -118,10 +118,14 @@ pub enum Outcome {
 pub fn conclusive(attempt: impl FnMut(&mut Watch)) -> Outcome {
     let outcome = conclusive_on(attempt, Machine::start, PAUSE, MOST_TIME);
     if outcome == Outcome::HeldAtLast {
-        let test = thread::current().name().unwrap_or("a test").to_owned();
-        remember("inconclusive.txt", &format!("FAILED ONCE: {test}"));
+        remember("inconclusive.txt", &format!("FAILED ONCE: {}", this_test()));
     }
     outcome
+}
+
+/// The name of the test that this thread runs.
+fn this_test() -> String {
+    thread::current().name().unwrap_or("a test").to_owned()
 }
 
 fn conclusive_on(
@@ -130,7 +134,7 @@ fn conclusive_on(
     pause: Duration,
     most: Duration,
 ) -> Outcome {
-    let test = thread::current().name().unwrap_or("a test").to_owned();
+    let test = this_test();
     let begin = Instant::now();
     let (mut made, mut failed) = (0, None);
     for number in 1..=ATTEMPTS {
@@ -143,8 +147,10 @@ fn conclusive_on(
             (None, Ok(())) => return if failed.is_some() { Outcome::HeldAtLast } else { Outcome::Held },
             // That root is missing is not the machine's fault.
             (_, Err(panic)) if panic.is::<root::Required>() => resume_unwind(panic),
-            (None, Err(panic)) if !strain.excuses() && failed.is_some() => resume_unwind(panic),
             (None, Err(panic)) if !strain.excuses() => {
+                if failed.is_some() {
+                    resume_unwind(panic);
+                }
                 failed = Some(panic);
                 "it failed, and the test fails unless a further attempt passes".to_owned()
             }
@@ -264,15 +270,19 @@ mod tests {
         assert_eq!((panic.downcast_ref::<&str>(), attempts), (Some(&"wrong by a factor of two"), 2));
     }
 
+    /// Makes attempts that fail until the one of this number. Returns the outcome, and how many were made.
+    fn failing_until(success: u32, machine: impl Fn() -> Machine) -> (Outcome, u32) {
+        let mut attempts = 0;
+        let attempt = |_: &mut Watch| {
+            attempts += 1;
+            assert_eq!(attempts, success, "late");
+        };
+        (conclusive_on(attempt, machine, Duration::ZERO, MOST_TIME), attempts)
+    }
+
     #[test]
     fn a_failure_on_an_idle_machine_is_repeated_once() {
-        let mut attempts = 0;
-        let second = |_: &mut Watch| {
-            attempts += 1;
-            assert_eq!(attempts, 2, "unlucky");
-        };
-        assert_eq!(conclusive_on(second, idle, Duration::ZERO, MOST_TIME), Outcome::HeldAtLast);
-        assert_eq!(attempts, 2);
+        assert_eq!(failing_until(2, idle), (Outcome::HeldAtLast, 2));
     }
 
     #[test]
@@ -286,13 +296,7 @@ mod tests {
 
     #[test]
     fn a_failure_on_a_busy_machine_is_repeated_until_an_attempt_is_conclusive() {
-        let mut attempts = 0;
-        let third = |_: &mut Watch| {
-            attempts += 1;
-            assert_eq!(attempts, 3, "late");
-        };
-        assert_eq!(conclusive_on(third, busy, Duration::ZERO, MOST_TIME), Outcome::Held);
-        assert_eq!(attempts, 3);
+        assert_eq!(failing_until(3, busy), (Outcome::Held, 3));
     }
 
     #[test]
