@@ -1,8 +1,6 @@
 """Tables and summary: what they hold, and that every reader finds the same in them."""
 
 import builtins
-import json
-import shutil
 import subprocess
 from pathlib import Path
 from statistics import fmean
@@ -23,17 +21,6 @@ TABLES = ["flows", "samples", "rtts", "owds", "queues", "links", "events", "tran
 RADIO = ["ues", "radio", "mobility", "transmissions"]
 TABLES += [*RADIO, "peps", "proxies"]
 CAPTURES = ["tcp_flows", "tcp_samples", "segments", "clocks"]
-
-
-@pytest.fixture(scope="session")
-def command() -> Path:
-    """The command `ranway`, built from this checkout."""
-    if shutil.which("cargo") is None or not (ROOT / "crates" / "ranway").exists():
-        pytest.skip("there is no checkout with cargo to build the command from")
-    build = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "ranway", "--message-format", "json"]
-    lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    built = [json.loads(line) for line in lines]
-    return Path(next(b["executable"] for b in built if b.get("executable")))
 
 
 def test_the_command_and_the_package_give_the_same(tmp_path: Path, command: Path) -> None:

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import needs_root, realtime
+from conftest import ROOT, needs_root, realtime
 
-ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "docs" / "src"
 PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted(BOOK.rglob("*.md"))]
 TIMEOUT_S = 180
@@ -98,15 +97,6 @@ def test_nothing_is_left_out_that_is_not_there() -> None:
     assert unused == []
 
 
-@pytest.fixture(scope="module")
-def command() -> Path:
-    """The folder of the command, which is built if it has changed."""
-    if shutil.which("cargo") is None:
-        pytest.skip("there is no cargo to build the command with")
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--locked", "-p", "ranway"], cwd=ROOT, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-
-
 def script(page: str, of_root: bool, folder: Path) -> str:
     """A page's snippets as one script for bash."""
     lines = [BEFORE.get(page, "")]
@@ -125,7 +115,7 @@ def run(page: str, of_root: bool, folder: Path, command: Path) -> None:
     shutil.copytree(ROOT / "docs" / "samples", folder)
     for name in ("crates", "docs", "papers", "peers"):
         (folder / name).symlink_to(ROOT / name)
-    path = f"{command}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{command.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     said = folder / "said"
     with said.open("w") as output:
         running = subprocess.Popen(
