@@ -130,13 +130,13 @@ start = "1 s"
 
 @pytest.fixture(scope="session")
 def command() -> Path:
-    """The command `ranway`, built from this checkout."""
+    """The command `ranway`, built from this checkout, as the Rust tests build it."""
     if shutil.which("cargo") is None or not (ROOT / "crates" / "ranway").exists():
         pytest.skip("there is no checkout with cargo to build the command from")
-    build = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "ranway", "--message-format", "json"]
+    build = ["cargo", "test", "--quiet", "--locked", "--workspace", "--no-run", "--message-format", "json"]
     lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    built = [json.loads(line) for line in lines]
-    return Path(next(b["executable"] for b in built if b.get("executable")))
+    built = [artifact for line in lines if (artifact := json.loads(line)).get("executable")]
+    return Path(next(b["executable"] for b in built if b["target"]["name"] == "ranway" and not b["profile"]["test"]))
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,8 @@ fn every_test() -> Result<()> {
         "cargo",
         &["nextest", "run", "--locked", "--release", "-p", "sim", "--test", "determinism"],
     )?;
-    step("Python package", "maturin", &["develop", "--locked", "--release", "--manifest-path", "python/Cargo.toml"])?;
+    let manifest = ["--manifest-path", "python/Cargo.toml"];
+    step("Python package", "maturin", &[&["develop", "--locked", "--profile", "test"], &manifest[..]].concat())?;
     step("Python types", "mypy", &[])?;
     step_with(required, "Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
@@ -113,7 +114,10 @@ fn every_test() -> Result<()> {
 /// The TypeScript types of the report's data.
 const PAGE_TYPES: &str = "web/src/generated";
 
-/// Writes the report's TypeScript types: tests do, because only test builds carry the generator.
+/// The folder of the command that tests are built with. A release build takes as long as they do.
+const BIN: &str = "target/debug";
+
+/// Writes the report's TypeScript types: tests do, because only test builds carry the generator. Builds the command too.
 fn page_types() -> Result<()> {
     let test = "test(/types::the_page_types_are_those_of_the_rust_types$/)";
     let status = Command::new("cargo")
@@ -132,20 +136,19 @@ fn page_types() -> Result<()> {
 fn docs() -> Result<()> {
     page_types()?;
     std::fs::write(modules::PAGE, modules::page()?).context(modules::PAGE)?;
-    let ranway = ["run", "--locked", "--quiet", "--release", "-p", "ranway", "--"];
     for (args, file) in [
         (&["schema"][..], "schema/scenario.json"),
         (&["reference", "scenario"], "docs/src/reference/scenario.md"),
         (&["reference", "command"], "docs/src/reference/command.md"),
     ] {
-        let output = Command::new("cargo").args(ranway).args(args).output().context("cargo run")?;
+        let output = Command::new(format!("{BIN}/ranway")).args(args).output().context("ranway")?;
         if !output.status.success() {
             bail!("ranway {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
         }
         std::fs::create_dir_all(Path::new(file).parent().expect("a file in a folder"))?;
         std::fs::write(file, output.stdout).with_context(|| file.to_owned())?;
     }
-    samples::write(Path::new("target/release"))
+    samples::write(Path::new(BIN))
 }
 
 fn root() -> PathBuf {

@@ -246,14 +246,8 @@ pub trait Table: Default {
     ///
     /// # Errors
     /// `to` could not be written.
-    fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
-        let mut writer = parquet_writer::<Self, _>(to, self.len())?;
-        for start in (0..self.len()).step_by(BATCH_ROWS) {
-            let batch = self.batch(start..self.len().min(start + BATCH_ROWS));
-            writer.write(&batch).map_err(into_io)?;
-        }
-        writer.close().map_err(into_io)?;
-        Ok(())
+    fn write_parquet(&self, mut to: impl Write + Send) -> io::Result<()> {
+        write_batches(&mut to, Self::schema(), self.len(), &|rows| self.batch(rows))
     }
 
     /// Reads a table from Parquet.
@@ -271,40 +265,67 @@ pub trait Table: Default {
     /// As [`Table::read_parquet`]; also if there are more rows in a table that is not over time.
     fn read_thinned(from: impl ChunkReader + 'static, most: usize) -> Result<(Self, usize), ArrowError> {
         let mut table = Self::default();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
-        check_places(builder.metadata())?;
-        let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
-        let every = rows.div_ceil(most.max(1)).max(1);
-        let (mut moment, mut last) = (0, f64::NAN);
-        for batch in builder.with_batch_size(BATCH_ROWS).build()? {
-            let batch = batch?;
-            if every == 1 {
-                table.read_batch(&batch)?;
-                continue;
-            }
-            let times = batch.column_by_name("t_s").and_then(|times| times.as_any().downcast_ref::<Float64Array>());
-            let Some(times) = times else {
-                let what = format!("it has {rows} rows, and {most} are the most that can be read");
-                return Err(ArrowError::InvalidArgumentError(what));
-            };
-            let mut start = 0;
-            for (row, &time) in times.values().iter().enumerate() {
-                let is_next = time.to_bits() != last.to_bits();
-                if is_next && moment % every == 1 {
-                    // The moment that was to be kept is over.
-                    table.read_batch(&batch.slice(start, row - start))?;
-                }
-                if is_next {
-                    (start, last) = (row, time);
-                    moment += 1;
-                }
-            }
-            if moment % every == 1 {
-                table.read_batch(&batch.slice(start, batch.num_rows() - start))?;
-            }
-        }
+        let every = read_batches(from, most, &mut |batch| table.read_batch(batch))?;
         Ok((table, every))
     }
+}
+
+// What follows is not generic over tables, of which there are many: that would take long to compile.
+
+/// Writes the batches of a table of so many rows.
+fn write_batches(
+    to: &mut (dyn Write + Send),
+    schema: SchemaRef,
+    all: usize,
+    batch: &dyn Fn(Range<usize>) -> RecordBatch,
+) -> io::Result<()> {
+    let mut writer = parquet_writer(to, schema, all)?;
+    for start in (0..all).step_by(BATCH_ROWS) {
+        writer.write(&batch(start..all.min(start + BATCH_ROWS))).map_err(into_io)?;
+    }
+    writer.close().map_err(into_io)?;
+    Ok(())
+}
+
+/// Reads the batches of a table, as [`Table::read_thinned`] does, and returns the same number.
+fn read_batches(
+    from: impl ChunkReader + 'static,
+    most: usize,
+    take: &mut dyn FnMut(&RecordBatch) -> Result<(), ArrowError>,
+) -> Result<usize, ArrowError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
+    check_places(builder.metadata())?;
+    let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
+    let every = rows.div_ceil(most.max(1)).max(1);
+    let (mut moment, mut last) = (0, f64::NAN);
+    for batch in builder.with_batch_size(BATCH_ROWS).build()? {
+        let batch = batch?;
+        if every == 1 {
+            take(&batch)?;
+            continue;
+        }
+        let times = batch.column_by_name("t_s").and_then(|times| times.as_any().downcast_ref::<Float64Array>());
+        let Some(times) = times else {
+            let what = format!("it has {rows} rows, and {most} are the most that can be read");
+            return Err(ArrowError::InvalidArgumentError(what));
+        };
+        let mut start = 0;
+        for (row, &time) in times.values().iter().enumerate() {
+            let is_next = time.to_bits() != last.to_bits();
+            if is_next && moment % every == 1 {
+                // The moment that was to be kept is over.
+                take(&batch.slice(start, row - start))?;
+            }
+            if is_next {
+                (start, last) = (row, time);
+                moment += 1;
+            }
+        }
+        if moment % every == 1 {
+            take(&batch.slice(start, batch.num_rows() - start))?;
+        }
+    }
+    Ok(every)
 }
 
 /// Refuses columns at negative places, with which the reader of pages panics.
@@ -319,7 +340,7 @@ fn check_places(metadata: &ParquetMetaData) -> Result<(), ArrowError> {
 }
 
 /// Opens the writer of a table of so many rows, or more.
-fn parquet_writer<T: Table, W: Write + Send>(to: W, rows: usize) -> io::Result<ArrowWriter<W>> {
+fn parquet_writer<W: Write + Send>(to: W, schema: SchemaRef, rows: usize) -> io::Result<ArrowWriter<W>> {
     // A compressor for each column takes longer than a small table is worth.
     let compression = if rows < SMALL {
         Compression::UNCOMPRESSED
@@ -327,7 +348,7 @@ fn parquet_writer<T: Table, W: Write + Send>(to: W, rows: usize) -> io::Result<A
         Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a zstd level"))
     };
     let properties = WriterProperties::builder().set_compression(compression).build();
-    ArrowWriter::try_new(to, T::schema(), Some(properties)).map_err(into_io)
+    ArrowWriter::try_new(to, schema, Some(properties)).map_err(into_io)
 }
 
 /// A table that is written as Parquet while its rows arrive, in bounded memory. The file is, byte for byte, that of
@@ -366,7 +387,7 @@ impl<T: Table, W: Write + Send> Appender<T, W> {
     fn write(&mut self) -> io::Result<()> {
         let rows = self.pending.len();
         if let Some(file) = self.file.take() {
-            self.writer = Some(parquet_writer::<T, W>(file, rows)?);
+            self.writer = Some(parquet_writer(file, T::schema(), rows)?);
         }
         let batch = mem::take(&mut self.pending).batch(0..rows);
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write(&batch).map_err(into_io))
