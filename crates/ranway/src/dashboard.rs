@@ -14,7 +14,7 @@ use emulate::{Emulation, News, control};
 use record::report::live::{Board, Controls, Place, Places, Progress};
 use record::{Meta, Tables, observed};
 use scenario::{Loaded, Scenario};
-use sim::{Job, Seen};
+use sim::{Job, Seen, UePlace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -74,21 +74,19 @@ pub(crate) struct Runs {
     begun: Instant,
     /// Whether there is one run, whose rows are shown as they come.
     is_single: bool,
+    /// The cells of the first point.
+    cells: Vec<Place>,
     /// The rows of runs that have finished since the last publication.
     pending: Mutex<Tables>,
     progress: Mutex<Progress>,
 }
 
 impl Runs {
-    /// Follows so many runs.
-    pub(crate) fn new(dashboard: &Dashboard, runs: usize) -> Runs {
+    /// Follows so many runs of `loaded`.
+    pub(crate) fn new(dashboard: &Dashboard, loaded: &Loaded, runs: usize) -> Runs {
         let (publisher, pending, progress) = (dashboard.publisher(), Mutex::default(), Mutex::default());
-        Runs { publisher, begun: Instant::now(), is_single: runs == 1, pending, progress }
-    }
-
-    /// Follows all runs of a scenario.
-    pub(crate) fn of(dashboard: &Dashboard, loaded: &Loaded) -> Runs {
-        Runs::new(dashboard, sim::jobs(loaded).len())
+        let cells = loaded.points().first().map_or_else(Vec::new, |point| cells(&point.scenario));
+        Runs { publisher, begun: Instant::now(), is_single: runs == 1, cells, pending, progress }
     }
 
     /// Shows the progress, and the runs that have finished.
@@ -100,18 +98,16 @@ impl Runs {
         // Of a single run that goes on, the progress is shown with its rows.
         if is_last || (self.publisher.is_due() && !self.is_single) {
             let rows = std::mem::take(&mut *locked(&self.pending));
-            self.publish(rows, None);
+            self.publish(move |board| board.add(&rows));
         }
     }
 
-    fn publish(&self, rows: Tables, now: Option<Span>) {
+    /// Puts the progress on the board, and what `add` adds.
+    fn publish(&self, add: impl FnOnce(&mut Board) + Send + 'static) {
         let progress = *locked(&self.progress);
         self.publisher.publish(move |board| {
-            board.add(&rows);
-            board.change(|live| {
-                live.progress = Some(progress);
-                live.t_s = now.map(Span::as_secs_f64).or(live.t_s);
-            });
+            add(board);
+            board.change(|live| live.progress = Some(progress));
         });
     }
 }
@@ -125,8 +121,9 @@ impl sim::Watch for Runs {
         self.is_single && self.publisher.is_due()
     }
 
-    fn take_rows(&self, _: Job, now: Span, rows: Tables) {
-        self.publish(rows, Some(now));
+    fn take_rows(&self, _: Job, now: Span, rows: Tables, ues: Vec<UePlace>) {
+        let cells = self.cells.clone();
+        self.publish(move |board| show_rows(board, now, &rows, cells, ues));
     }
 
     fn take_finished(&self, job: Job, tables: &Tables, seen: &Seen) {
@@ -141,12 +138,13 @@ impl sim::Watch for Runs {
 }
 
 /// Puts rows up to `now` on the board, and where UEs are.
-fn show_rows(board: &mut Board, now: Span, rows: &Tables, cells: Vec<Place>, mut ues: Vec<Place>) {
+fn show_rows(board: &mut Board, now: Span, rows: &Tables, cells: Vec<Place>, ues: Vec<UePlace>) {
     board.add(rows);
-    for ue in &mut ues {
-        let newest = rows.radio.iter().filter(|row| row.ue == ue.name).last();
-        ue.los = newest.map(|row| row.los);
-    }
+    let place = |UePlace { ue, position: [x, y, _], cell }| {
+        let los = rows.radio.iter().filter(|row| row.ue == ue).last().map(|row| row.los);
+        Place { name: ue, x, y, cell, los }
+    };
+    let ues: Vec<Place> = ues.into_iter().map(place).collect();
     board.change(|live| {
         live.t_s = Some(now.as_secs_f64());
         if !ues.is_empty() {
@@ -181,11 +179,7 @@ impl emulate::Watch for Follower {
         self.publisher.publish(move |board| {
             let News { at, mut rows, flows, places } = news;
             flows.iter().for_each(|flow| observed::push(&mut rows, flow, (0, 0)));
-            let place = |place: sim::UePlace| {
-                let [x, y, _] = place.position;
-                Place { name: place.ue, x, y, cell: place.cell, los: None }
-            };
-            show_rows(board, at, &rows, cells, places.into_iter().map(place).collect());
+            show_rows(board, at, &rows, cells, places);
         });
     }
 }

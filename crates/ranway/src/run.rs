@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let reports = recording.as_ref().map(|_| &report as &TakeReport);
     let dashboard = args.dashboard.start("run", || sim::meta(&loaded), args.job.quiet, |_| {})?;
-    let runs = dashboard.as_ref().map(|dashboard| Runs::of(dashboard, &loaded));
+    let runs = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, sim::jobs(&loaded).len()));
     let follow = Follow { reports, runs: runs.as_ref() };
     let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), follow, &out)?;
     if let Some(dashboard) = dashboard {

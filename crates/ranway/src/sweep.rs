@@ -40,7 +40,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
     let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
     // Runs that have finished before are not shown.
-    let follow = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, runs));
+    let follow = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, runs));
     let progress = |progress| {
         bar.show(progress);
         follow.as_ref().inspect(|runs| runs.show(progress));

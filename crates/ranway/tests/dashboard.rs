@@ -202,6 +202,29 @@ fn what_the_page_gets_is_what_the_run_writes() {
 }
 
 #[test]
+fn a_run_shows_where_its_cells_and_ues_are() {
+    let dir = scratch("include = [\"preset:lte-drive\"]\nduration = \"120 s\"\n[[flows]]\nname = \"download\"\n");
+    let shown = Shown::start(dir.path(), &["run", "net.toml", "--dashboard", "--out", "out"]);
+    let events = events(&shown.address, "/events");
+    let (code, said) = shown.end();
+    assert_eq!(code, Some(0), "{said}");
+    let lives = events.iter().map(|(_, data)| &data["live"]).filter(|live| !live["places"].is_null());
+    let moments: Vec<&Value> = lives.collect();
+    assert!(moments.len() > 1, "{events:?}");
+    let number = |of: &Value| of.as_f64().expect("a number");
+    for live in moments {
+        let (cells, car) = (&live["places"]["cells"], &live["places"]["ues"][0]);
+        let masts: Vec<f64> = cells.as_array().expect("cells").iter().map(|cell| number(&cell["x"])).collect();
+        assert_eq!(masts, [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
+        // 60 km/h eastwards.
+        let (t_s, x) = (number(&live["t_s"]), number(&car["x"]));
+        assert!((x - 16.67 * t_s).abs() < 1.0 && car["y"] == 20.0, "{live}");
+        let serving = cells.as_array().expect("cells").iter().find(|cell| cell["name"] == car["cell"]);
+        assert!(serving.is_none_or(|cell| (number(&cell["x"]) - x).abs() < 500.0), "{live}");
+    }
+}
+
+#[test]
 fn a_run_with_a_dashboard_has_the_results_of_one_without() {
     let dir = scratch(&format!("{SCENARIO}\n").replace("20 s", "300 s"));
     let shown = Shown::start(dir.path(), &["run", "net.toml", "--dashboard", "--out", "with"]);

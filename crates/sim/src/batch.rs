@@ -6,6 +6,7 @@
 use crate::build::recordings::{self, Recordings};
 use crate::build::{self, flows};
 use crate::error::Error;
+use crate::network::radio::UePlace;
 use crate::rows::{RunId, meta};
 use crate::world::{Done, Seen, World};
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
@@ -47,8 +48,9 @@ impl<'a> Options<'a> {
 pub trait Watch: Sync {
     /// Whether rows of a run that goes on are wanted now.
     fn is_due(&self, job: Job) -> bool;
-    /// Takes the rows of a run up to `now`: new ones of samples, queues, radio and mobility, those so far of flows, links and UEs.
-    fn take_rows(&self, job: Job, now: Span, rows: Tables);
+    /// Takes the rows of a run up to `now`: new ones of samples, queues, radio, proxies and mobility, those so far of flows, links and UEs.
+    /// And where its UEs are.
+    fn take_rows(&self, job: Job, now: Span, rows: Tables, places: Vec<UePlace>);
     /// Takes a run that has finished; of its rows over time, those from `seen` on are new.
     fn take_finished(&self, job: Job, tables: &Tables, seen: &Seen);
 }
@@ -367,7 +369,8 @@ impl<'a> Pool<'a> {
             self.tell(add);
             now += add;
             if let Some(watch) = options.watch.filter(|watch| watch.is_due(item.job)) {
-                watch.take_rows(item.job, now, world.rows_since(&mut seen, Time::ZERO + now));
+                let at = Time::ZERO + now;
+                watch.take_rows(item.job, now, world.rows_since(&mut seen, at), world.places(at));
             }
         };
         let done = world.run(options.stop, &mut tell, options.reports.map_or(&|_, _| {}, |report| report))?;

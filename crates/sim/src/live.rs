@@ -153,7 +153,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio and mobility, and of flows, links and
+    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio, proxies and mobility, and of flows, links and
     /// UEs those so far. Of many flows and links, each call covers a few in turn.
     pub fn rows_since(&mut self, seen: &mut Seen) -> Tables {
         let now = self.world.now();
@@ -162,8 +162,7 @@ impl<'a> Live<'a> {
 
     /// Returns where each UE is.
     pub fn places(&self) -> Vec<UePlace> {
-        let radio = self.world.network.radio.as_ref();
-        radio.map_or_else(Vec::new, |radio| radio.places(self.world.now()))
+        self.world.places(self.world.now())
     }
 
     /// Sets the mean SINR in dB of a UE from now on; `None` restores the scenario's channel.

@@ -10,6 +10,7 @@ use crate::middlebox::Middleboxes;
 use crate::middlebox::interface::{External, Middlebox as _, NoVisitors};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
+use crate::network::radio::UePlace;
 use crate::network::watch::Happening;
 use crate::network::{Network, Reached};
 use crate::parts::{Kind, Parts};
@@ -40,6 +41,7 @@ pub struct Seen {
     queues: usize,
     radio: usize,
     mobility: usize,
+    proxies: usize,
     /// The next flow and the next link whose rows are due.
     flow: usize,
     link: usize,
@@ -63,6 +65,7 @@ impl Seen {
             rows.queues.push_rows(&tables.queues, self.queues..tables.queues.len());
             rows.radio.push_rows(&tables.radio, self.radio..tables.radio.len());
             rows.mobility.push_rows(&tables.mobility, self.mobility..tables.mobility.len());
+            rows.proxies.push_rows(&tables.proxies, self.proxies..tables.proxies.len());
         }
         rows
     }
@@ -302,13 +305,14 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio and mobility, and of links, UEs and
+    /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio, proxies and mobility, and of links, UEs and
     /// flows those so far. Of many flows and links, each call covers a few in turn. Nothing that happens later depends on it.
     pub(crate) fn rows_since(&mut self, seen: &mut Seen, now: Time) -> Tables {
         let mut rows = Tables::default();
         copy_new(&self.tables.samples, &mut seen.samples, &mut rows.samples);
         copy_new(&self.tables.queues, &mut seen.queues, &mut rows.queues);
         copy_new(&self.tables.radio, &mut seen.radio, &mut rows.radio);
+        copy_new(&self.tables.proxies, &mut seen.proxies, &mut rows.proxies);
         let World { scenario, network, hosts, link_rows, .. } = self;
         network.catch_up(now);
         let few = in_turn(&mut seen.flow, hosts.len() as usize);
@@ -320,6 +324,11 @@ impl World<'_> {
             radio.rows_so_far(now, &mut rows);
         }
         rows
+    }
+
+    /// Returns where each UE is.
+    pub(crate) fn places(&self, now: Time) -> Vec<UePlace> {
+        self.network.radio.as_ref().map_or_else(Vec::new, |radio| radio.places(now))
     }
 
     /// Writes the rows of a sampling time.
