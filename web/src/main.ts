@@ -405,6 +405,7 @@ function details(): HTMLElement {
   ]);
   const delay = queues.flatMap(({ series, label, look }) => lineOf(series, "t", "sojourn_ms", label, look));
   const transfers = pickSeries("transfers").flatMap(({ series, label, look }) => distributionLine(series, label, look));
+  const proxied = pickSeries("proxy");
   const thresholds = windowed.length <= MOST_THRESHOLDS;
   // Only moments with losses have a value.
   const lost = over(sampled, "lost").map((line) => ({ ...line, y: line.y.map((n) => n ?? 0), steps: true }));
@@ -437,6 +438,8 @@ function details(): HTMLElement {
         linePlot(`Time–sequence: ${label}`, sequenceLines(series), { ...time, y: "Sequence number, MB" }, "strokes: data sent again, overtaken, or selectively acknowledged"),
       ),
       linePlot("Lost packets", lost, { ...time, y: "packets per sampling interval" }, note),
+      linePlot("Promised by RAPID", over(proxied, "promised_mbps"), { ...time, y: "Mbit/s", marks }, leftOut("proxy", proxied.length)),
+      linePlot("Held by the proxy", over(proxied, "held_bytes"), { ...time, y: "bytes" }, leftOut("proxy", proxied.length)),
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf("owds", "One-way delay distribution", "One-way delay of data packets, ms", "packets"),

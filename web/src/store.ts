@@ -191,7 +191,7 @@ function grownResult(result: Result, { gone = [], ...growth }: Partial<Result> &
   };
 }
 
-const FLOW_KINDS: ReadonlySet<string> = new Set(["goodput", "samples", "rtts", "owds"]);
+const FLOW_KINDS: ReadonlySet<string> = new Set(["goodput", "samples", "rtts", "owds", "proxy"]);
 
 /** Puts each of `more` in the place of the row with the same key, or at the end. */
 function withRows<R>(rows: R[], more: R[] = [], keyOf: (row: R) => string): R[] {

@@ -494,12 +494,14 @@ fn table(status: &Status) -> Table {
         "from UE kB",
         "held kB",
         "radio Mbit/s",
+        "promised",
         "radio RTT ms",
         "wired RTT ms",
         "wired window kB",
         "radio window kB",
     ]);
     let kilo = |bytes: u64| format!("{:.0}", bytes as f64 / 1e3);
+    let promised = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!("{rate:.2}"));
     for (ue, connections) in status.by_ue() {
         let sum = |of: fn(&Connection) -> u64| kilo(connections.iter().map(of).sum());
         let rate: f64 = connections.iter().map(|connection| connection.radio_mbps).sum();
@@ -511,6 +513,7 @@ fn table(status: &Status) -> Table {
             sum(|one| one.from_ue_bytes),
             sum(|one| one.held + one.unread + one.unsent),
             format!("{rate:.2}"),
+            promised(connections.iter().filter_map(|one| one.promised_mbps).reduce(|sum, rate| sum + rate)),
         ]);
         for one in connections {
             let arrow = if one.from_ue { "→" } else { "←" };
@@ -522,6 +525,7 @@ fn table(status: &Status) -> Table {
                 kilo(one.from_ue_bytes),
                 kilo(one.held + one.unread + one.unsent),
                 format!("{:.2}", one.radio_mbps),
+                promised(one.promised_mbps),
                 format!("{:.1}", one.radio_rtt_ms),
                 format!("{:.1}", one.wired_rtt_ms),
                 kilo(one.wired_window),
@@ -529,7 +533,7 @@ fn table(status: &Status) -> Table {
             ]);
         }
     }
-    for column in 2..11 {
+    for column in 2..12 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }

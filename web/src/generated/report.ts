@@ -446,7 +446,7 @@ export type MobilityRow = { point: number, run: number, t_s: number, ue: string,
 /**
  * The kinds of series that the page tells apart.
  */
-export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "queue" | "transfers" | "radio" | "cell" | "latency" | "waits" | "modem";
+export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "proxy" | "queue" | "transfers" | "radio" | "cell" | "latency" | "waits" | "modem";
 
 /**
  * A series as the page embeds it. Distributions whose `conn` is null, and transfers, are those of all copies and runs

@@ -4,7 +4,7 @@ use ::services::dashboard::Publisher;
 use ::services::proxy::{Connection, Observer, Status};
 use record::Tables;
 use record::report::live::Board;
-use record::tables::{FlowRow, QueueRow, SampleRow};
+use record::tables::{FlowRow, ProxyRow, QueueRow, SampleRow};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,6 +119,16 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         ..SampleRow::default()
     });
     rows.queues.push(&QueueRow { link: &name, t_s, bytes: waiting, ..QueueRow::default() });
+    let promises = connections.iter().filter_map(|one| one.promised_mbps);
+    let promised_mbps = promises.reduce(|sum, rate| sum + rate);
+    rows.proxies.push(&ProxyRow {
+        flow: &name,
+        ue: &name,
+        t_s,
+        promised_mbps,
+        held_bytes: waiting,
+        ..ProxyRow::default()
+    });
     let congestion = connections.first().map_or("", |one| one.radio_congestion.as_str());
     rows.flows.push(&FlowRow {
         flow: &name,
@@ -145,7 +155,7 @@ mod tests {
         let text = format!(
             r#"{{"ue":"10.0.0.2:{port}","peer":"192.0.2.1:80","from_ue":true,"established":true,"age_s":1,"arrived":{},
             "delivered":{delivered},"held":100,"unread":20,"unsent":3,"from_ue_bytes":0,"wired_rtt_ms":10,"radio_rtt_ms":30,
-            "radio_mbps":1,"wired_window":1000,"radio_window":14480,"radio_congestion":"cubic"}}"#,
+            "radio_mbps":1,"promised_mbps":0.5,"wired_window":1000,"radio_window":14480,"radio_congestion":"cubic"}}"#,
             delivered + 1_000
         );
         serde_json::from_str(&text).expect("it can be read")
@@ -164,7 +174,7 @@ mod tests {
         let sample = rows.samples.row(0);
         assert_eq!((sample.flow, sample.goodput_mbps, sample.cwnd_bytes), ("10.0.0.2", 12.0, 28_960));
         assert_eq!((sample.srtt_ms, sample.in_flight_bytes), (Some(30.0), 2 * 877));
-        assert_eq!(rows.queues.row(0).bytes, 246);
+        assert_eq!((rows.queues.row(0).bytes, rows.proxies.row(0).promised_mbps), (246, Some(1.0)));
         // The second one is gone, and a third is there.
         let rows = state.rows(&status(vec![connection(1, 1_250_000), connection(3, 250_000)]), 2.0);
         assert_eq!((rows.samples.row(0).goodput_mbps, rows.flows.row(0).bytes), (4.0, 2_000_000));

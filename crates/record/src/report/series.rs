@@ -33,6 +33,8 @@ enum Of<'a> {
     AllOwds(&'a str),
     /// The sequence numbers of a flow's copy over time, of a capture.
     Sequence(&'a str, u32),
+    /// What a proxy promises a flow's copy and holds for it, over time.
+    Proxy(&'a str, u32),
     /// A link's queue over time.
     Queue(&'a str),
     /// The completion times of a flow's transfers, of all copies and runs together.
@@ -59,6 +61,7 @@ pub(super) enum Kind {
     Rtts,
     Owds,
     Sequence,
+    Proxy,
     Queue,
     Transfers,
     Radio,
@@ -72,7 +75,8 @@ impl Kind {
     /// What a series of this kind is about.
     pub(super) fn subject(self) -> &'static str {
         match self {
-            Kind::Goodput | Kind::Samples | Kind::Rtts | Kind::Owds | Kind::Sequence | Kind::Transfers => "flow",
+            Kind::Goodput | Kind::Samples | Kind::Rtts | Kind::Owds => "flow",
+            Kind::Sequence | Kind::Proxy | Kind::Transfers => "flow",
             Kind::Queue => "link",
             Kind::Radio => "ue",
             Kind::Cell => "cell",
@@ -207,6 +211,11 @@ pub(super) fn whole(tables: &Tables) -> Vec<Series<'_>> {
         ];
         const QUEUE: &[&str] = &["t", "packets", "bytes", "dropped", "marked", "capacity_mbps", "sojourn_ms"];
         all.push((row.point, row.run, Of::Queue(row.link)), QUEUE, &values);
+    }
+    const PROXY: &[&str] = &["t", "promised_mbps", "held_bytes"];
+    for row in tables.proxies.iter() {
+        let values = [Some(row.t_s), row.promised_mbps, Some(row.held_bytes as f64)];
+        all.push((row.point, row.run, Of::Proxy(row.flow, row.conn)), PROXY, &values);
     }
     const DISTRIBUTION: &[&str] = &["x", "share"];
     for row in tables.rtts.iter() {
@@ -407,6 +416,7 @@ impl<'a> Series<'a> {
             Of::Sequence(flow, conn) => (Kind::Sequence, flow, Some(conn)),
             Of::AllRtts(flow) => (Kind::Rtts, flow, None),
             Of::AllOwds(flow) => (Kind::Owds, flow, None),
+            Of::Proxy(flow, conn) => (Kind::Proxy, flow, Some(conn)),
             Of::Queue(link) => (Kind::Queue, link, None),
             Of::Transfers(flow) => (Kind::Transfers, flow, None),
             Of::Radio(ue) => (Kind::Radio, ue, None),
@@ -429,7 +439,8 @@ impl<'a> Series<'a> {
             | Of::Samples(flow, conn)
             | Of::Rtts(flow, conn)
             | Of::Owds(flow, conn)
-            | Of::Sequence(flow, conn) => Some((flow, conn)),
+            | Of::Sequence(flow, conn)
+            | Of::Proxy(flow, conn) => Some((flow, conn)),
             // Ranked like the flow's first copy.
             Of::AllRtts(flow) | Of::AllOwds(flow) => Some((flow, 0)),
             Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,

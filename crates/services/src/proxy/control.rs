@@ -313,6 +313,7 @@ impl Controlled {
         windows: &mut Option<Box<dyn RadioWindows>>,
     ) {
         let Some(flow) = self.flow.upgrade() else { return };
+        flow.promise(decision.rate);
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
             let wanted = decision.receive_window.map(|bytes| i32::try_from(bytes).unwrap_or(UNLIMITED).min(UNLIMITED));

@@ -11,9 +11,11 @@ use std::time::Instant;
 use super::relay::NO_LIMIT;
 use netio::sys::tcp_info;
 use rapid::Sample;
-use units::Span;
+use units::{Rate, Span};
 use wire::tcp_info::TcpInfo;
 
+/// No rate is promised.
+const NO_PROMISE: u64 = u64::MAX;
 /// `tcpi_min_rtt` without a sample.
 const NO_RTT: u32 = u32::MAX;
 
@@ -60,6 +62,8 @@ pub struct Flow {
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
     /// it shrinks the window.
     pub(super) passing: AtomicUsize,
+    /// The rate in bit/s that a control promises it, or [`NO_PROMISE`].
+    promised: AtomicU64,
     pub(super) to_ue: Passed,
     pub(super) from_ue: Passed,
     /// Whether the news of its progress wait for the control.
@@ -90,6 +94,7 @@ impl Flow {
             established: AtomicBool::new(false),
             limited: AtomicBool::new(false),
             passing: AtomicUsize::new(NO_LIMIT),
+            promised: AtomicU64::new(NO_PROMISE),
             to_ue: Passed::default(),
             from_ue: Passed::default(),
             noted: AtomicBool::new(false),
@@ -119,6 +124,16 @@ impl Flow {
     /// Whether both legs are or were established.
     pub fn is_established(&self) -> bool {
         self.established.load(Relaxed)
+    }
+
+    /// The payload rate that a control promises it.
+    pub(super) fn promised(&self) -> Option<Rate> {
+        Some(self.promised.load(Relaxed)).filter(|&rate| rate != NO_PROMISE).map(Rate::from_bits_per_sec)
+    }
+
+    /// Notes what [`Flow::promised`] is from now on.
+    pub(super) fn promise(&self, rate: Option<Rate>) {
+        self.promised.store(rate.map_or(NO_PROMISE, Rate::bits_per_sec), Relaxed);
     }
 
     /// The socket of the radio leg.

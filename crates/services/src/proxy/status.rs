@@ -110,6 +110,8 @@ pub struct Connection {
     pub radio_rtt_ms: f64,
     /// Delivery rate of the radio leg in Mbit/s.
     pub radio_mbps: f64,
+    /// The payload rate in Mbit/s that RAPID promises it, if it does.
+    pub promised_mbps: Option<f64>,
     /// Receive window of the wired leg in bytes.
     pub wired_window: u64,
     /// Congestion window of the radio leg in bytes.
@@ -136,6 +138,7 @@ impl Connection {
             wired_rtt_ms: f64::from(seen.wired.rtt) / 1e3,
             radio_rtt_ms: f64::from(seen.radio.rtt) / 1e3,
             radio_mbps: seen.radio.delivery_rate as f64 * 8e-6,
+            promised_mbps: flow.promised().map(|rate| rate.bits_per_sec() as f64 / 1e6),
             wired_window: u64::from(seen.wired.rcv_wnd.unwrap_or(0)),
             radio_window: u64::from(seen.radio.snd_cwnd) * u64::from(seen.radio.snd_mss),
             radio_congestion: tcp_congestion(flow.radio()).unwrap_or_default(),
