@@ -105,8 +105,7 @@ fn every_test() -> Result<()> {
         "cargo",
         &["nextest", "run", "--locked", "--release", "-p", "sim", "--test", "determinism"],
     )?;
-    let manifest = ["--manifest-path", "python/Cargo.toml"];
-    step("Python package", "maturin", &[&["develop", "--locked", "--profile", "test"], &manifest[..]].concat())?;
+    step("Python package", "maturin", &["develop", "--locked", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
     step_with(required, "Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
