@@ -323,6 +323,8 @@ def main() -> int:
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
+    # So that the namespaces go even then.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = ["bare", "haproxy", *(["pepsal"] if arguments.pepsal else []), "ranway", "rapid"]
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     with network(), echo():

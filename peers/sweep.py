@@ -1,6 +1,7 @@
 """What a sweep costs beside its simulations on this machine, and what that means for a cluster.
 
-Needs a built `ranway` (`cargo build --release -p ranway`); for the last part the Python package with `dask`.
+Needs a built `ranway` (`cargo build --release -p ranway`); for the last part the Python package with `dask`,
+optimised (`maturin develop --release --manifest-path python/Cargo.toml`).
 
 - `long`: 20 jobs of about a second. `ranway run` keeps all results in memory; `ranway sweep` writes a file for each job
   and merges them. The difference of their processor times is the overhead of a sweep; two processors instead of one
