@@ -433,6 +433,8 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
     // Afterwards, CUBIC fills the queue again as slowly as it likes.
     assert!(with.radio_rtt_ms < 20.0 && before.radio_rtt_ms > 2.0 * with.radio_rtt_ms, "{before:?} {with:?}");
     assert!(with.radio_congestion.starts_with("rapid"), "{with:?}");
+    let all = 0.8 * BOTTLENECK..1.1 * BOTTLENECK;
+    assert!(before.promised_mbps.is_none() && with.promised_mbps.is_some_and(|mbps| all.contains(&mbps)), "{with:?}");
     assert_eq!([before.radio_congestion, after.radio_congestion], ["cubic", "cubic"]);
 }
 
