@@ -511,9 +511,9 @@ fn table(status: &Status) -> Table {
             String::new(),
             sum(|one| one.arrived),
             sum(|one| one.from_ue_bytes),
-            sum(|one| one.held + one.unread + one.unsent),
+            sum(Connection::waiting),
             format!("{rate:.2}"),
-            promised(connections.iter().filter_map(|one| one.promised_mbps).reduce(|sum, rate| sum + rate)),
+            promised(Connection::all_promised_mbps(connections)),
         ]);
         for one in connections {
             let arrow = if one.from_ue { "→" } else { "←" };
@@ -523,7 +523,7 @@ fn table(status: &Status) -> Table {
                 format!("{:.0}", one.age_s),
                 kilo(one.arrived),
                 kilo(one.from_ue_bytes),
-                kilo(one.held + one.unread + one.unsent),
+                kilo(one.waiting()),
                 format!("{:.2}", one.radio_mbps),
                 promised(one.promised_mbps),
                 format!("{:.1}", one.radio_rtt_ms),

@@ -108,19 +108,18 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
     let mbps = |bytes: u64, seconds: f64| bytes as f64 * 8e-6 / seconds.max(1e-3);
     let measured: Vec<f64> = connections.iter().map(|one| one.radio_rtt_ms).filter(|rtt| *rtt > 0.0).collect();
     let rtt = (!measured.is_empty()).then(|| measured.iter().sum::<f64>() / measured.len() as f64);
-    let waiting = sum(|one| one.held + one.unread + one.unsent);
+    let waiting = sum(Connection::waiting);
     rows.samples.push(&SampleRow {
         flow: &name,
         t_s,
         goodput_mbps: mbps(bytes, seconds),
         cwnd_bytes: sum(|one| one.radio_window),
-        in_flight_bytes: sum(|one| one.arrived.saturating_sub(one.delivered + one.held + one.unread + one.unsent)),
+        in_flight_bytes: sum(|one| one.arrived.saturating_sub(one.delivered + one.waiting())),
         srtt_ms: rtt,
         ..SampleRow::default()
     });
     rows.queues.push(&QueueRow { link: &name, t_s, bytes: waiting, ..QueueRow::default() });
-    let promises = connections.iter().filter_map(|one| one.promised_mbps);
-    let promised_mbps = promises.reduce(|sum, rate| sum + rate);
+    let promised_mbps = Connection::all_promised_mbps(connections);
     rows.proxies.push(&ProxyRow {
         flow: &name,
         ue: &name,

@@ -121,6 +121,16 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Bytes towards the UE that wait in the proxy and its sockets.
+    pub fn waiting(&self) -> u64 {
+        self.held + self.unread + self.unsent
+    }
+
+    /// The rate in Mbit/s that RAPID promises connections together, if it promises any of them one.
+    pub fn all_promised_mbps(connections: &[Connection]) -> Option<f64> {
+        connections.iter().filter_map(|one| one.promised_mbps).reduce(|sum, rate| sum + rate)
+    }
+
     fn of(flow: &Flow) -> Option<Connection> {
         let seen = flow.observe().ok()?;
         Some(Connection {
