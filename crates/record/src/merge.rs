@@ -84,15 +84,13 @@ pub fn merge(parts: &[&Results]) -> Result<Results, MergeError> {
     macro_rules! merge {
         ($table:ident) => {
             let to = &mut merged.tables.$table;
-            let mut next_rows = vec![0; parts.len()];
+            let mut left: Vec<_> = parts.iter().map(|part| part.tables.$table.stretches().peekable()).collect();
             for (&job, &part) in &owners {
-                let (from, next) = (&parts[part].tables.$table, &mut next_rows[part]);
-                while *next < from.len() && from.job(*next) == job {
-                    to.push(&from.row(*next));
-                    *next += 1;
+                if let Some((_, rows)) = left[part].next_if(|(next, _)| *next == job) {
+                    to.push_rows(&parts[part].tables.$table, rows);
                 }
             }
-            if let Some(part) = (0..parts.len()).find(|&part| next_rows[part] < parts[part].tables.$table.len()) {
+            if let Some(part) = left.iter_mut().position(|left| left.peek().is_some()) {
                 return Err(MergeError::Damaged { part, table: stringify!($table) });
             }
         };
@@ -163,7 +161,7 @@ impl Results {
     /// they are not complete and do not name their jobs.
     pub fn jobs(&self) -> Option<Vec<Job>> {
         let Some(partial) = &self.meta.partial else {
-            let mut jobs: Vec<Job> = (0..self.tables.flows.len()).map(|row| self.tables.flows.job(row)).collect();
+            let mut jobs: Vec<Job> = self.tables.flows.stretches().map(|(job, _)| job).collect();
             jobs.dedup();
             return Some(jobs);
         };

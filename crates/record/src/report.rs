@@ -24,7 +24,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::{Meta, PointSummary, Results, Summary, Timing};
-pub(crate) use chosen::choose;
+pub(crate) use chosen::Chosen;
 use series::{Series, short};
 
 /// Maximum number of points of a series.
@@ -58,7 +58,7 @@ pub(crate) fn html_with(results: &Results, summary: Summary) -> String {
     html_of(&chosen, summary, runs)
 }
 
-/// Returns the page with the `summary` of all runs, and the results of those that [`choose`] has chosen: so many of so many.
+/// Returns the page with the `summary` of all runs, and the results of those that are [`Chosen`]: so many of so many.
 pub(crate) fn html_of(results: &Results, summary: Summary, runs: (usize, usize)) -> String {
     page(Default::default(), &[results], vec![summary], runs, MAX_BYTES)
 }

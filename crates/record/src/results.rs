@@ -117,7 +117,7 @@ impl Results {
         let meta = MetaFile { format: FORMAT, meta: self.meta.clone() };
         let texts = [("meta.json", json(&meta)), ("timing.json", json(&self.timing))];
         let mut files = BTreeMap::from(texts.map(|(name, bytes)| (name.to_owned(), bytes)));
-        files.append(&mut to_files(&self.tables)?);
+        files.append(&mut to_files(&self.tables, false)?);
         Ok(files)
     }
 
@@ -139,17 +139,21 @@ impl Results {
     }
 }
 
-/// The Parquet files of the tables that have rows, by name.
+/// The Parquet files of the tables that have rows, by name; [`Table::write_for_now`] writes them if they are soon read again.
 ///
 /// # Errors
 /// A table cannot be written as Parquet.
-pub(crate) fn to_files(tables: &Tables) -> io::Result<BTreeMap<String, Vec<u8>>> {
+pub(crate) fn to_files(tables: &Tables, for_now: bool) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     macro_rules! write {
         ($table:ident) => {
             if !tables.$table.is_empty() {
                 let mut bytes = Vec::new();
-                tables.$table.write_parquet(&mut bytes)?;
+                if for_now {
+                    tables.$table.write_for_now(&mut bytes)?;
+                } else {
+                    tables.$table.write_parquet(&mut bytes)?;
+                }
                 files.insert(concat!(stringify!($table), ".parquet").to_owned(), bytes);
             }
         };

@@ -15,13 +15,15 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use disk::Dir;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::merge::{difference, one_after_the_other};
-use crate::report::choose;
+use crate::report::Chosen;
 use crate::results::{from_files, from_json, json, to_files};
 use crate::table::{Appender, Table};
 use crate::tables::each_table;
@@ -37,6 +39,8 @@ const FORMAT: u32 = 1;
 const MOST_POINTS: usize = 10_000;
 /// What differs if nothing else does.
 const INPUTS: &str = "parameter, trace or recorded channel";
+/// The most threads that read jobs for one that writes.
+const MOST_READERS: usize = 8;
 /// The largest file of a job that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
@@ -201,7 +205,7 @@ impl SweepDir {
     /// [`Error::Io`]; then there is no file of the job, or the one from before.
     pub fn write(&self, job: Job, tables: &Tables, timing: &Timing) -> Result<(), Error> {
         let name = name_of(job);
-        let archived = to_files(tables).and_then(|files| {
+        let archived = to_files(tables, true).and_then(|files| {
             let tables = digests(&files);
             let description = JobFile { sweep: self.id.clone(), job, timing: *timing, tables };
             archive(&json(&description), &files)
@@ -351,41 +355,74 @@ pub fn assemble(
         return Err(Error::Merge(MergeError::Jobs { missing, repeated: Vec::new() }));
     }
 
-    let mut files = files();
-    let (mut rows, mut timing, mut points) = (BTreeMap::new(), Timing::default(), Vec::new());
-    let mut of_point = Tables::default();
-    for (done, (&job, part)) in owners.iter().enumerate() {
+    let (mut files, mut chosen) = (files(), Chosen::new());
+    let (mut timing, mut points, mut of_point) = (Timing::default(), Vec::new(), Tables::default());
+    let owners: Vec<(Job, &SweepDir)> = owners.into_iter().collect();
+    let all = read_ahead(&owners, |done, job, tables, its| {
         if !progress(done as f64 / owners.len() as f64) {
-            return Ok(None);
+            return Ok(false);
         }
         if job.point as usize > points.len() {
             summarise(&first.meta, &mut of_point, &mut points);
         }
-        let (tables, its) = part.read_job(job)?;
-        rows.extend(tables.rows_of_jobs());
         timing = one_after_the_other([&timing, &its].into_iter());
         for file in &mut files {
             file.append(output, &tables)?;
         }
         of_point.append(tables.summarised());
+        if !tables.is_empty() {
+            chosen.offer(job, tables.row_count() as u64, tables);
+        }
+        Ok(true)
+    })?;
+    if !all || !progress(1.0) {
+        return Ok(None);
     }
     summarise(&first.meta, &mut of_point, &mut points);
     for file in files {
         file.finish(output)?;
     }
 
-    let chosen = choose(&rows);
-    let mut tables = Tables::default();
-    for (job, part) in owners.iter().filter(|(job, _)| chosen.contains(job)) {
-        if !progress(1.0) {
-            return Ok(None);
-        }
-        tables.append(part.read_job(*job)?.0);
-    }
+    let (counts, mut tables) = (chosen.counts(), Tables::default());
+    chosen.into_kept().for_each(|(_, of_job)| tables.append(of_job));
     let results = Results { meta: first.meta.clone(), timing, tables };
     let summary = Summary::with(&first.meta, points);
-    results.write_texts(output, &summary, |summary| report::html_of(&results, summary, (chosen.len(), rows.len())))?;
+    results.write_texts(output, &summary, |summary| report::html_of(&results, summary, counts))?;
     Ok(Some((summary, timing)))
+}
+
+/// Reads jobs on several threads, each a job ahead, and calls `take` with the number and the results of one after the other
+/// until it returns false. Returns whether it took all.
+///
+/// # Errors
+/// Those of [`SweepDir::read_job`] and of `take`.
+fn read_ahead(
+    jobs: &[(Job, &SweepDir)],
+    mut take: impl FnMut(usize, Job, Tables, Timing) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
+    thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for first in 0..threads {
+            let (to, from) = mpsc::sync_channel(0);
+            readers.push(from);
+            scope.spawn(move || {
+                for (job, part) in jobs.iter().skip(first).step_by(threads) {
+                    // Nobody takes it if another one could not be read.
+                    if to.send(part.read_job(*job)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        for (number, ((job, _), from)) in jobs.iter().zip(readers.iter().cycle()).enumerate() {
+            let (tables, timing) = from.recv().expect("a reader sends each of its jobs")?;
+            if !take(number, *job, tables, timing)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
 }
 
 /// Adds the summary of the next point, whose tables are complete.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +17,17 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
     UInt32Array, UInt64Array,
 };
-use arrow_schema::{ArrowError, DataType, Field, Metadata, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::ChunkReader;
+use parquet::schema::types::ColumnPath;
+
+use crate::Job;
 
 /// Rows that are turned into Arrow arrays at a time: bounds the memory that writing takes.
 const BATCH_ROWS: usize = 1 << 16;
@@ -40,6 +44,8 @@ pub trait Column: Default {
     fn data_type() -> DataType;
     /// Appends a value.
     fn push(&mut self, item: Self::Item<'_>);
+    /// Appends some values of `other`.
+    fn push_rows(&mut self, other: &Self, rows: Range<usize>);
     /// The value of row `i`.
     fn get(&self, i: usize) -> Self::Item<'_>;
     /// Some rows as an Arrow array.
@@ -69,6 +75,9 @@ macro_rules! plain_columns {
             fn push(&mut self, item: $native) {
                 self.push(item);
             }
+            fn push_rows(&mut self, other: &Self, rows: Range<usize>) {
+                self.extend_from_slice(&other[rows]);
+            }
             fn get(&self, i: usize) -> $native {
                 self[i]
             }
@@ -77,9 +86,10 @@ macro_rules! plain_columns {
             }
             fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
                 let array = array.as_any().downcast_ref::<$array>().ok_or_else(|| other_type(array, &Self::data_type()))?;
-                for value in array {
-                    self.push(value.ok_or_else(|| ArrowError::SchemaError("a value is missing".to_owned()))?);
+                if array.null_count() > 0 {
+                    return Err(ArrowError::SchemaError("a value is missing".to_owned()));
                 }
+                self.extend((0..array.len()).map(|i| array.value(i)));
                 Ok(())
             }
         }
@@ -93,6 +103,9 @@ macro_rules! plain_columns {
             #[inline]
             fn push(&mut self, item: Option<$native>) {
                 self.push(item);
+            }
+            fn push_rows(&mut self, other: &Self, rows: Range<usize>) {
+                self.extend_from_slice(&other[rows]);
             }
             fn get(&self, i: usize) -> Option<$native> {
                 self[i]
@@ -149,6 +162,12 @@ impl Column for Strings {
         self.codes.push(code);
     }
 
+    fn push_rows(&mut self, other: &Self, rows: Range<usize>) {
+        self.push_coded(other.codes[rows].iter().map(|&code| code as usize), other.texts.len(), |code| {
+            &other.texts[code]
+        });
+    }
+
     fn get(&self, i: usize) -> &str {
         &self.texts[self.codes[i] as usize]
     }
@@ -161,9 +180,12 @@ impl Column for Strings {
 
     fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
         let texts = array.as_dictionary_opt::<Int32Type>().and_then(DictionaryArray::downcast_dict::<StringArray>);
-        for value in texts.ok_or_else(|| other_type(array, &Self::data_type()))? {
-            self.push(value.ok_or_else(|| ArrowError::SchemaError("a text is missing".to_owned()))?);
+        let texts = texts.ok_or_else(|| other_type(array, &Self::data_type()))?;
+        let (codes, values) = (texts.keys(), texts.values());
+        if codes.null_count() > 0 || values.null_count() > 0 {
+            return Err(ArrowError::SchemaError("a text is missing".to_owned()));
         }
+        self.push_coded(codes.values().iter().map(|&code| code as usize), values.len(), |code| values.value(code));
         Ok(())
     }
 
@@ -172,6 +194,31 @@ impl Column for Strings {
         // Different texts may have become the same.
         let codes = core::mem::take(self).codes;
         codes.into_iter().for_each(|code| self.push(&mapped[code as usize]));
+    }
+}
+
+impl Strings {
+    /// Appends texts that another column, or a dictionary, has numbered below `codes`.
+    fn push_coded<'a>(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = usize>,
+        codes: usize,
+        text: impl Fn(usize) -> &'a str,
+    ) {
+        if rows.len() < codes {
+            return rows.for_each(|code| self.push(text(code)));
+        }
+        // Each text is looked up once.
+        let mut own = vec![None; codes];
+        self.codes.reserve(rows.len());
+        for code in rows {
+            if let Some(own) = own[code] {
+                self.codes.push(own);
+            } else {
+                self.push(text(code));
+                own[code] = self.codes.last().copied();
+            }
+        }
     }
 }
 
@@ -193,6 +240,10 @@ impl Column for Blobs {
     fn push(&mut self, item: &[u8]) {
         self.bytes.extend_from_slice(item);
         self.ends.push(self.bytes.len());
+    }
+
+    fn push_rows(&mut self, other: &Self, rows: Range<usize>) {
+        rows.for_each(|i| self.push(other.get(i)));
     }
 
     fn get(&self, i: usize) -> &[u8] {
@@ -247,7 +298,18 @@ pub trait Table: Default {
     /// # Errors
     /// `to` could not be written.
     fn write_parquet(&self, mut to: impl Write + Send) -> io::Result<()> {
-        write_batches(&mut to, Self::schema(), self.len(), &|rows| self.batch(rows))
+        let (schema, rows) = (Self::schema(), self.len());
+        write_batches(&mut to, schema, properties(rows), rows, &|rows| self.batch(rows))
+    }
+
+    /// Writes the table as Parquet that is soon read again and removed: in less time, but into a longer file.
+    ///
+    /// # Errors
+    /// `to` could not be written.
+    fn write_for_now(&self, mut to: impl Write + Send) -> io::Result<()> {
+        let (schema, rows) = (Self::schema(), self.len());
+        let properties = properties_for_now(&schema, rows);
+        write_batches(&mut to, schema, properties, rows, &|rows| self.batch(rows))
     }
 
     /// Reads a table from Parquet.
@@ -276,10 +338,11 @@ pub trait Table: Default {
 fn write_batches(
     to: &mut (dyn Write + Send),
     schema: SchemaRef,
+    how: WriterProperties,
     all: usize,
     batch: &dyn Fn(Range<usize>) -> RecordBatch,
 ) -> io::Result<()> {
-    let mut writer = parquet_writer(to, schema, all)?;
+    let mut writer = parquet_writer(to, schema, how)?;
     for start in (0..all).step_by(BATCH_ROWS) {
         writer.write(&batch(start..all.min(start + BATCH_ROWS))).map_err(into_io)?;
     }
@@ -339,16 +402,35 @@ fn check_places(metadata: &ParquetMetaData) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// Opens the writer of a table of so many rows, or more.
-fn parquet_writer<W: Write + Send>(to: W, schema: SchemaRef, rows: usize) -> io::Result<ArrowWriter<W>> {
-    // A compressor for each column takes longer than a small table is worth.
-    let compression = if rows < SMALL {
-        Compression::UNCOMPRESSED
-    } else {
-        Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a zstd level"))
+/// Opens the writer of a table.
+fn parquet_writer<W: Write + Send>(to: W, schema: SchemaRef, how: WriterProperties) -> io::Result<ArrowWriter<W>> {
+    ArrowWriter::try_new(to, schema, Some(how)).map_err(into_io)
+}
+
+/// How a table of so many rows, or more, is written.
+fn properties(rows: usize) -> WriterProperties {
+    WriterProperties::builder().set_compression(compression(rows, 3)).build()
+}
+
+/// How a table of so many rows is written that is soon read again: numbers as they are, without statistics.
+fn properties_for_now(schema: &Schema, rows: usize) -> WriterProperties {
+    let texts = schema.fields().iter().filter(|field| matches!(field.data_type(), DataType::Dictionary(..)));
+    let plain = WriterProperties::builder()
+        .set_compression(compression(rows, 1))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None);
+    let dictionary = |to: WriterPropertiesBuilder, field: &Arc<Field>| {
+        to.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), true)
     };
-    let properties = WriterProperties::builder().set_compression(compression).build();
-    ArrowWriter::try_new(to, schema, Some(properties)).map_err(into_io)
+    texts.fold(plain, dictionary).build()
+}
+
+fn compression(rows: usize, level: i32) -> Compression {
+    // A compressor for each column takes longer than a small table is worth.
+    if rows < SMALL {
+        return Compression::UNCOMPRESSED;
+    }
+    Compression::ZSTD(ZstdLevel::try_new(level).expect("a zstd level"))
 }
 
 /// A table that is written as Parquet while its rows arrive, in bounded memory. The file is, byte for byte, that of
@@ -387,7 +469,7 @@ impl<T: Table, W: Write + Send> Appender<T, W> {
     fn write(&mut self) -> io::Result<()> {
         let rows = self.pending.len();
         if let Some(file) = self.file.take() {
-            self.writer = Some(parquet_writer(file, T::schema(), rows)?);
+            self.writer = Some(parquet_writer(file, T::schema(), properties(rows))?);
         }
         let batch = mem::take(&mut self.pending).batch(0..rows);
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write(&batch).map_err(into_io))
@@ -431,6 +513,18 @@ pub(crate) fn read_column<C: Column>(column: &mut C, batch: &RecordBatch, name: 
     let array =
         batch.column_by_name(name).ok_or_else(|| ArrowError::SchemaError(format!("the column {name} is missing")))?;
     column.read(array).map_err(|error| ArrowError::SchemaError(format!("column {name}: {error}")))
+}
+
+/// The jobs of rows, with the rows of each that follow one another.
+pub(crate) fn stretches(points: &[u32], runs: &[u32]) -> impl Iterator<Item = (Job, Range<usize>)> {
+    let mut start = 0;
+    iter::from_fn(move || {
+        let (&point, &run) = (points.get(start)?, runs.get(start)?);
+        let same = points[start..].iter().zip(&runs[start..]).take_while(|at| *at == (&point, &run));
+        let rows = start..start + same.count();
+        start = rows.end;
+        Some((Job { point, run }, rows))
+    })
 }
 
 /// Adds `by` to numbers below `below`.
@@ -499,9 +593,9 @@ macro_rules! table {
                 $row { $($name: $crate::table::Column::get(&self.$name, i),)+ }
             }
 
-            /// The job that row `i` belongs to.
-            pub(crate) fn job(&self, i: usize) -> $crate::Job {
-                $crate::Job { point: self.point[i], run: self.run[i] }
+            /// The jobs of the rows, with the rows of each that follow one another.
+            pub(crate) fn stretches(&self) -> impl Iterator<Item = ($crate::Job, ::core::ops::Range<usize>)> {
+                $crate::table::stretches(&self.point, &self.run)
             }
 
             /// The rows in order.
@@ -534,7 +628,8 @@ macro_rules! table {
             }
 
             fn push_rows(&mut self, other: &Self, rows: ::core::ops::Range<usize>) {
-                rows.for_each(|i| self.push(&other.row(i)));
+                self.row_count += rows.len();
+                $($crate::table::Column::push_rows(&mut self.$name, &other.$name, rows.clone());)+
             }
 
             fn read_batch(&mut self, batch: &::arrow_array::RecordBatch) -> Result<(), ::arrow_schema::ArrowError> {

@@ -163,7 +163,7 @@ impl Tables {
         let mut rows = BTreeMap::new();
         macro_rules! count {
             ($table:ident) => {
-                (0..self.$table.len()).for_each(|row| *rows.entry(self.$table.job(row)).or_default() += 1)
+                self.$table.stretches().for_each(|(job, of)| *rows.entry(job).or_default() += of.len() as u64)
             };
         }
         each_table!(count);
@@ -175,10 +175,8 @@ impl Tables {
         let mut some = Tables::default();
         macro_rules! copy {
             ($table:ident) => {
-                for row in 0..self.$table.len() {
-                    if jobs.contains(&self.$table.job(row)) {
-                        some.$table.push_rows(&self.$table, row..row + 1);
-                    }
+                for (_, rows) in self.$table.stretches().filter(|(job, _)| jobs.contains(job)) {
+                    some.$table.push_rows(&self.$table, rows);
                 }
             };
         }
@@ -187,9 +185,16 @@ impl Tables {
     }
 
     /// The tables that the summary is made of.
-    pub(crate) fn summarised(self) -> Tables {
-        let Tables { flows, rtts, owds, links, transfers, ues, .. } = self;
-        Tables { flows, rtts, owds, links, transfers, ues, ..Tables::default() }
+    pub(crate) fn summarised(&self) -> Tables {
+        Tables {
+            flows: self.flows.clone(),
+            rtts: self.rtts.clone(),
+            owds: self.owds.clone(),
+            links: self.links.clone(),
+            transfers: self.transfers.clone(),
+            ues: self.ues.clone(),
+            ..Tables::default()
+        }
     }
 
     /// Replaces each text in all tables, as to publish results without addresses.
