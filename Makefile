@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup demo test optimised package package-test bench bench-emulate oracle reproduce reproduce-grid docs clean
+.PHONY: help setup build demo test optimised package package-test bench bench-emulate oracle reproduce reproduce-grid docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,9 +13,13 @@ help: ## list the targets
 setup: ## install everything needed to build and test (Debian packages, Python, npm, cargo)
 	@tools/setup all
 
-demo: ## build, compare congestion controls over a cellular trace, reproduce a paper's table, write a report
+build: ## build the command, target/release/ranway
 	@tools/setup build
 	cargo build --release --locked -p ranway
+
+demo: ## build the simulator, compare congestion controls over a cellular trace, reproduce a paper's table, write a report
+	@tools/setup simulate
+	cargo build --release --locked -p ranway --no-default-features
 	target/release/ranway demo $(if $(wildcard $(TRACES)),--traces "$(TRACES)") --out "$(OUT)"
 
 test: ## run all checks and tests, as CI does

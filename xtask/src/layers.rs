@@ -35,7 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "sim",
         &[
             "units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "rnis", "rapid", "traffic",
-            "scenario", "record",
+            "scenario", "disk", "record",
         ],
     ),
     ("import", &["link", "channel"]),

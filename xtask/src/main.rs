@@ -55,6 +55,8 @@ fn run() -> Result<()> {
 fn checks() -> Result<()> {
     step("format", "cargo", &["fmt", "--all", "--check"])?;
     step("lints", "cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    let simulator = ["clippy", "--locked", "-p", "ranway", "--no-default-features", "--", "-D", "warnings"];
+    step("lints of what simulates alone", "cargo", &simulator)?;
     layers::check()?;
     modules::check()?;
     step("licences and bans", "cargo", &["deny", "--locked", "check", "bans", "licenses", "sources"])?;

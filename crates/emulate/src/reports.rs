@@ -4,9 +4,9 @@
 //! counted, and so are those for which no reader is there.
 
 use crate::Error;
-use disk::Draft;
 use rnis::feed::recording;
-use rnis::{RadioReport, Record, UeId};
+use rnis::{RadioReport, Record};
+use sim::reports::{Recording, with_addresses};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,6 @@ const BATCH: usize = 256;
 /// Interval between attempts to reach a reader, and between checks for the end while one does not read.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Why a scenario without cells has no reports.
-pub const NO_CELLS: &str = "there are no reports: the scenario has no cells ([lte] or [nr])";
-
 /// Where reports go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -41,49 +38,6 @@ impl Target {
     pub fn parse(text: &str) -> Target {
         text.strip_prefix("unix:").map_or_else(|| Target::File(text.into()), |path| Target::Socket(path.into()))
     }
-}
-
-/// A recording: a file of reports, which is complete or not there.
-pub struct Recording {
-    file: io::BufWriter<Draft>,
-    /// The first failure; nothing is written after it.
-    failure: Option<io::Error>,
-}
-
-impl Recording {
-    /// Creates a recording at `path`.
-    ///
-    /// # Errors
-    /// [`disk::Error`] for a path that cannot be written.
-    pub fn create(path: &Path) -> Result<Recording, disk::Error> {
-        Ok(Recording { file: io::BufWriter::new(Draft::create(path)?), failure: None })
-    }
-
-    /// Writes a report.
-    pub fn write(&mut self, report: RadioReport) {
-        if self.failure.is_none() {
-            self.failure = writeln!(self.file, "{}", recording::format_line(&Record::Report(report))).err();
-        }
-    }
-
-    /// Puts the file in its place.
-    ///
-    /// # Errors
-    /// What could not be written; then there is no file.
-    pub fn finish(self) -> Result<(), String> {
-        let fail = |why: &dyn std::fmt::Display| format!("the recording of reports cannot be written: {why}");
-        if let Some(why) = self.failure {
-            return Err(fail(&why));
-        }
-        let draft = self.file.into_inner().map_err(|why| fail(why.error()))?;
-        draft.commit().map_err(|why| fail(&why))
-    }
-}
-
-/// Adds to the identity of a simulated UE its addresses, which are those of its host in an emulation.
-pub fn with_addresses(id: UeId, ue: u32) -> UeId {
-    let (v4, v6) = scenario::host_addresses(ue as usize + 1);
-    UeId { second_address: Some(v6.into()), ..id.at(v4) }
 }
 
 /// All readers of an emulation's reports.
@@ -262,6 +216,7 @@ fn write_all(reader: &mut UnixStream, mut bytes: &[u8], stop: &AtomicBool) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rnis::UeId;
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixListener;
 

@@ -61,25 +61,14 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
         let refused = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
-            || matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
-            || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }))
-            || matches!(
-                error.downcast_ref(),
-                Some(
-                    campaign::Error::Invalid(_)
-                        | campaign::Error::Disk(disk::Error::Untrusted { .. })
-                        | campaign::Error::Record(record::Error::Untrusted(_))
-                )
-            );
+            || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
         if refused {
             return Failure::Invalid(error.to_string());
         }
-        let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
-            (Some(emulate::Error::Wrong(what)), _, _)
-            | (_, Some(netio::Error::Wrong(what)), _)
-            | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
-            _ => None,
-        };
-        wrong.map_or(Failure::Failed(error), Failure::Invalid)
+        #[cfg(feature = "live")]
+        if let Some(what) = crate::live::wrong(&error) {
+            return Failure::Invalid(what);
+        }
+        Failure::Failed(error)
     }
 }

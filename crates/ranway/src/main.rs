@@ -3,31 +3,25 @@
 #![allow(clippy::disallowed_methods)]
 // All output goes through `terminal`, which does not panic when the terminal has been closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
+// Some of what commands share is for those of the feature `live` alone.
+#![cfg_attr(not(feature = "live"), allow(dead_code))]
 
-mod analyse;
 mod args;
-mod backlog;
-mod campaign;
+#[cfg(not(feature = "live"))]
 mod dashboard;
 mod demo;
-mod emulate;
 mod failure;
 mod generate;
 mod import;
 mod init;
 mod interrupt;
-mod mdcc;
-mod measure;
-mod oracle;
+#[cfg(feature = "live")]
+mod live;
 mod out;
-mod pep;
 mod progress;
-mod proxy;
 mod reproduce;
-mod rnis;
 mod run;
 mod show;
-mod status_line;
 mod sweep;
 mod table;
 mod terminal;
@@ -36,6 +30,8 @@ mod typo;
 use crate::terminal::message;
 use args::Command;
 use failure::Failure;
+#[cfg(feature = "live")]
+use live::dashboard;
 use std::io;
 use std::process::ExitCode;
 
@@ -49,20 +45,9 @@ fn main() -> ExitCode {
         Command::Show(args) => show::show(&args),
         Command::Init(args) => init::init(&args),
         Command::Schema => generate::schema(),
-        Command::Emulate(args) => emulate::emulate(&args),
-        Command::Control(args) => emulate::control(&args),
-        Command::Mdcc(command) => mdcc::run(&command),
-        Command::Pep(args) => pep::run(&args),
-        Command::Backlog(args) => backlog::run(&args),
-        Command::Rnis(args) => rnis::run(&args),
-        Command::Measure(args) => measure::run(&args),
-        Command::MeasureCapture { server } => measure::capture::help(server),
-        Command::Campaign(args) => campaign::run(&args),
-        Command::Proxy(args) => proxy::run(&args),
-        Command::ProxyGuardian => proxy::guard(),
-        Command::Oracle(args) => oracle::run(&args),
+        #[cfg(feature = "live")]
+        Command::Live(command) => live::run(&command),
         Command::Report(args) => show::report(&args),
-        Command::Analyse(args) => analyse::run(&args),
         Command::Import(command) => import::run(&command),
         Command::Compare(args) => show::compare(&args),
         Command::Reproduce(args) => reproduce::run(&args),

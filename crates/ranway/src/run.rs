@@ -9,10 +9,10 @@ use crate::terminal::message;
 use crate::{interrupt, table};
 use anyhow::anyhow;
 use console::Term;
-use emulate::reports::{Recording, with_addresses};
 use record::Output;
 use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
+use sim::reports::{NO_CELLS, Recording, with_addresses};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -74,7 +74,7 @@ fn record(loaded: &Loaded, path: &Path) -> Result<Mutex<Recording>, Failure> {
     match loaded.points() {
         [point] if point.scenario.runs == 1 => match point.scenario.radio() {
             Some(_) => Ok(Mutex::new(Recording::create(path)?)),
-            None => Err(invalid(emulate::reports::NO_CELLS)),
+            None => Err(invalid(NO_CELLS)),
         },
         _ => Err(invalid("--reports records one run: choose a point of the sweep with --set, and --runs 1")),
     }

@@ -5,6 +5,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::path::Path;
 
+/// The commands of the feature `live`.
+#[cfg(any(test, not(feature = "live")))]
+const LIVE: [&str; 11] =
+    ["emulate", "control", "mdcc", "pep", "backlog", "rnis", "measure", "campaign", "proxy", "oracle", "analyse"];
+
 /// Parses the command line. If it is invalid, exits with a message, and a suggestion if one is close enough.
 pub(crate) fn parse() -> Args {
     Args::try_parse().unwrap_or_else(|mut error| {
@@ -20,6 +25,12 @@ fn suggest(error: &mut clap::Error) {
         return;
     }
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return };
+    #[cfg(not(feature = "live"))]
+    if LIVE.contains(&wrong.as_str()) {
+        let why = format!("this command was built to simulate alone; `make build` builds one with `{wrong}`");
+        *error = Args::command().error(ErrorKind::InvalidSubcommand, why);
+        return;
+    }
     let commands = Args::command();
     let names = || commands.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
     let is_scenario = scenario::builtin::list().iter().any(|builtin| builtin.name == wrong)
@@ -31,5 +42,18 @@ fn suggest(error: &mut clap::Error) {
     };
     if let Some(suggestion) = suggestion {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![suggestion]));
+    }
+}
+
+#[cfg(all(test, feature = "live"))]
+mod tests {
+    use super::*;
+    use clap::Subcommand;
+
+    #[test]
+    fn what_a_build_to_simulate_lacks_are_the_live_commands() {
+        let commands = crate::live::args::Command::augment_subcommands(clap::Command::new("ranway"));
+        let names = commands.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+        assert_eq!(names.collect::<Vec<_>>(), LIVE);
     }
 }

@@ -14,6 +14,7 @@
 //! | `hosts` | applications and their connections |
 //! | `network` | packets, routes, links and radio hops |
 //! | `middlebox` | what stands between links and sees packets pass: PEPs, proxies |
+//! | `reports` | a recording of the cells' reports |
 //! | `reporting` | the cells' reports to the proxy |
 //! | `rows` | counters of flows, links and UEs, and the rows that they become |
 //! | `parts` | what the agenda's entries stand for |
@@ -28,6 +29,7 @@ mod middlebox;
 mod network;
 mod parts;
 mod reporting;
+pub mod reports;
 mod rows;
 mod world;
 

@@ -1,8 +1,8 @@
 //! `ranway backlog`.
 
-use crate::args::BacklogArgs;
-use crate::dashboard::{FlowValue, QueueValue, Values, untitled};
-use crate::status_line::StatusLine;
+use crate::live::args::BacklogArgs;
+use crate::live::dashboard::{FlowValue, QueueValue, Values, untitled};
+use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};

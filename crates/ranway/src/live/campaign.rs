@@ -5,8 +5,8 @@ mod program;
 mod simulation;
 
 use crate::failure::Failure;
+use crate::live::status_line::StatusLine;
 use crate::out::{counted, stem};
-use crate::status_line::StatusLine;
 use crate::terminal::message;
 use crate::{interrupt, terminal};
 use ::campaign::{Amount, Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};

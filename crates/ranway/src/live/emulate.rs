@@ -1,10 +1,10 @@
 //! `ranway emulate` and `ranway control`.
 
-use crate::args::{ControlArgs, EmulateArgs};
-use crate::dashboard::OfEmulation;
 use crate::failure::{Failure, warned};
+use crate::live::args::{ControlArgs, EmulateArgs};
+use crate::live::dashboard::OfEmulation;
+use crate::live::status_line::StatusLine;
 use crate::out::{commit, default_out, stem};
-use crate::status_line::StatusLine;
 use crate::{table, terminal};
 use anyhow::anyhow;
 use console::Term;

@@ -1,7 +1,7 @@
 //! `ranway mdcc`.
 
-use crate::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
 use crate::failure::Failure;
+use crate::live::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
 use crate::terminal::message;
 use comfy_table::{CellAlignment, Table, presets};
 use ebpf::Key;

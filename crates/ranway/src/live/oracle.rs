@@ -1,6 +1,6 @@
 //! `ranway oracle`.
 
-use crate::args::OracleArgs;
+use crate::live::args::OracleArgs;
 use crate::terminal::message;
 use crate::{failure::Failure, interrupt};
 use ebpf::mdcc::{self, Held, Parameters};

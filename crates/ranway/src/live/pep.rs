@@ -1,8 +1,8 @@
 //! `ranway pep`.
 
-use crate::args::PepArgs;
-use crate::dashboard::{FlowValue, Values, untitled};
-use crate::status_line::StatusLine;
+use crate::live::args::PepArgs;
+use crate::live::dashboard::{FlowValue, Values, untitled};
+use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};

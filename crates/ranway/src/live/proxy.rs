@@ -2,8 +2,8 @@
 
 mod config;
 
-use crate::dashboard::{DashboardArgs, ProxyFollower, untitled};
-use crate::status_line::StatusLine;
+use crate::live::dashboard::{DashboardArgs, ProxyFollower, untitled};
+use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};

@@ -1,7 +1,7 @@
 //! `ranway rnis`.
 
-use crate::dashboard::{DashboardArgs, Reports, untitled};
 use crate::failure::Failure;
+use crate::live::dashboard::{DashboardArgs, Reports, untitled};
 use crate::terminal;
 use clap::Args as ClapArgs;
 use rnis::feed::{Carrier, recording};

@@ -1,10 +1,10 @@
 //! `ranway measure SERVER`.
 
 use super::capture;
-use crate::dashboard::{DashboardArgs, FlowValue, Values, untitled};
 use crate::failure::Failure;
+use crate::live::dashboard::{DashboardArgs, FlowValue, Values, untitled};
+use crate::live::status_line::StatusLine;
 use crate::out::{commit, counted};
-use crate::status_line::StatusLine;
 use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};

@@ -1,0 +1,54 @@
+//! The cells' reports, written to a file as lines of JSON.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use disk::Draft;
+use rnis::feed::recording;
+use rnis::{RadioReport, Record, UeId};
+
+/// Why a scenario without cells has no reports.
+pub const NO_CELLS: &str = "there are no reports: the scenario has no cells ([lte] or [nr])";
+
+/// A recording: a file of reports, which is complete or not there.
+pub struct Recording {
+    file: io::BufWriter<Draft>,
+    /// The first failure; nothing is written after it.
+    failure: Option<io::Error>,
+}
+
+impl Recording {
+    /// Creates a recording at `path`.
+    ///
+    /// # Errors
+    /// [`disk::Error`] for a path that cannot be written.
+    pub fn create(path: &Path) -> Result<Recording, disk::Error> {
+        Ok(Recording { file: io::BufWriter::new(Draft::create(path)?), failure: None })
+    }
+
+    /// Writes a report.
+    pub fn write(&mut self, report: RadioReport) {
+        if self.failure.is_none() {
+            self.failure = writeln!(self.file, "{}", recording::format_line(&Record::Report(report))).err();
+        }
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// What could not be written; then there is no file.
+    pub fn finish(self) -> Result<(), String> {
+        let fail = |why: &dyn std::fmt::Display| format!("the recording of reports cannot be written: {why}");
+        if let Some(why) = self.failure {
+            return Err(fail(&why));
+        }
+        let draft = self.file.into_inner().map_err(|why| fail(why.error()))?;
+        draft.commit().map_err(|why| fail(&why))
+    }
+}
+
+/// Adds to the identity of a simulated UE its addresses, which are those of its host in an emulation.
+pub fn with_addresses(id: UeId, ue: u32) -> UeId {
+    let (v4, v6) = scenario::host_addresses(ue as usize + 1);
+    UeId { second_address: Some(v6.into()), ..id.at(v4) }
+}
