@@ -68,7 +68,8 @@ docs: ## regenerate the generated pages of docs/, and build the book and the doc
 	@tools/setup docs
 	cargo xtask docs
 	mdbook build docs
-	cargo doc --quiet --locked --no-deps --workspace --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+		cargo doc --quiet --locked --no-deps --workspace --document-private-items
 	rm -rf target/book/rust
 	cp -r target/doc target/book/rust
 	maturin develop --locked --release --manifest-path python/Cargo.toml

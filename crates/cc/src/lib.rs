@@ -10,8 +10,8 @@
 //!    delivered and the [`Phase`] that it left the connection in,
 //! 5. and reads [`Controller::limits`] at any time.
 //!
-//! A controller that [cooperates](Controller::cooperation) with a PEP also receives each of its reports
-//! ([`Controller::on_passage`]), before the reaction to missing segments (2).
+//! A controller that [listens](Controller::listens) to PEPs also receives each of their reports
+//! ([`Controller::on_signal`]), before the reaction to missing segments (2).
 //!
 //! Time in `Ctx` never goes back. Windows are in segments of `Path::mss` bytes, as in the Linux kernel, whose integer
 //! arithmetic on segments is the reference here.
@@ -286,7 +286,7 @@ pub struct Congestion {
     pub una: u64,
     /// SND.NXT, as an offset that never wraps: recovery ends when it is acknowledged.
     pub next: u64,
-    /// Whether all losses behind a [`Sign::Loss`] were reported missing by a PEP, in [`Controller::on_passage`].
+    /// Whether all losses behind a [`Sign::Loss`] were reported missing by a PEP, in [`Signal::Passage`].
     pub announced: bool,
 }
 

@@ -4,7 +4,7 @@
 //! Source: Z. Krämer, S. Molnár, A. Mihály, S. Nádas, "Towards Multi-Domain Congestion Control in Next-Generation
 //! Networks" (WCNC 2019), sections III and IV-B, and "On the Benefits of Multi-Domain Congestion Control in LTE Networks"
 //! (2019), section III. A lightweight PEP at the boundary of the domains reports which segments have passed it
-//! ([`on_passage`](Controller::on_passage)).
+//! ([`on_signal`](Controller::on_signal)).
 //!
 //! - `cwnd_pep` is CUBIC, driven by the PEP's reports and reduced when they name missing segments;
 //! - `cwnd_e2e` is Scalable TCP, driven by the receiver's acknowledgements and reduced by losses that no report

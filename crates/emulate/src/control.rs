@@ -76,7 +76,7 @@ enum Said {
 }
 
 impl Control {
-    /// Makes the socket in `directory` ([`socket`] has its path), for its owner alone. Dropping the value removes it.
+    /// Makes the socket in `directory` ([`socket()`] has its path), for its owner alone. Dropping the value removes it.
     pub fn bind(directory: &Dir) -> Result<Control, Error> {
         let place = socket(directory.path());
         let failed = |e: nix::Error| Error::system(format!("cannot open the control socket {}", place.display()))(e);

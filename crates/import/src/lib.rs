@@ -3,7 +3,7 @@
 //!
 //! | input | function | output |
 //! | --- | --- | --- |
-//! | a table of times and rates | [`rates`] | [`Trace`] |
+//! | a table of times and rates | [`rates()`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |

@@ -1,7 +1,7 @@
 //! A capture of the packets of a measurement, by a process of its own.
 //!
 //! The helper is started before the first connection. It gives up all capabilities but `CAP_NET_RAW`, opens a packet socket with a filter
-//! for the server, gives up the rest and lets the kernel refuse all system calls but those on open descriptors ([`rights::confine`]).
+//! for the server, gives up the rest and lets the kernel refuse all system calls but those on open descriptors ([`netio::rights::confine`]).
 //! Only then does it read packets. It writes to a file that this process has opened. It ends with its standard input, and so when this
 //! process ends in any way.
 //!

@@ -21,7 +21,7 @@
 //!
 //! # Course of a measurement
 //!
-//! 1. [`measure`] connects every flow and lets the server admit it, so that nothing of this falls into the measured time. One more
+//! 1. [`measure()`] connects every flow and lets the server admit it, so that nothing of this falls into the measured time. One more
 //!    connection is for latency: it carries small requests only.
 //! 2. The probes run before, during and after the load. Each flow has a thread, which moves bytes as fast as the kernel takes them;
 //!    one more samples all flows' `TCP_INFO`.

@@ -1,7 +1,7 @@
 //! Compares the simulator's TCP with the kernel's: the same scenario is simulated, and run one or more times over the
 //! emulated network with flows carried by the kernel.
 //!
-//! [`cases`] lists the scenarios. [`compare`] takes the results of both, which have the same tables, and reports for
+//! [`cases()`] lists the scenarios. [`compare`] takes the results of both, which have the same tables, and reports for
 //! each flow how much its values differ, how much the kernel's own runs differ, and whether the difference is within
 //! bounds.
 //!

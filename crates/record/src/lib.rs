@@ -14,7 +14,7 @@
 //!
 //! All but `timing.json` and `report.html` (which quotes it) are the same bytes for the same input on any machine.
 //!
-//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge`], in memory. The jobs of a
+//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge()`], in memory. The jobs of a
 //! large sweep have a file each in a [`SweepDir`], and [`assemble`] makes results of them in bounded memory.
 //!
 //! This crate touches files: it is the edge between the pure models and the disk.

@@ -1,8 +1,8 @@
 //! Papers' experiments: published and measured numbers side by side.
 //!
 //! [`papers`] reads the built-in folders (`papers/` is embedded in the program) and [`Paper::open`] a user's own.
-//! [`Experiment::load`] returns the scenario to run, [`compare`] compares the results with the published rows, and
-//! [`draw`] draws the figures. `papers/README.md` explains the files and the verdicts.
+//! [`Experiment::load`] returns the scenario to run, [`compare()`] compares the results with the published rows, and
+//! [`draw()`] draws the figures. `papers/README.md` explains the files and the verdicts.
 
 mod check;
 mod compare;

@@ -152,7 +152,7 @@ pub struct Transfer {
 /// The error for an invalid parameter of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadConfig {
-    /// The parameter, by its name in [`Config`].
+    /// The parameter, by its name in the application's configuration.
     pub key: &'static str,
     /// The requirement.
     pub must: &'static str,

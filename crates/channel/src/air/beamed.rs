@@ -11,7 +11,7 @@ use crate::pathloss::Antenna;
 /// The mean share of a cell's resource blocks that it sends with one beam.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeamShare {
-    /// The beam ([`Air::sent_beam`]).
+    /// The beam ([`Air::sent_beam`](super::Air::sent_beam)).
     pub beam: u32,
     /// Its share, 0 to 1.
     pub share: f64,
@@ -26,7 +26,7 @@ pub(super) struct Beamed {
     beams: Vec<Heard>,
     /// The mean gain towards the UE, as a ratio.
     mean_gain: f64,
-    /// [`Air::valid_from`] of the gains.
+    /// From when on the gains are valid.
     valid_from: Option<Time>,
 }
 

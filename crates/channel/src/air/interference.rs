@@ -64,7 +64,7 @@ impl Air {
         }
     }
 
-    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in [`Array::interfering`]; `None`
+    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in [`Array::interfering`](crate::antenna::Array::interfering); `None`
     /// without an array.
     pub fn sent_beam(&mut self, cell: usize, now: Time) -> Option<u32> {
         self.update(now);

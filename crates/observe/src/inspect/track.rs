@@ -267,7 +267,7 @@ impl Track {
         }
     }
 
-    /// The sender received a packet. `bare` if it carries nothing else, `edge` what [`Track::edge_of`] its sender is.
+    /// The sender received a packet. `bare` if it carries nothing else.
     #[inline]
     pub(crate) fn heard(&mut self, stream: &Stream, (tcp, bare): (&Segment, bool), now: Time) -> Marks {
         let mut marks = Marks::default();

@@ -18,8 +18,10 @@ impl Service {
     pub(crate) fn start(command: &mut Command) -> Service {
         let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let line = lines.next().expect("it says where it serves").expect("it is text");
-        let (_, rest) = line.split_once("http://").unwrap_or_else(|| panic!("{line}"));
+        // An input may have something to say before.
+        let address =
+            lines.find_map(|line| line.expect("it is text").split_once("http://").map(|(_, rest)| rest.to_owned()));
+        let rest = address.expect("it says where it serves");
         let (address, _) = rest.split_once('/').expect("a path follows");
         let address = address.to_owned();
         // What follows is read, so the command never waits for a full pipe.
