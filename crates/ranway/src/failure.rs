@@ -66,9 +66,32 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
             return Failure::Invalid(error.to_string());
         }
         #[cfg(feature = "live")]
-        if let Some(what) = crate::live::wrong(&error) {
+        if let Some(what) = wrong(&error) {
             return Failure::Invalid(what);
         }
         Failure::Failed(error)
+    }
+}
+
+/// What is wrong with the input, if an error of a live command says so.
+#[cfg(feature = "live")]
+fn wrong(error: &anyhow::Error) -> Option<String> {
+    let refused = matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
+        || matches!(
+            error.downcast_ref(),
+            Some(
+                campaign::Error::Invalid(_)
+                    | campaign::Error::Disk(disk::Error::Untrusted { .. })
+                    | campaign::Error::Record(record::Error::Untrusted(_))
+            )
+        );
+    if refused {
+        return Some(error.to_string());
+    }
+    match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
+        (Some(emulate::Error::Wrong(what)), _, _)
+        | (_, Some(netio::Error::Wrong(what)), _)
+        | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
+        _ => None,
     }
 }

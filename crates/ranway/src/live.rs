@@ -15,7 +15,6 @@ mod rnis;
 mod status_line;
 
 use crate::failure::Failure;
-use anyhow::Error;
 use args::Command;
 
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
@@ -33,27 +32,5 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::ProxyGuardian => proxy::guard(),
         Command::Oracle(args) => oracle::run(args),
         Command::Analyse(args) => analyse::run(args),
-    }
-}
-
-/// What is wrong with the input, if an error says so.
-pub(crate) fn wrong(error: &Error) -> Option<String> {
-    let refused = matches!(error.downcast_ref(), Some(::emulate::Error::Record(record::Error::Untrusted(_))))
-        || matches!(
-            error.downcast_ref(),
-            Some(
-                ::campaign::Error::Invalid(_)
-                    | ::campaign::Error::Disk(disk::Error::Untrusted { .. })
-                    | ::campaign::Error::Record(record::Error::Untrusted(_))
-            )
-        );
-    if refused {
-        return Some(error.to_string());
-    }
-    match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
-        (Some(::emulate::Error::Wrong(what)), _, _)
-        | (_, Some(netio::Error::Wrong(what)), _)
-        | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
-        _ => None,
     }
 }

@@ -22,6 +22,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod show;
+mod source;
 mod sweep;
 mod table;
 mod terminal;

@@ -1,12 +1,12 @@
 //! The arguments of commands that meet real networks.
 
-use crate::args::SourceArgs;
 use crate::live::analyse::AnalyseArgs;
 use crate::live::campaign::CampaignArgs;
 use crate::live::dashboard::DashboardArgs;
 use crate::live::measure::{MeasureArgs, capture};
 use crate::live::proxy::{self, ProxyArgs};
 use crate::live::rnis::RnisArgs;
+use crate::source::SourceArgs;
 use clap::{Args as ClapArgs, Subcommand};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
