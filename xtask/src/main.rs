@@ -100,10 +100,7 @@ fn every_test() -> Result<()> {
     // As root, a test that needs root fails where it would be skipped.
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    // Tests mostly wait.
-    let threads = (std::thread::available_parallelism().map_or(1, usize::from) + 1).to_string();
-    let rust = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads];
-    step_with(required, "Rust tests", "cargo", &rust)?;
+    step_with(required, "Rust tests", "cargo", &["nextest", "run", "--locked", "--workspace"])?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
     step(
         "the same bytes in release",

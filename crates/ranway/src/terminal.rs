@@ -28,6 +28,12 @@ pub(crate) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
+/// Notices that the terminal was closed, without writing anything.
+pub(crate) fn notice_hang_up() {
+    // Not even nothing can be written to a closed terminal.
+    record_error(io::stderr().write(b"").map(drop));
+}
+
 /// Prints a line to standard error. See [`message!`].
 pub(crate) fn print_line(text: fmt::Arguments<'_>) {
     record_error(stderr().write_fmt(format_args!("{text}\n")));

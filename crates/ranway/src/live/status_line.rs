@@ -22,6 +22,8 @@ impl StatusLine {
     pub(crate) fn new(shared: bool) -> Option<StatusLine> {
         let term = Term::stderr();
         if !term.is_term() {
+            // It may have been one until a moment ago, and nobody writes to it any more.
+            terminal::notice_hang_up();
             return None;
         }
         let mut line = StatusLine { term, rows: None };
