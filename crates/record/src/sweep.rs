@@ -39,6 +39,8 @@ const FORMAT: u32 = 1;
 const MOST_POINTS: usize = 10_000;
 /// What differs if nothing else does.
 const INPUTS: &str = "parameter, trace or recorded channel";
+/// Tables of a job with fewer rows take more memory than their rows do: they are read again instead.
+const WORTH_KEEPING: usize = 1_000;
 /// The most threads that read jobs for one that writes.
 const MOST_READERS: usize = 8;
 /// The largest file of a job that is read, in bytes.
@@ -370,8 +372,9 @@ pub fn assemble(
             file.append(output, &tables)?;
         }
         of_point.append(tables.summarised());
-        if !tables.is_empty() {
-            chosen.offer(job, tables.row_count() as u64, tables);
+        let rows = tables.row_count();
+        if rows > 0 {
+            chosen.offer(job, rows as u64, (rows >= WORTH_KEEPING).then_some(tables));
         }
         Ok(true)
     })?;
@@ -384,7 +387,22 @@ pub fn assemble(
     }
 
     let (counts, mut tables) = (chosen.counts(), Tables::default());
-    chosen.into_kept().for_each(|(_, of_job)| tables.append(of_job));
+    let (jobs, mut kept): (Vec<Job>, Vec<Option<Tables>>) = chosen.into_kept().unzip();
+    let again = jobs.iter().zip(&kept).filter(|(_, tables)| tables.is_none()).map(|(&job, _)| job);
+    let owner = |job| owners.binary_search_by_key(&job, |(job, _)| *job).map(|at| owners[at]);
+    let again: Vec<(Job, &SweepDir)> = again.filter_map(|job| owner(job).ok()).collect();
+    let mut at = 0;
+    read_ahead(&again, |_, _, of_job, _| {
+        // Those before it are in memory.
+        while let Some(of_job) = kept[at].take() {
+            tables.append(of_job);
+            at += 1;
+        }
+        tables.append(of_job);
+        at += 1;
+        Ok(true)
+    })?;
+    kept.drain(at..).flatten().for_each(|of_job| tables.append(of_job));
     let results = Results { meta: first.meta.clone(), timing, tables };
     let summary = Summary::with(&first.meta, points);
     results.write_texts(output, &summary, |summary| report::html_of(&results, summary, counts))?;

@@ -70,9 +70,10 @@ fn tables_longer_than_a_batch_are_the_same_bytes() {
     let mut results = made_up::sweep("Long", 2, 10);
     let (jobs, texts) = (jobs(&results, 2), ["a", "bb", "ccc", "dddd", "eeeee"]);
     results.tables.rtts = Default::default();
-    // 65,536 rows are a batch: jobs that end before, at and after it, and names that come late.
+    // 65,536 rows are a batch: jobs that end before, at and after it, one whose tables are read again between others, and names
+    // that come late.
     for (i, job) in jobs.iter().enumerate() {
-        let rows = [30_000, 35_536, 65_536, 1][i.min(3)];
+        let rows = [30_000, 1, 35_535, 65_536, 1][i.min(4)];
         for n in 0..rows {
             let flow = texts[(n as usize * 7 + i) % (i + 2).min(texts.len())];
             let row = RttRow { point: job.point, run: job.run, flow, conn: n, rtt_ms: f64::from(n % 977), count: 3 };
