@@ -73,7 +73,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// What is wrong with the input, if an error of a live command says so.
+/// Returns the message of an error of a live command, if it is about the input.
 #[cfg(feature = "live")]
 fn wrong(error: &anyhow::Error) -> Option<String> {
     let refused = matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))

@@ -161,9 +161,7 @@ impl Results {
     /// they are not complete and do not name their jobs.
     pub fn jobs(&self) -> Option<Vec<Job>> {
         let Some(partial) = &self.meta.partial else {
-            let mut jobs: Vec<Job> = self.tables.flows.stretches().map(|(job, _)| job).collect();
-            jobs.dedup();
-            return Some(jobs);
+            return Some(self.tables.flows.stretches().map(|(job, _)| job).collect());
         };
         // Every scenario has a point.
         (!partial.runs.is_empty()).then(|| partial.jobs.clone())

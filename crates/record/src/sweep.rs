@@ -359,11 +359,12 @@ pub fn assemble(
 
     let (mut files, mut chosen) = (files(), Chosen::new());
     let (mut timing, mut points, mut of_point) = (Timing::default(), Vec::new(), Tables::default());
-    let owners: Vec<(Job, &SweepDir)> = owners.into_iter().collect();
-    let all = read_ahead(&owners, |done, job, tables, its| {
-        if !progress(done as f64 / owners.len() as f64) {
+    let mut done = 0;
+    let all = read_ahead(owners.iter().map(|(&job, &part)| (job, (part, None))), |job, part, tables, its| {
+        if !progress(f64::from(done) / owners.len() as f64) {
             return Ok(false);
         }
+        done += 1;
         if job.point as usize > points.len() {
             summarise(&first.meta, &mut of_point, &mut points);
         }
@@ -371,14 +372,14 @@ pub fn assemble(
         for file in &mut files {
             file.append(output, &tables)?;
         }
-        of_point.append(tables.summarised());
+        of_point.append_summarised(&tables);
         let rows = tables.row_count();
         if rows > 0 {
-            chosen.offer(job, rows as u64, (rows >= WORTH_KEEPING).then_some(tables));
+            chosen.offer(job, rows as u64, (part, (rows >= WORTH_KEEPING).then_some((tables, its))));
         }
         Ok(true)
     })?;
-    if !all || !progress(1.0) {
+    if !all {
         return Ok(None);
     }
     summarise(&first.meta, &mut of_point, &mut points);
@@ -387,55 +388,54 @@ pub fn assemble(
     }
 
     let (counts, mut tables) = (chosen.counts(), Tables::default());
-    let (jobs, mut kept): (Vec<Job>, Vec<Option<Tables>>) = chosen.into_kept().unzip();
-    let again = jobs.iter().zip(&kept).filter(|(_, tables)| tables.is_none()).map(|(&job, _)| job);
-    let owner = |job| owners.binary_search_by_key(&job, |(job, _)| *job).map(|at| owners[at]);
-    let again: Vec<(Job, &SweepDir)> = again.filter_map(|job| owner(job).ok()).collect();
-    let mut at = 0;
-    read_ahead(&again, |_, _, of_job, _| {
-        // Those before it are in memory.
-        while let Some(of_job) = kept[at].take() {
-            tables.append(of_job);
-            at += 1;
-        }
+    let all = read_ahead(chosen.into_kept(), |_, _, of_job, _| {
         tables.append(of_job);
-        at += 1;
-        Ok(true)
+        Ok(progress(1.0))
     })?;
-    kept.drain(at..).flatten().for_each(|of_job| tables.append(of_job));
+    if !all {
+        return Ok(None);
+    }
     let results = Results { meta: first.meta.clone(), timing, tables };
     let summary = Summary::with(&first.meta, points);
     results.write_texts(output, &summary, |summary| report::html_of(&results, summary, counts))?;
     Ok(Some((summary, timing)))
 }
 
-/// Reads jobs on several threads, each a job ahead, and calls `take` with the number and the results of one after the other
-/// until it returns false. Returns whether it took all.
+/// Where the results of a job are, and they themselves if they are in memory.
+type Place<'a> = (&'a SweepDir, Option<(Tables, Timing)>);
+
+/// Reads the jobs that are not in memory on several threads, each a job ahead, and calls `take` with the results of one after the
+/// other until it returns false. Returns whether it took all.
 ///
 /// # Errors
 /// Those of [`SweepDir::read_job`] and of `take`.
-fn read_ahead(
-    jobs: &[(Job, &SweepDir)],
-    mut take: impl FnMut(usize, Job, Tables, Timing) -> Result<bool, Error>,
+fn read_ahead<'a>(
+    jobs: impl Iterator<Item = (Job, Place<'a>)>,
+    mut take: impl FnMut(Job, &'a SweepDir, Tables, Timing) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
+    let mut shares: Vec<Vec<(Job, Place)>> = (0..threads).map(|_| Vec::new()).collect();
+    jobs.enumerate().for_each(|(number, job)| shares[number % threads].push(job));
     thread::scope(|scope| {
-        let mut readers = Vec::new();
-        for first in 0..threads {
+        let read = |share: Vec<(Job, Place<'a>)>| {
             let (to, from) = mpsc::sync_channel(0);
-            readers.push(from);
             scope.spawn(move || {
-                for (job, part) in jobs.iter().skip(first).step_by(threads) {
+                for (job, (part, kept)) in share {
+                    let read = kept.map_or_else(|| part.read_job(job), Ok);
                     // Nobody takes it if another one could not be read.
-                    if to.send(part.read_job(*job)).is_err() {
+                    if to.send((job, part, read)).is_err() {
                         return;
                     }
                 }
             });
-        }
-        for (number, ((job, _), from)) in jobs.iter().zip(readers.iter().cycle()).enumerate() {
-            let (tables, timing) = from.recv().expect("a reader sends each of its jobs")?;
-            if !take(number, *job, tables, timing)? {
+            from
+        };
+        let readers: Vec<_> = shares.into_iter().map(read).collect();
+        for from in readers.iter().cycle() {
+            // They take turns: when one has no further job, none has.
+            let Ok((job, part, read)) = from.recv() else { break };
+            let (tables, timing) = read?;
+            if !take(job, part, tables, timing)? {
                 return Ok(false);
             }
         }

@@ -64,8 +64,8 @@ impl Air {
         }
     }
 
-    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in [`Array::interfering`](crate::antenna::Array::interfering); `None`
-    /// without an array.
+    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in
+    /// [`Array::interfering`](crate::Array::interfering); `None` without an array.
     pub fn sent_beam(&mut self, cell: usize, now: Time) -> Option<u32> {
         self.update(now);
         self.links[cell].beams.as_ref()?.site_aim(&self.ends(&self.sites.cells[cell]))

@@ -184,17 +184,14 @@ impl Tables {
         some
     }
 
-    /// The tables that the summary is made of.
-    pub(crate) fn summarised(&self) -> Tables {
-        Tables {
-            flows: self.flows.clone(),
-            rtts: self.rtts.clone(),
-            owds: self.owds.clone(),
-            links: self.links.clone(),
-            transfers: self.transfers.clone(),
-            ues: self.ues.clone(),
-            ..Tables::default()
-        }
+    /// Appends the rows of `other` in the tables that the summary is made of.
+    pub(crate) fn append_summarised(&mut self, other: &Tables) {
+        self.flows.append(&other.flows);
+        self.rtts.append(&other.rtts);
+        self.owds.append(&other.owds);
+        self.links.append(&other.links);
+        self.transfers.append(&other.transfers);
+        self.ues.append(&other.ues);
     }
 
     /// Replaces each text in all tables, as to publish results without addresses.
