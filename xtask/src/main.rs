@@ -100,7 +100,10 @@ fn every_test() -> Result<()> {
     // As root, a test that needs root fails where it would be skipped.
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    step_with(required, "Rust tests", "cargo", &["nextest", "run", "--locked", "--workspace"])?;
+    // Tests of real networks, of which `.config/nextest.toml` lets three run at once, wait more than they compute.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
+    let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads.to_string()];
+    step_with(required, "Rust tests", "cargo", &all)?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
     step(
         "the same bytes in release",

@@ -6,7 +6,7 @@
 mod common;
 
 use common::spaces::{Spaces, ip, own_mounts};
-use common::{is_late, ping_times, text};
+use common::{at_once, is_late, ping_times, text};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
@@ -141,12 +141,12 @@ fn root_a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate()
 }
 
 fn a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate(watch: &mut Watch) {
-    for control in ["cubic", "bbr"] {
-        let Some(mut net) = Net::new() else { return };
+    let measured = at_once(["cubic", "bbr"], |control| {
+        let net = Net::new()?;
         let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("it is there");
         if !available.contains(control) {
             eprintln!("SKIPPED: this kernel has no {control}");
-            continue;
+            return None;
         }
         let measure = || {
             net.upload(control, |arrived| {
@@ -163,6 +163,9 @@ fn a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate(watch:
         end(backlog, Signal::SIGTERM);
         eprintln!("{control}: {bare:.1} Mbit/s, {bare_ping:.0} ms; with it {kept:.1} Mbit/s, {kept_ping:.0} ms");
         assert!(!net.traces().contains("backlog"), "{}", net.traces());
+        Some((control, net, bare, bare_ping, kept, kept_ping))
+    });
+    for (control, mut net, bare, bare_ping, kept, kept_ping) in measured.into_iter().flatten() {
         if net.was_late(watch) {
             return;
         }

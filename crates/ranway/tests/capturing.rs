@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{emulate, eventually, is_late, may, scratch, text};
+use common::{at_once, emulate, eventually, is_late, may, scratch, text};
 use record::Results;
 use record::tables::{TcpFlowRow, TcpInfoRow};
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn a_capture_has_the_bytes_and_the_retransmissions_that_the_kernel_counts(watch:
     if !may() {
         return;
     }
-    for options in ["--cc cubic", "--cc cubic --tls --insecure"] {
+    let captured = at_once(["--cc cubic", "--cc cubic --tls --insecure"], |options| {
         let dir = scratch(NETWORK);
         let server = format!("exec {RANWAY} measure serve --quiet --open --self-signed --listen 10.0.0.1:5231");
         let client = format!(
@@ -67,6 +67,9 @@ fn a_capture_has_the_bytes_and_the_retransmissions_that_the_kernel_counts(watch:
         let output =
             emulate(dir.path(), &["--quiet", "--router", "mid", "--server", &server, "--", "sh", "-c", &client]);
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        (options, dir, output)
+    });
+    for (options, dir, output) in captured {
         if is_late(dir.path(), watch) {
             return;
         }

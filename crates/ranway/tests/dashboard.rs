@@ -452,7 +452,7 @@ fn root_the_page_of_an_emulation_plots_its_values_takes_commands_and_stays_after
     }
     let dir = scratch(SCENARIO);
     let args =
-        ["emulate", "net.toml", "--max-lateness", "1 s", "--set", "duration=\"40 s\"", "--dashboard", "--out", "out"];
+        ["emulate", "net.toml", "--max-lateness", "1 s", "--set", "duration=\"30 s\"", "--dashboard", "--out", "out"];
     let shown = Shown::start(dir.path(), &args);
     let steps = json!([
         { "wait": "live" },
@@ -481,7 +481,7 @@ fn root_the_page_of_an_emulation_plots_its_values_takes_commands_and_stays_after
     // The last samples may come after the last look.
     assert_eq!(plotted[..], own[..plotted.len()]);
     assert!(own.len() - plotted.len() < 20, "{} of {}", plotted.len(), own.len());
-    let late = own.iter().filter(|(t, _)| *t > 35.0).map(|(_, mbps)| mbps).sum::<f64>() / 50.0;
+    let late = own.iter().filter(|(t, _)| *t > 25.0).map(|(_, mbps)| mbps).sum::<f64>() / 50.0;
     assert!(late < 4.0, "the rate was changed: {late} Mbit/s");
 }
 
@@ -521,7 +521,9 @@ fn a_page_comes_back_after_a_restart() {
 
 #[test]
 fn a_thousand_flows_stay_usable_with_keyboard_and_contrast() {
-    let dir = scratch(&SCENARIO.replace("name = \"download\"", "name = \"download\"\ncount = 1000"));
+    // A simulation is faster than its clock: this many rows a second of ours are enough.
+    let scenario = SCENARIO.replace("8 Mbit/s", "100 Mbit/s").replace("\"100 ms\"", "\"1 s\"");
+    let dir = scratch(&scenario.replace("name = \"download\"", "name = \"download\"\ncount = 1000"));
     let args = ["run", "net.toml", "--set", "duration=\"100000 s\"", "--dashboard", "--out", "out"];
     let shown = Shown::start(dir.path(), &args);
     let frames = r#"new Promise((done) => {

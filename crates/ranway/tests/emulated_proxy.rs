@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Running, command, emulate, eventually, flows, is_late, namespaces, scratch, text};
+use common::{Running, at_once, command, emulate, eventually, flows, is_late, namespaces, scratch, text};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -74,10 +74,13 @@ fn a_download_through_the_proxy_keeps_its_goodput_and_has_less_delay(watch: &mut
     if !may() {
         return;
     }
-    let measured = [&[][..], &BEST, &SPLIT].map(|proxy| {
+    let emulated = at_once([&[][..], &BEST, &SPLIT], |proxy| {
         let dir = scratch(CELL);
         let output = emulate(dir.path(), &[&["--kernel"], proxy].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
+        dir
+    });
+    let measured = emulated.map(|dir| {
         let late = is_late(dir.path(), watch);
         let flows = flows(dir.path());
         let flow = flows.iter().find(|flow| flow["flow"] == "bulk").expect("it keeps its name");

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{command, emulate, is_late, may, scratch, text};
+use common::{at_once, command, emulate, is_late, may, scratch, text};
 use record::tables::FlowRow;
 use serde_json::Value;
 use std::path::Path;
@@ -57,13 +57,17 @@ fn the_queue_is_found_in_the_host_the_modem_or_the_network(watch: &mut Watch) {
         return;
     }
     let shaped = "tc qdisc replace dev cell0 root tbf rate 4mbit burst 10k limit 250k &&";
-    for (place, core, access, before) in [
+    let places = [
         ("modem", "100 Mbit/s", "4 Mbit/s", ""),
         ("network", "4 Mbit/s", "100 Mbit/s", ""),
         ("host", "100 Mbit/s", "100 Mbit/s", shaped),
-    ] {
+    ];
+    let measured = at_once(places, |(place, core, access, before)| {
         let dir = scratch(&network(core, access));
         let load = measure(dir.path(), before, "-d up -t 5s --flows 2 --cc cubic");
+        (place, dir, load)
+    });
+    for (place, dir, load) in measured {
         if is_late(dir.path(), watch) {
             return;
         }
@@ -85,9 +89,13 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
     if !may() {
         return;
     }
-    for (protocol, direction) in [("rmbt", "up"), ("rmbt", "down"), ("throughput1", "up")] {
+    let transfers = [("rmbt", "up"), ("rmbt", "down"), ("throughput1", "up")];
+    let measured = at_once(transfers, |(protocol, direction)| {
         let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
         let load = measure(dir.path(), "", &format!("--protocol {protocol} -d {direction} -t 6s --flows 2"));
+        (protocol, direction, dir, load)
+    });
+    for (protocol, direction, dir, load) in measured {
         if is_late(dir.path(), watch) {
             return;
         }

@@ -7,6 +7,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +26,8 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest time for which a client may take nothing of its answer.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// What the kernel holds for a client beyond what it has sent, in bytes. What a slow client gets is not older than that.
+const UNSENT: u32 = 64 << 10;
 /// Pause after the system refused a connection, when file descriptors are exhausted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,6 +40,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
             tokio::time::sleep(REFUSED_PAUSE).await;
             continue;
         };
+        let _ = netio::sys::set_notsent_lowat(stream.as_fd(), UNSENT);
         let router = router.clone();
         tokio::spawn(async move {
             let _permit = permit;
