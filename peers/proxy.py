@@ -30,15 +30,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 UE, ROUTER, SERVER = (f"ranway-bench-{os.getpid()}-{name}" for name in "urs")
 ADDRESS = "10.2.0.2"
 HOSTS, PROXY = "0", "1"
+# The longest that a program may take, in s: one whose connection stands still does not end.
+PATIENCE = 60
 # The most that it accepts.
 PEPSAL_CONNECTIONS = "4096"
 
@@ -199,6 +202,25 @@ def reports(socket: str | None) -> Iterator[None]:
 
 
 @contextmanager
+def woken(process: int) -> Iterator[None]:
+    """Wakes PEPsal a hundred times a second. It is told of a new connection by a signal, and forgets one that comes
+    just before it waits: the connection then stands still until the next signal."""
+    over = threading.Event()
+
+    def wake() -> None:
+        while not over.wait(0.01):
+            os.kill(process, signal.SIGUSR1)
+
+    waker = threading.Thread(target=wake)
+    waker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        waker.join()
+
+
+@contextmanager
 def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
     """Runs a proxy. Gives its process."""
     if name == "bare":
@@ -232,7 +254,7 @@ def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
     if running.poll() is not None:
         raise RuntimeError(f"{name} does not start")
     try:
-        with reports(socket if name == "rapid" else None):
+        with reports(socket if name == "rapid" else None), woken(running.pid) if name == "pepsal" else nullcontext():
             # `ip` and `taskset` have become it.
             yield running.pid
     finally:
@@ -264,7 +286,7 @@ def available() -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
 
 
-def throughput(flows: int, seconds: float, process: int | None) -> tuple[float, float]:
+def transfers(flows: int, seconds: float, process: int | None) -> dict[str, float]:
     """Mbit/s, and the process's seconds for each Gbit."""
     # A process of iperf3 has 128 flows at most.
     shares = {5301 + n: min(flows - first, 125) for n, first in enumerate(range(0, flows, 125))}
@@ -279,24 +301,42 @@ def throughput(flows: int, seconds: float, process: int | None) -> tuple[float, 
         options = ["-p", str(port), "-R", "-J", "-P", str(share), "-t", str(seconds)]
         command = inside(UE, "iperf3", "-c", ADDRESS, *options)
         clients.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-    said = [json.loads(client.communicate()[0]) for client in clients]
+    try:
+        said = [json.loads(client.communicate(timeout=PATIENCE)[0]) for client in clients]
+    finally:
+        for iperf3 in clients + servers:
+            iperf3.kill()
+            iperf3.wait()
     taken = processor(process) - before
-    for server in servers:
-        server.wait()
     for one in said:
         if "error" in one:
             raise RuntimeError(f"iperf3 with {flows} flows: {one['error']}")
     received = [one["end"]["sum_received"] for one in said]
     rate = sum(one["bits_per_second"] for one in received) / 1e6
-    return rate, taken / (sum(one["bytes"] for one in received) * 8e-9)
+    cost = taken / (sum(one["bytes"] for one in received) * 8e-9)
+    return {f"Mbit/s, {flows} flows": rate, f"processor s/Gbit, {flows} flows": cost}
 
 
 def python(host: str, program: str, *arguments: str) -> str:
     command = inside(host, sys.executable, "-c", program, *arguments)
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
-def memory(count: int, process: int) -> tuple[float, float]:
+def connections(seconds: float, process: int | None) -> dict[str, float]:
+    """Connections per second, and the process's time for each in us."""
+    before = processor(process)
+    rate = float(python(UE, CONNECT, str(seconds)))
+    taken = processor(process) - before
+    return {"connections/s": rate, "processor us/connection": taken * 1e6 / rate / seconds}
+
+
+def round_trips() -> dict[str, float]:
+    """The median and the 99th percentile, in us."""
+    median, most = map(float, python(UE, PING, "5000").split())
+    return {"round trip us, median": median, "round trip us, 99 %": most}
+
+
+def memory(count: int, process: int) -> dict[str, float]:
     """KB for each connection: of the process, and of the machine."""
     before, free = resident(process), available()
     command = inside(UE, sys.executable, "-c", HOLD, str(count))
@@ -304,10 +344,34 @@ def memory(count: int, process: int) -> tuple[float, float]:
     assert holder.stdout is not None
     holder.stdout.readline()
     time.sleep(3)
-    after = (resident(process) - before) / count, (free - available()) / count
+    figures = {
+        "resident kB/connection": (resident(process) - before) / count,
+        "machine kB/connection": (free - available()) / count,
+    }
     holder.communicate("")
     time.sleep(1)
-    return after
+    return figures
+
+
+def figures_of(name: str, process: int | None, arguments: argparse.Namespace) -> Iterator[tuple[str, float]]:
+    """The figures of one turn, by name. PEPsal breaks connections when there are many; such a figure is left out."""
+    parts: list[Callable[[], dict[str, float]]] = [
+        lambda: transfers(1, arguments.seconds, process),
+        lambda: transfers(16, arguments.seconds, process),
+        lambda: transfers(1000, arguments.seconds, process),
+        lambda: connections(arguments.seconds, process),
+        round_trips,
+    ]
+    if process is not None:
+        parts.append(lambda: memory(arguments.connections, process))
+    for part in parts:
+        try:
+            yield from part().items()
+        except (RuntimeError, subprocess.SubprocessError) as error:
+            if name != "pepsal":
+                raise
+            said = error.stderr.splitlines()[-1] if isinstance(error, subprocess.CalledProcessError) else error
+            print(f"{name}: {said}", file=sys.stderr)
 
 
 def main() -> int:
@@ -327,26 +391,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = ["bare", "haproxy", *(["pepsal"] if arguments.pepsal else []), "ranway", "rapid"]
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in names}
-    with network(), echo():
-        for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
-            with way(name, arguments.ranway, arguments.pepsal) as process:
-                found: dict[str, float] = {}
-                for flows in (1, 16, 1000):
-                    rate, cost = throughput(flows, arguments.seconds, process)
-                    found[f"Mbit/s, {flows} flows"] = rate
-                    found[f"processor s/Gbit, {flows} flows"] = cost
-                before = processor(process)
-                found["connections/s"] = float(python(UE, CONNECT, str(arguments.seconds)))
-                taken = processor(process) - before
-                found["processor us/connection"] = taken * 1e6 / found["connections/s"] / arguments.seconds
-                found["round trip us, median"], found["round trip us, 99 %"] = map(
-                    float, python(UE, PING, "5000").split()
-                )
-                if process is not None:
-                    kb = memory(arguments.connections, process)
-                    found["resident kB/connection"], found["machine kB/connection"] = kb
-                for what, value in found.items():
-                    of.setdefault(what, []).append(value)
+    for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
+        # Each has a network of its own: connections of a proxy that is killed go on in the kernel for a while.
+        with network(), echo(), way(name, arguments.ranway, arguments.pepsal) as process:
+            for what, value in figures_of(name, process, arguments):
+                of.setdefault(what, []).append(value)
     medians = {name: {what: statistics.median(values) for what, values in of.items()} for name, of in figures.items()}
     for what in medians["ranway"]:
         print(f"{what:32}" + "".join(f"  {name} {of[what]:10.3f}" for name, of in medians.items() if what in of))
