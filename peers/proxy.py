@@ -34,6 +34,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -203,8 +204,8 @@ def reports(socket: str | None) -> Iterator[None]:
 
 @contextmanager
 def woken(process: int) -> Iterator[None]:
-    """Wakes PEPsal a hundred times a second. It is told of a new connection by a signal, and forgets one that comes
-    just before it waits: the connection then stands still until the next signal."""
+    """Sends PEPsal the signal of a new connection a hundred times a second. If such a signal arrives just before
+    PEPsal waits, PEPsal misses it, and the connection stalls until the next one."""
     over = threading.Event()
 
     def wake() -> None:
@@ -356,14 +357,12 @@ def memory(count: int, process: int) -> dict[str, float]:
 def figures_of(name: str, process: int | None, arguments: argparse.Namespace) -> Iterator[tuple[str, float]]:
     """The figures of one turn, by name. PEPsal breaks connections when there are many; such a figure is left out."""
     parts: list[Callable[[], dict[str, float]]] = [
-        lambda: transfers(1, arguments.seconds, process),
-        lambda: transfers(16, arguments.seconds, process),
-        lambda: transfers(1000, arguments.seconds, process),
-        lambda: connections(arguments.seconds, process),
+        *(partial(transfers, flows, arguments.seconds, process) for flows in (1, 16, 1000)),
+        partial(connections, arguments.seconds, process),
         round_trips,
     ]
     if process is not None:
-        parts.append(lambda: memory(arguments.connections, process))
+        parts.append(partial(memory, arguments.connections, process))
     for part in parts:
         try:
             yield from part().items()

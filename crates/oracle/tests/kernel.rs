@@ -8,7 +8,7 @@ use oracle::{Both, Row, Verdict, cases, compare, run};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use testkit::realtime::{Watch, conclusive};
+use testkit::realtime::{Watch, at_once, conclusive};
 
 /// How many times its bound a figure may be off here: other tests take the kernel's processor away.
 const SLACK: f64 = 2.0;
@@ -65,15 +65,9 @@ fn the_simulator_does_what_the_kernel_does(watch: &mut Watch) {
         return;
     }
     // Each has networks of its own.
-    let by_control = std::thread::scope(|scope| {
-        let these = ["cc=\"cubic\"", "cc=\"new-reno\"", "cc=\"bbr\""];
-        let running = these.map(|cc| {
-            scope.spawn(move || {
-                let mut watch = Watch::default();
-                rows("short", &["runs=1", cc], &mut watch).ok_or(watch)
-            })
-        });
-        running.map(|running| running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    let by_control = at_once(["cc=\"cubic\"", "cc=\"new-reno\"", "cc=\"bbr\""], |cc| {
+        let mut watch = Watch::default();
+        rows("short", &["runs=1", cc], &mut watch).ok_or(watch)
     });
     let mut rows = Vec::new();
     for found in by_control {

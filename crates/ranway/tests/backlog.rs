@@ -6,7 +6,7 @@
 mod common;
 
 use common::spaces::{Spaces, ip, own_mounts};
-use common::{at_once, is_late, ping_times, text};
+use common::{is_late, ping_times, text};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::realtime::{Watch, conclusive};
+use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
 const SERVER: &str = "10.9.3.2";

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{at_once, emulate, eventually, is_late, may, scratch, text};
+use common::{emulate, eventually, is_late, may, scratch, text};
 use record::Results;
 use record::tables::{TcpFlowRow, TcpInfoRow};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use testkit::realtime::{Watch, conclusive};
+use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
 /// A modem with room for 60 kB, which loses packets when it is full.

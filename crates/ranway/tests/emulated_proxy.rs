@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::{Running, at_once, command, emulate, eventually, flows, is_late, namespaces, scratch, text};
+use common::{Running, command, emulate, eventually, flows, is_late, namespaces, scratch, text};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testkit::realtime::{Watch, conclusive};
+use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
 /// An LTE cell with a deep queue, 50 ms from the server, and a download of the scenario. Without a rate of the server, a window

@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{at_once, command, emulate, is_late, may, scratch, text};
+use common::{command, emulate, is_late, may, scratch, text};
 use record::tables::FlowRow;
 use serde_json::Value;
 use std::path::Path;
-use testkit::realtime::{Watch, conclusive};
+use testkit::realtime::{Watch, at_once, conclusive};
 
 /// A modem between `mid` and `b`, 20 ms behind it a server.
 fn network(core: &str, access: &str) -> String {

@@ -26,7 +26,7 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest time for which a client may take nothing of its answer.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the kernel holds for a client beyond what it has sent, in bytes. What a slow client gets is not older than that.
+/// The most that waits unsent in the kernel for a client, in bytes. More would only make the data of a slow client older.
 const UNSENT: u32 = 64 << 10;
 /// Pause after the system refused a connection, when file descriptors are exhausted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);

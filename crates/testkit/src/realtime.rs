@@ -128,6 +128,22 @@ fn this_test() -> String {
     thread::current().name().unwrap_or("a test").to_owned()
 }
 
+/// Runs `act` for all of these at the same time and returns the results in order. Emulations run in real time: a test that
+/// needs several waits no longer than for one.
+///
+/// # Panics
+/// If one of them does.
+pub fn at_once<T: Send, R: Send, const N: usize>(these: [T; N], act: impl Fn(T) -> R + Sync) -> [R; N] {
+    // Messages name the test by its thread.
+    let test = this_test();
+    thread::scope(|scope| {
+        let act = &act;
+        let begin = |this| thread::Builder::new().name(test.clone()).spawn_scoped(scope, move || act(this));
+        let running = these.map(|this| begin(this).expect("a thread"));
+        running.map(|running| running.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
 fn conclusive_on(
     mut attempt: impl FnMut(&mut Watch),
     machine: impl Fn() -> Machine,
@@ -315,6 +331,16 @@ mod tests {
         };
         assert_eq!(conclusive_on(invalid_twice, idle, Duration::ZERO, MOST_TIME), Outcome::Held);
         assert_eq!(attempts, 3);
+    }
+
+    #[test]
+    fn what_is_done_at_once_overlaps_and_comes_back_in_order() {
+        let all_are_there = std::sync::Barrier::new(3);
+        let done = at_once([1, 2, 3], |n| {
+            all_are_there.wait();
+            (n, this_test())
+        });
+        assert_eq!(done, [1, 2, 3].map(|n| (n, this_test())));
     }
 
     #[test]

@@ -8,11 +8,9 @@ pub(crate) mod spaces;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 use testkit::root::granted;
 
@@ -183,20 +181,8 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
-        thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Does something for each of these at once; returns the results in order. What tests wait for is the time of their networks.
-pub(crate) fn at_once<T: Send, R: Send, const N: usize>(these: [T; N], act: impl Fn(T) -> R + Sync) -> [R; N] {
-    // Messages name the test by its thread.
-    let test = thread::current().name().unwrap_or("a test").to_owned();
-    thread::scope(|scope| {
-        let act = &act;
-        let begin = |this| thread::Builder::new().name(test.clone()).spawn_scoped(scope, move || act(this));
-        let running = these.map(|this| begin(this).expect("a thread"));
-        running.map(|running| running.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })
 }
 
 /// A file of the results as JSON.
