@@ -40,6 +40,14 @@ def root() -> None:
     pytest.skip(why)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have those with real hosts run first, one after the other, and all others beside them (`pytest -n 3`)."""
+    for item in items:
+        if "root" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("root"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 PRESSURE = Path("/proc/pressure/cpu")
 ATTEMPTS = 4
 PAUSE_S = 0.5
