@@ -41,7 +41,7 @@ def root() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have those with real hosts run first, one after the other, and all others beside them (`pytest -n 3`)."""
+    """Those with real hosts run first and one after the other; all others run beside them, with `pytest -n 3`."""
     for item in items:
         if "root" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("root"))

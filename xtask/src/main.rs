@@ -101,14 +101,18 @@ fn every_test() -> Result<()> {
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
     // Tests of real networks, of which `.config/nextest.toml` lets three run at once, wait more than they compute.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
-    let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads.to_string()];
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (processors + 2).to_string();
+    let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads];
     step_with(required, "Rust tests", "cargo", &all)?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
     same_bytes_in_release()?;
     step("Python package", "maturin", &["develop", "--locked", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
-    step_with(required, "Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
+    // One of them has real hosts, and waits as well.
+    let workers = (processors + 1).to_string();
+    let all = ["-m", "pytest", "-q", "-n", &workers, "--dist", "loadgroup", "python/tests"];
+    step_with(required, "Python tests", "python", &all)
 }
 
 /// Has the simulator compute what the tests expect with our code as in a release. What it uses of others stays as the tests

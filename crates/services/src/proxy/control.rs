@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use netio::realtime::{Clock, thread_time};
 use netio::sys;
-use rapid::{Control, Decision, Sample};
+use rapid::{Category, Control, Decision, Sample};
 use rustix::net::sockopt;
 use units::{Span, Time};
 
@@ -50,6 +50,9 @@ const LEAST_PACING: u64 = 125_000;
 const SHORT_TURN: u64 = 250_000;
 /// The longest packet of the kernel: what can be moved at the cost of one.
 const LONGEST_PACKET: u64 = 64 << 10;
+/// How long a worker takes to move such a packet, in ns. So long for each flow takes its first turn after all have begun to
+/// send, for which they have their settings before.
+const MOVE: u64 = 64_000;
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
@@ -248,6 +251,7 @@ fn update(
     now: Time,
 ) {
     let most = bounds(workers);
+    let first_turn = (flows.len() / workers.len().max(1)) as u64 * MOVE;
     let cell = RefCell::new(flows);
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
@@ -258,19 +262,22 @@ fn update(
     let mut apply = |key: FlowKey, decision: &Decision| {
         if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
             let turn = workers.get(key.worker).map_or(0, |shared| shared.turn.load(Relaxed));
-            controlled.apply(&for_a_turn(decision, turn), most, windows);
+            controlled.apply(&for_a_turn(decision, turn, first_turn), most, windows);
         }
     };
     control.update(now, &mut observe, &mut apply);
 }
 
-/// Returns the decision with room for what a flow sends at its rate in `turn` ns, for which it waits for its worker. A worker that
-/// has more to do than it can then moves more at a time, which costs less for each byte. Towards the server the room is bounded,
-/// because it takes memory for each flow whose UE stops reading.
-fn for_a_turn(decision: &Decision, turn: u64) -> Decision {
+/// Returns the decision with room for what a flow sends at its rate in `turn` ns, for which it waits for its worker; if it is
+/// idle, in `first_turn` ns at the rate that it would have. A worker that has more to do than it can then moves more at a time,
+/// which costs less for each byte. Towards the server the room is bounded, because it takes memory for each flow whose UE stops
+/// reading.
+fn for_a_turn(decision: &Decision, turn: u64, first_turn: u64) -> Decision {
+    let is_idle = decision.category == Category::Idle;
+    let (rate, turn) = if is_idle { (decision.pacing, turn.max(first_turn)) } else { (decision.rate, turn) };
     // In steps, so that settings need not change each time.
     let turn = if turn < SHORT_TURN { 0 } else { turn.next_power_of_two() };
-    let late = decision.rate.map_or(0, |rate| (rate.bytes_per_sec() as f64 * turn as f64 * 1e-9) as u64);
+    let late = rate.map_or(0, |rate| (rate.bytes_per_sec() as f64 * turn as f64 * 1e-9) as u64);
     let and_late = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late));
     let and_a_packet = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late.min(LONGEST_PACKET)));
     Decision {
@@ -399,10 +406,14 @@ mod tests {
             ..Decision::UNLIMITED
         };
         let decision = windows(20_000, 20_000);
-        assert_eq!(for_a_turn(&decision, SHORT_TURN - 1), decision);
+        assert_eq!(for_a_turn(&decision, SHORT_TURN - 1, u64::MAX), decision);
         // 2^20 ns is the next step, in which 10,485 bytes come; and 2^24 ns, in which 167,772 come.
-        assert_eq!(for_a_turn(&decision, 1_000_000), windows(30_485, 30_485));
-        assert_eq!(for_a_turn(&decision, 10_000_000), windows(20_000 + LONGEST_PACKET, 187_772));
-        assert_eq!(for_a_turn(&Decision::UNLIMITED, 10_000_000), Decision::UNLIMITED);
+        assert_eq!(for_a_turn(&decision, 1_000_000, 0), windows(30_485, 30_485));
+        assert_eq!(for_a_turn(&decision, 10_000_000, 0), windows(20_000 + LONGEST_PACKET, 187_772));
+        assert_eq!(for_a_turn(&Decision::UNLIMITED, 10_000_000, 10_000_000), Decision::UNLIMITED);
+        // A flow that is idle has room for its first turn at its pacing rate.
+        let pacing = decision.rate;
+        let idle = |bytes| Decision { rate: None, category: Category::Idle, pacing, ..windows(bytes, bytes) };
+        assert_eq!(for_a_turn(&idle(20_000), 0, 1_000_000), idle(30_485));
     }
 }

@@ -29,8 +29,8 @@ const EVENTS: usize = 4096;
 const ACCEPTS: usize = 64;
 /// Connections accepted at most before a listener shuts: what a full backlog holds.
 const LAST_ACCEPTS: usize = 4096;
-/// The turns over which [`Shared::turn`] is smoothed.
-const TURNS: u64 = 8;
+/// The time over which [`Shared::turn`] is smoothed.
+const SMOOTHING: Duration = Duration::from_millis(5);
 /// Longest sleep, so that the watchdog sees the worker alive.
 const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Interval between checks of all connections for timeouts.
@@ -116,6 +116,14 @@ struct Connection {
     active: Instant,
 }
 
+/// Returns the smoothed duration of turns in ns, of which the last took `turn` and ended `since` after the one before: as much
+/// as an event waits for that comes at any time.
+fn smoothed(before: u64, turn: Duration, since: Duration) -> u64 {
+    let weight = since.as_secs_f64() / (since + SMOOTHING).as_secs_f64();
+    let (before, turn) = (before as f64, turn.as_nanos() as f64);
+    (before + (turn - before) * weight) as u64
+}
+
 pub(super) struct Worker {
     shared: Arc<Shared>,
     epoll: OwnedFd,
@@ -167,6 +175,7 @@ impl Worker {
         // A control, reports and the status may have the same processor, and data does not wait for them.
         wake_promptly();
         let mut events = Vec::with_capacity(EVENTS);
+        let mut ended = Instant::now();
         while !self.shared.stop.load(Relaxed) {
             self.shared.beat.fetch_add(1, Relaxed);
             self.attend_listeners();
@@ -190,8 +199,9 @@ impl Worker {
                 self.swept = self.now;
                 self.sweep();
             }
-            let (before, now) = (self.shared.turn.load(Relaxed), self.now.elapsed().as_nanos() as u64);
-            self.shared.turn.store(before - before / TURNS + now / TURNS, Relaxed);
+            let last = std::mem::replace(&mut ended, Instant::now());
+            let turn = smoothed(self.shared.turn.load(Relaxed), ended - self.now, ended - last);
+            self.shared.turn.store(turn, Relaxed);
         }
     }
 
@@ -487,4 +497,21 @@ fn is_exhaustion(error: Errno) -> bool {
 /// Whether a client has connected to the proxy itself, which would connect to itself again.
 fn is_own(server: &SocketAddr, settings: &Settings) -> bool {
     server.ip().is_loopback() && server.port() == settings.port
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_turn_counts_at_once_and_is_forgotten_within_milliseconds() {
+        const MS: u64 = 1_000_000;
+        let long = smoothed(0, Duration::from_millis(95), Duration::from_millis(95));
+        assert_eq!(long / MS, 90);
+        // A thousand turns of 20 us.
+        let after =
+            (0..1000).fold(long, |before, _| smoothed(before, Duration::from_micros(20), Duration::from_micros(20)));
+        assert!(after < 2 * MS, "{after} ns");
+        assert_eq!(smoothed(long, Duration::ZERO, Duration::ZERO), long);
+    }
 }
