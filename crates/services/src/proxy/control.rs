@@ -50,8 +50,8 @@ const LEAST_PACING: u64 = 125_000;
 const SHORT_TURN: u64 = 250_000;
 /// The longest packet of the kernel: what can be moved at the cost of one.
 const LONGEST_PACKET: u64 = 64 << 10;
-/// How long a worker takes to move such a packet, in ns. So long for each flow takes its first turn after all have begun to
-/// send, for which they have their settings before.
+/// How long a worker takes to move such a packet, in ns. When all flows begin to send at once, its first turn takes that long for
+/// each of them; idle flows have the settings for it in advance.
 const MOVE: u64 = 64_000;
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

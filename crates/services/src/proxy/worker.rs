@@ -116,8 +116,8 @@ struct Connection {
     active: Instant,
 }
 
-/// Returns the smoothed duration of turns in ns, of which the last took `turn` and ended `since` after the one before: as much
-/// as an event waits for that comes at any time.
+/// Returns the smoothed duration of turns in ns. The last one took `turn` and ended `since` after the one before, and counts in
+/// proportion: an event is more likely to come in a long turn.
 fn smoothed(before: u64, turn: Duration, since: Duration) -> u64 {
     let weight = since.as_secs_f64() / (since + SMOOTHING).as_secs_f64();
     let (before, turn) = (before as f64, turn.as_nanos() as f64);
