@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// Each crate, and the crates of the workspace that it may use.
-const CRATES: &[(&str, &[&str])] = &[
+pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("des", &["units"]),
     ("wire", &[]),

@@ -115,15 +115,14 @@ fn every_test() -> Result<()> {
     step_with(required, "Python tests", "python", &all)
 }
 
-/// Has the simulator compute what the tests expect with our code as in a release. What it uses of others stays as the tests
-/// have built it, which a release would take minutes to build again.
+/// Runs the determinism tests with our code compiled as in a release. Libraries of others stay as the tests have built them: a
+/// release would take minutes to build them again.
 fn same_bytes_in_release() -> Result<()> {
     let mut args: Vec<String> =
         ["nextest", "run", "--locked", "--workspace", "--test", "determinism"].map(String::from).into();
-    for entry in std::fs::read_dir("crates").context("crates")? {
-        let name = entry.context("crates")?.file_name().to_string_lossy().into_owned();
+    for (name, _) in layers::CRATES {
         // A library of others has the same name: see Cargo.toml.
-        let name = if name == "cc" { "\"cc@0\"".to_owned() } else { name };
+        let name = if *name == "cc" { "\"cc@0\"" } else { name };
         for setting in ["opt-level=3", "debug-assertions=false", "overflow-checks=false"] {
             args.extend(["--config".to_owned(), format!("profile.dev.package.{name}.{setting}")]);
         }
