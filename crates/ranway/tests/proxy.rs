@@ -213,17 +213,21 @@ fn new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues(_: &m
 #[test]
 fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
+    let proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let mut all: Vec<_> = (0..20).map(|_| net.pair(&listener)).collect();
     net.until("it is full", |status| !status.accepting && status.totals.open == 20);
+    // Its guardian shuts what is shut already.
+    kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+    thread::sleep(Duration::from_millis(1_000));
+    kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
     all.extend((0..10).map(|_| net.pair(&listener)));
     all.iter_mut().for_each(|(client, server)| exchange(client, server));
     let status = net.status();
     assert_eq!((status.totals.open, status.totals.overloads), (20, 1));
     all.drain(..5);
     net.until("it has room", |status| status.accepting && status.totals.open == 15);
-    thread::sleep(Duration::from_millis(200));
+    net.await_listeners(|count| count >= 4);
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     assert_eq!(net.status().totals.open, 16);

@@ -84,12 +84,17 @@ impl Net {
         let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
         let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
         let running = Running(Some(self.start(ROUTER, &args)));
+        self.await_listeners(|count| count >= 4);
+        running
+    }
+
+    /// Waits until so many sockets of the router listen, which the proxy's threads see to in their own time.
+    pub(crate) fn await_listeners(&self, enough: impl Fn(usize) -> bool) {
         let start = Instant::now();
-        while !self.status().accepting || self.on_router("ss", &["-Hltn"]).lines().count() < 4 {
-            assert!(start.elapsed() < PATIENCE, "it does not listen");
+        while !enough(self.on_router("ss", &["-Hltn"]).lines().count()) {
+            assert!(start.elapsed() < PATIENCE, "other sockets listen: {}", self.on_router("ss", &["-Hltn"]));
             thread::sleep(Duration::from_millis(10));
         }
-        running
     }
 
     /// Runs the proxy with these options to its end.

@@ -19,11 +19,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, send, sendmsg, shutdown, socketpair,
+    SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize};
 
-use super::listen::Listener;
+use super::listen::{Listener, shut};
 
 /// A proxy that is silent for this long hangs.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -117,13 +117,13 @@ pub fn guard() -> Result<(), Error> {
     let socket = std::io::stdin();
     let mut listeners: Vec<OwnedFd> = Vec::new();
     let mut orders = None;
-    let mut shut = false;
+    let mut is_shut = false;
     loop {
         match wait(socket.as_fd()) {
             Ok(true) => {}
             Ok(false) => {
                 // The proxy hangs, and clients in the backlog would wait until it recovers.
-                if !std::mem::replace(&mut shut, true) {
+                if !std::mem::replace(&mut is_shut, true) {
                     shut_all(&listeners);
                 }
                 continue;
@@ -139,7 +139,7 @@ pub fn guard() -> Result<(), Error> {
             Err(Errno::CONNRESET) => break,
             Err(error) => return Err(Error::system("hear the proxy")(error)),
         };
-        shut = false;
+        is_shut = false;
         listeners.extend(new);
         if orders.is_none() {
             let read: Result<Orders, _> = serde_json::from_slice(&buffer[..count]);
@@ -173,8 +173,5 @@ fn receive(socket: BorrowedFd, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>
 }
 
 fn shut_all(listeners: &[OwnedFd]) {
-    for listener in listeners {
-        // It fails if the socket does not listen.
-        let _ = shutdown(listener, Shutdown::Read);
-    }
+    listeners.iter().for_each(|listener| shut(listener.as_fd()));
 }

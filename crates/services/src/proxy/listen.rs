@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use netio::{Error, sys};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, Shutdown, SocketFlags, SocketType, bind, connect, getsockname, ipproto, listen, shutdown,
-    socket_with, sockopt,
+    AddressFamily, SocketFlags, SocketType, bind, connect, connect_unspec, getsockname, ipproto, listen, socket_with,
+    sockopt,
 };
 
 use super::flow::Side;
@@ -80,13 +80,19 @@ impl Listener {
 
     /// Lets no more connections in. Those that were not accepted are reset.
     pub(super) fn shut(&self) {
-        // It fails if the socket does not listen.
-        let _ = shutdown(&self.socket, Shutdown::Read);
+        shut(self.socket.as_fd());
     }
 
     pub(super) fn listens(&self) -> bool {
         sockopt::socket_acceptconn(&self.socket).unwrap_or(false)
     }
+}
+
+/// Shuts a listening socket; one that does not listen stays as it is. shutdown(2) would leave a mark on such a one, which
+/// connections inherit once it listens again: all that they are sent would seem to have ended.
+pub(super) fn shut(socket: BorrowedFd) {
+    // It cannot fail for a socket of TCP.
+    let _ = connect_unspec(socket);
 }
 
 /// As [`open`], but waits a moment for a port in use: the guardian of an instance that was killed may have it.
@@ -236,4 +242,35 @@ fn begin(socket: &OwnedFd, server: SocketAddr) -> Result<(), Errno> {
 /// Returns the address that a client asked for, which the accepted socket has as its own.
 pub(super) fn destination(accepted: BorrowedFd) -> Option<SocketAddr> {
     getsockname(accepted).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_listener_may_be_shut_more_than_once_and_listens_again() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(socket) = TcpListener::bind(address) else { continue };
+            let address = || socket.local_addr().expect("it is bound");
+            let listener = Listener { side: Side::Ran, socket: socket.try_clone().expect("there is room").into() };
+            assert!(listener.listens());
+            listener.shut();
+            assert!(!listener.listens());
+            // As by the guardian while the gate is shut.
+            listener.shut();
+            listener.listen().expect("it is bound");
+            // A port of the kernel's choice is another one now.
+            let mut client = TcpStream::connect(address()).expect("it listens");
+            let (mut accepted, _) = socket.accept().expect("it has connected");
+            accepted.set_nonblocking(true).expect("it is a socket");
+            let read = accepted.read(&mut [0]).expect_err("nothing has been sent, and nothing has ended");
+            assert_eq!(read.kind(), ErrorKind::WouldBlock);
+            accepted.set_nonblocking(false).expect("it is a socket");
+            client.write_all(b"1").expect("it is open");
+            accepted.read_exact(&mut [0]).expect("it arrives");
+        }
+    }
 }
