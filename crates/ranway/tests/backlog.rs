@@ -303,6 +303,10 @@ fn a_rate_is_searched_where_nobody_acknowledges(watch: &mut Watch) {
 
 #[test]
 fn root_new_rates_are_taken_from_standard_input() {
+    conclusive(new_rates_are_taken_from_standard_input);
+}
+
+fn new_rates_are_taken_from_standard_input(_: &mut Watch) {
     if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
@@ -406,6 +410,10 @@ fn wrong_arguments_are_one_line_each() {
 
 #[test]
 fn root_packets_that_come_too_fast_are_counted() {
+    conclusive(packets_that_come_too_fast_are_counted);
+}
+
+fn packets_that_come_too_fast_are_counted(_: &mut Watch) {
     if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
