@@ -29,7 +29,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("scenario", &["units", "channel"]),
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
-    ("meter", &["units", "wire", "netio", "observe", "measure", "record"]),
+    ("meter", &["units", "wire", "netio", "observe", "measure", "disk", "record"]),
     ("campaign", &["units", "des", "observe", "disk", "record"]),
     (
         "sim",
@@ -42,7 +42,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("analyse", &["units", "wire", "observe", "measure", "channel", "record", "meter", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
-    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio", "record"]),
+    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio", "disk", "record"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (

@@ -11,7 +11,8 @@ use std::path::Path;
 use import::packets::{Packet, Reader, ip_packet};
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
-use wire::Headers;
+use wire::ip::TCP;
+use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
 
@@ -101,6 +102,8 @@ pub(crate) struct Frames {
     /// Frames without an IP packet, and with one that could not be read.
     other: u64,
     broken: u64,
+    /// Packets of TCP whose header was cut off.
+    cut: u64,
 }
 
 impl Frames {
@@ -115,6 +118,7 @@ impl Frames {
         let len = packet.len as usize - (packet.data.len() - ip.len());
         let headers = Headers::parse_captured(ip, len).ok();
         self.broken += u64::from(headers.is_none());
+        self.cut += u64::from(headers.as_ref().is_some_and(|headers| is_cut(headers, ip.len() < len)));
         headers
     }
 
@@ -129,7 +133,17 @@ impl Frames {
         if self.broken > 0 {
             all.note(path, format_args!("{} of {} frames have damaged IP headers", self.broken, self.all));
         }
+        if self.cut > 0 {
+            let what = "lack a part of TCP's header, and what is counted of them is no goodput: capture more bytes (tcpdump -s 128)";
+            all.note(path, format_args!("{} of {} frames {what}", self.cut, self.all));
+        }
     }
+}
+
+/// Whether a capture has not kept the header of a segment. Later fragments have none.
+fn is_cut(headers: &Headers, is_partial: bool) -> bool {
+    let is_unread = headers.protocol == TCP && matches!(headers.transport, Transport::Other);
+    is_unread && is_partial
 }
 
 /// Reads a file and tells how far it is, now and then.
@@ -182,7 +196,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
     let mut frames = Frames::default();
     let mut first = None;
     let mut places: BTreeMap<u32, Single> = BTreeMap::new();
-    let mut left_out = 0u64;
+    let (mut left_out, mut early) = (0u64, 0u64);
     // Nearly always the only one, and not looked up.
     let (mut number, mut place) = (0, Single::new(options.rules, true));
     let mut vantage: Vec<u32> = Vec::new();
@@ -197,6 +211,8 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             number = interface;
         }
         let began = *first.get_or_insert(at);
+        // Time does not go below 0.
+        early += u64::from(at < began);
         let at = Time::from_nanos(at.saturating_sub(began));
         if interface != number {
             if !places.contains_key(&interface) && places.len() + 1 >= MOST_INTERFACES {
@@ -219,6 +235,10 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         let what =
             "packets were left out: only the first 8 interfaces are analysed (editcap, tshark -Y frame.interface_id)";
         all.note(path, format_args!("{left_out} {what}"));
+    }
+    if early > 0 {
+        let what = "packets have times before that of the first, and are analysed as if they had come with it";
+        all.note(path, format_args!("{early} {what}; reordercap sorts a capture"));
     }
     let file = path.display().to_string();
     let many = places.len() > 1;

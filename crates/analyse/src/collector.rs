@@ -138,6 +138,12 @@ impl Collector<'_> {
     }
 }
 
+/// Opens a file, which is read more than once.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    let about = std::fs::metadata(path).map_err(Error::io(path))?;
+    if !about.is_file() && !about.is_dir() {
+        let what = "not a regular file: write what comes out of a pipe to a file first";
+        return Err(Error::Invalid(format!("{}: {what}", path.display())));
+    }
     File::open(path).map_err(Error::io(path))
 }

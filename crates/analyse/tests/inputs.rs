@@ -314,17 +314,17 @@ fn a_test_of_nettest_is_a_point_with_its_radio() {
     );
     assert_eq!((up.flow, up.bytes, up.start_s, up.goodput_mbps, up.cc), ("upload", 1_000_000, 4.0, 4.0, "cubic"));
     assert_eq!((up.retransmitted, up.limited_cwnd, down.limited_other), (2, 1.0, 1.0));
-    // The states of one connection are of the direction at their time.
+    // The states of one connection are of the direction at their time; a receiver's own round trips are old.
     let samples: Vec<_> =
         tables.samples.iter().map(|row| (row.flow.to_owned(), row.t_s, row.cwnd_bytes, row.srtt_ms)).collect();
     let expected = [
-        ("download", 1.5, 0),
-        ("download", 2.5, 0),
-        ("upload", 4.5, 10_000),
-        ("upload", 5.5, 10_000),
-        ("upload", 6.2, 10_000),
+        ("download", 1.5, 0, None),
+        ("download", 2.5, 0, None),
+        ("upload", 4.5, 10_000, Some(60.0)),
+        ("upload", 5.5, 10_000, Some(60.0)),
+        ("upload", 6.2, 10_000, Some(60.0)),
     ];
-    assert_eq!(samples, expected.map(|(flow, at, cwnd)| (flow.to_owned(), at, cwnd, Some(60.0))));
+    assert_eq!(samples, expected.map(|(flow, at, cwnd, srtt)| (flow.to_owned(), at, cwnd, srtt)));
     assert_eq!((tables.latencies.row(0).rtt_ms, tables.latencies.row(0).t_s), (Some(61.0), 0.001));
     // What was known 9.5 s before, and what came 2 s after the beginning.
     let modem: Vec<_> = tables.modem.iter().map(|row| (row.t_s, row.cell, row.rsrp_dbm, row.lag_ms)).collect();

@@ -282,6 +282,37 @@ fn headers_alone_and_a_cut_file_give_the_same_flows_with_a_note() {
 }
 
 #[test]
+fn cut_headers_and_times_before_the_first_are_noted() {
+    let script = fast(true, 1_000);
+    let count = script.packets.len();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("capture.pcap");
+    let notes = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).unwrap();
+        analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap().notes
+    };
+    let whole = pcap(101, script.packets.iter().map(|packet| (packet.at_us * 1_000, packet.bytes())));
+    assert_eq!(notes(&whole), Vec::<String>::new());
+    // The first one has a clock of its own.
+    let later = script.packets.iter().enumerate();
+    let late =
+        pcap(101, later.map(|(n, packet)| (packet.at_us * 1_000 + u64::from(n == 0) * 1_000_000_000, packet.bytes())));
+    let said = notes(&late);
+    assert!(said[0].contains(&format!("{} packets have times before that of the first", count - 1)), "{said:?}");
+    let mut cut = whole[..24].to_vec();
+    let mut at = 24;
+    while at < whole.len() {
+        let len = u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
+        cut.extend(&whole[at..at + 8]);
+        cut.extend(30_u32.to_le_bytes());
+        cut.extend(&whole[at + 12..at + 16 + 30]);
+        at += 16 + len;
+    }
+    let said = notes(&cut);
+    assert!(said[0].contains(&format!("{count} of {count} frames lack a part of TCP's header")), "{said:?}");
+}
+
+#[test]
 fn what_is_no_capture_is_named_with_what_would_be_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.pcap");

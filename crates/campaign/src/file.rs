@@ -329,12 +329,13 @@ impl File {
 }
 
 /// Checks that a list has some values, and none twice.
-fn list<T: PartialEq + std::fmt::Debug>(key: &str, values: &[T]) -> Result<(), String> {
+fn list<T: PartialEq + Serialize>(key: &str, values: &[T]) -> Result<(), String> {
     if values.is_empty() || values.len() > MOST_VALUES {
         return Err(format!("{key}: expected 1 to {MOST_VALUES} values"));
     }
     let repeated = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value));
-    repeated.map_or(Ok(()), |(_, value)| Err(format!("{key}: {value:?} is listed twice")))
+    let written = |value: &T| serde_json::to_string(value).unwrap_or_default();
+    repeated.map_or(Ok(()), |(_, value)| Err(format!("{key}: {} is listed twice", written(value))))
 }
 
 fn one_flow() -> Vec<u32> {

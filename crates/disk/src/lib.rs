@@ -24,6 +24,7 @@ mod dir;
 mod draft;
 mod error;
 mod open;
+mod read;
 mod trust;
 mod walk;
 
@@ -31,4 +32,5 @@ pub use dir::{Dir, Identity, Space, space};
 pub use draft::Draft;
 pub use error::Error;
 pub use open::write;
+pub use read::read;
 pub use walk::Made;

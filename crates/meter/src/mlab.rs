@@ -93,6 +93,8 @@ struct Stream<'a> {
     received: u64,
     /// Whether the server has ended the stream.
     closed: bool,
+    /// The congestion control that the server was asked for.
+    congestion: Option<&'a str>,
 }
 
 /// Transfers data, and returns its samples as [`crate::rmbt::Rmbt::transfer`] does.
@@ -118,7 +120,7 @@ pub(crate) fn transfer(
 }
 
 /// Sends the request, and waits for the answer.
-fn open<'a>(mut line: Line, request: &Request, shared: &'a Shared) -> Result<Stream<'a>, Fault> {
+fn open<'a>(mut line: Line, request: &Request<'a>, shared: &'a Shared) -> Result<Stream<'a>, Fault> {
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
     let head = http::request_websocket(request.host, &request.target(), nonce, Some(request.subprotocol()));
@@ -138,6 +140,7 @@ fn open<'a>(mut line: Line, request: &Request, shared: &'a Shared) -> Result<Str
         samples: Samples::new(SAMPLE),
         received: 0,
         closed: false,
+        congestion: request.congestion.filter(|_| request.way == Way::Down),
     };
     stream.take(&mut rest)?;
     Ok(stream)
@@ -223,7 +226,7 @@ impl Stream<'_> {
                     self.text.extend_from_slice(piece.payload);
                     if piece.ends {
                         let text = std::mem::take(&mut self.text);
-                        self.note(&text);
+                        self.note(&text)?;
                     }
                 }
                 Opcode::Close => self.closed = true,
@@ -237,20 +240,29 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// Takes note of what the server has received of an upload. Texts of other kinds are ignored.
-    fn note(&mut self, text: &[u8]) {
-        if self.shared.way == Way::Down {
-            return;
-        }
+    /// Takes note of the congestion control that the server has for a download, and of what it has received of an upload. Texts of
+    /// other kinds are ignored.
+    fn note(&mut self, text: &[u8]) -> Result<(), Fault> {
         let of_throughput1 = serde_json::from_slice::<throughput1::Measurement>(text).ok();
+        if self.shared.way == Way::Down {
+            let used = of_throughput1.map(|message| message.congestion).filter(|name| !name.is_empty());
+            return match (self.congestion, used) {
+                (Some(asked), Some(used)) if asked != used => Err(Fault::Refused(format!(
+                    "it has no congestion control {asked}, and sends with {}",
+                    used.escape_debug()
+                ))),
+                _ => Ok(()),
+            };
+        }
         let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok().and_then(|message| message.app_info);
         let (micros, bytes) = match (of_ndt7, of_throughput1) {
             (Some(info), _) => (info.elapsed_time, info.num_bytes),
             (None, Some(message)) => (message.elapsed_time, message.application.received),
-            (None, None) => return,
+            (None, None) => return Ok(()),
         };
-        let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return };
+        let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return Ok(()) };
         self.samples.finish(Span::from_micros(micros.min(1 << 40)), bytes);
         self.shared.confirmed.fetch_max(bytes, Relaxed);
+        Ok(())
     }
 }

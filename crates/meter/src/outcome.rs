@@ -7,6 +7,7 @@ use measure::responsiveness::{Probes, Responsiveness};
 use observe::limits::Limits;
 use observe::located::{Loaded, Located, Measured};
 use units::{Span, Time};
+use wire::tcp_info::TcpInfo;
 
 use crate::flow::Passage;
 use crate::kinds::{Latency, Probe, Way};
@@ -86,9 +87,10 @@ impl FlowOutcome {
         self.bytes.last().map_or(0, |last| last.1)
     }
 
-    /// The smoothed round-trip times in the kernel, as far as they were measured during the transfer.
-    pub fn rtts(&self) -> impl Iterator<Item = Span> {
-        self.samples.iter().filter(|sample| sample.info.rtt > 0).map(|sample| Span::from_micros(sample.info.rtt.into()))
+    /// The smoothed round-trip times in the kernel of this end: of its sender (`at_sender`), or as the receiver of the data estimates
+    /// them, see [`round_trip`].
+    pub fn rtts(&self, at_sender: bool) -> impl Iterator<Item = Span> {
+        self.samples.iter().filter_map(move |sample| round_trip(&sample.info, at_sender))
     }
 }
 
@@ -99,6 +101,14 @@ pub struct Load {
     pub times: [Time; 4],
     /// Its flows.
     pub flows: Vec<FlowOutcome>,
+}
+
+/// The smoothed round-trip time in a kernel; `None` before it was measured. What a receiver knows as a sender (`tcpi_rtt`) is as old
+/// as its last data, a request before the load: it has the time from an acknowledgement to the data that echoes its timestamp
+/// (`tcpi_rcv_rtt`).
+pub(crate) fn round_trip(info: &TcpInfo, at_sender: bool) -> Option<Span> {
+    let micros = if at_sender { info.rtt } else { info.rcv_rtt };
+    (micros > 0).then(|| Span::from_micros(micros.into()))
 }
 
 impl Load {
@@ -196,7 +206,7 @@ impl Outcome {
     /// that passes a transfer.
     pub fn responsiveness(&self, load: &Load) -> Option<Responsiveness> {
         let under = |wanted: Probe| self.rtts(load, Phase::During, |probe| probe == wanted);
-        let loaded = load.flows.iter().flat_map(FlowOutcome::rtts).collect();
+        let loaded = load.flows.iter().flat_map(|flow| flow.rtts(flow.way == Way::Up)).collect();
         let probes = Probes { tcp: under(Probe::Handshake), tls: Vec::new(), http: under(Probe::Request), loaded };
         probes.responsiveness()
     }

@@ -104,6 +104,9 @@ impl Plan {
                         --direction up, or --protocol throughput1"
                 .into());
         }
+        if self.warm && protocol != Protocol::Rmbt {
+            return Err("connections are warmed up with --protocol rmbt alone".into());
+        }
         match self.amount {
             Amount::Time(span) if span > self.longest() => {
                 Err(format!("a transfer lasts at most {} with this protocol", self.longest()))

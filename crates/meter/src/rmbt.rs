@@ -40,6 +40,8 @@ const NEAR: Duration = Duration::from_millis(2);
 const GREETING: Duration = Duration::from_secs(2);
 /// Where servers of RMBT inside HTTP are.
 const PATH: &str = "/rmbt";
+/// Time for the end of a download to arrive after the time for it is over: what waits in queues comes first.
+const GRACE: Span = Span::from_secs(15);
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);
 
@@ -48,6 +50,8 @@ pub(crate) struct Rmbt {
     line: Line,
     client: Client,
     buffer: Vec<u8>,
+    /// When a download is given up.
+    limit: Option<Time>,
 }
 
 impl Rmbt {
@@ -55,7 +59,7 @@ impl Rmbt {
     /// remembers that.
     pub(crate) fn admit(line: Line, target: &Target, inside_http: &OnceLock<bool>) -> Result<Rmbt, Fault> {
         let client = Client::new(&target.token, Framing::Plain);
-        let mut rmbt = Rmbt { line, client, buffer: vec![0; BLOCK] };
+        let mut rmbt = Rmbt { line, client, buffer: vec![0; BLOCK], limit: None };
         let inside = match inside_http.get() {
             Some(&known) => known,
             None => {
@@ -153,6 +157,7 @@ impl Rmbt {
             (Way::Down, Amount::Time(span)) => {
                 let seconds = span.as_nanos().div_ceil(1_000_000_000).min(30) as u32;
                 self.client.get_time(seconds, usual, start);
+                self.limit = Some(start + Span::from_secs(seconds.into()) + GRACE);
             }
             (Way::Down, Amount::Bytes(bytes)) => {
                 let most = u64::from(measure::rmbt::MOST_CHUNKS);
@@ -163,6 +168,7 @@ impl Rmbt {
         }
         shared.begun.store(true, Relaxed);
         let events = self.drive(Some(shared), random);
+        self.limit = None;
         shared.ended.store(true, Relaxed);
         let transfer = transferred(events?)?;
         if shared.way == Way::Up {
@@ -187,6 +193,9 @@ impl Rmbt {
             }
             // What the server has said before it closed the connection comes first.
             received?;
+            if self.limit.is_some_and(|limit| self.line.now() > limit) {
+                return Err(Fault::Protocol("the server does not end the download".into()));
+            }
             let has_output = !self.client.output().is_empty();
             if has_output {
                 let sent = self.line.write(&[IoSlice::new(self.client.output())], None)?;

@@ -8,7 +8,7 @@ use wire::tcp_info::TcpInfo;
 
 use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
-use crate::outcome::{FlowOutcome, Outcome};
+use crate::outcome::{FlowOutcome, Outcome, round_trip};
 use crate::sampler::Sample;
 
 /// A wait that is worth a name.
@@ -141,7 +141,7 @@ pub struct Told<'a> {
 /// Adds the rows of a flow. One without bytes over time ends at `end`.
 pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, told: &Told<'_>) {
     let mut rtts = Distribution::default();
-    flow.rtts().for_each(|rtt| rtts.record(rtt));
+    flow.rtts(told.at_sender).for_each(|rtt| rtts.record(rtt));
     let owds = Distribution::default();
     tables.flows.push(&flow_row(flow, end, point, told, &rtts));
     tables.push_delays((point, 0), (told.flow, told.conn), &rtts, &owds);
@@ -253,7 +253,7 @@ fn sample_row<'a>(
         conn: told.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, span).as_mbps(),
-        srtt_ms: (info.rtt > 0).then(|| f64::from(info.rtt) / 1e3),
+        srtt_ms: round_trip(info, told.at_sender).map(ms),
         ..SampleRow::default()
     };
     if !told.at_sender {

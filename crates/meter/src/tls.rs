@@ -78,11 +78,7 @@ fn system() -> Result<RootCertStore, Fault> {
 /// The authorities in a file.
 fn read(path: &std::path::Path) -> Result<RootCertStore, Fault> {
     let wrong = |why: &str| Fault::Option(format!("--ca: {}: {why}", path.display()));
-    let length = std::fs::metadata(path).map_err(|why| wrong(&why.to_string()))?.len();
-    if length > LARGEST {
-        return Err(wrong("it is longer than 16 MiB"));
-    }
-    let text = std::fs::read(path).map_err(|why| wrong(&why.to_string()))?;
+    let text = disk::read(path, LARGEST).map_err(|why| wrong(&why.to_string()))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|why| wrong(&why.to_string()))?;

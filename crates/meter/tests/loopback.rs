@@ -206,6 +206,73 @@ fn servers_that_misbehave_are_one_line() {
 }
 
 #[test]
+fn a_congestion_control_that_the_server_lacks_fails_a_download() {
+    let server = Server::start(Open::Private);
+    let loads = vec![vec![Way::Down]];
+    let with = |name: &str| Plan {
+        loads: loads.clone(),
+        congestion: vec![name.to_owned()],
+        ..plan(server.address(), Protocol::Throughput1)
+    };
+    let fault = run(&with("nosuchcc")).expect_err("there is none").to_string();
+    let begin = "the server refuses the measurement: it has no congestion control nosuchcc, and sends with ";
+    assert!(fault.starts_with(begin), "{fault}");
+    let outcome = run(&with("cubic")).expect("every kernel has it");
+    assert!(outcome.loads[0].flows.iter().all(|flow| flow.congestion == "cubic" && flow.total() > 1_000_000));
+}
+
+#[test]
+fn as_many_flows_as_a_plan_may_have_are_admitted_in_both_directions() {
+    let server = Server::start(Open::Private);
+    let (loads, amount) = (vec![vec![Way::Down, Way::Up]], Amount::Bytes(100_000));
+    let plan = Plan { loads, amount, flows: Plan::MOST_FLOWS, ..plan(server.address(), Protocol::Rmbt) };
+    let outcome = run(&plan).expect("there is room");
+    assert_eq!(outcome.loads[0].flows.iter().filter(|flow| flow.failure.is_none()).count(), 2 * Plan::MOST_FLOWS);
+}
+
+#[test]
+fn a_download_without_end_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+    let address = listener.local_addr().expect("it is bound");
+    let serve = |mut stream: TcpStream| -> std::io::Result<()> {
+        stream.write_all(b"RMBTv1.3.5\nACCEPT TOKEN QUIT\n")?;
+        let mut said = [0; 1000];
+        let _ = stream.read(&mut said)?;
+        let accept = b"ACCEPT GETCHUNKS GETTIME PUT PUTNORESULT PING QUIT\n";
+        stream.write_all(b"OK\nCHUNKSIZE 4096\n")?;
+        stream.write_all(accept)?;
+        loop {
+            let length = stream.read(&mut said)?;
+            if said[..length].starts_with(b"PING") {
+                stream.write_all(b"PONG\n")?;
+                let _ = stream.read(&mut said)?;
+                stream.write_all(b"TIME 1000000\n")?;
+                stream.write_all(accept)?;
+            }
+            if said[..length].starts_with(b"GETTIME") {
+                loop {
+                    // The last byte of a chunk, 0xff, would end it.
+                    stream.write_all(&[0; 65536])?;
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(stream));
+        }
+    });
+    let (loads, start) = (vec![vec![Way::Down]], Instant::now());
+    let fault = run(&Plan { loads, flows: 1, ..plan(address, Protocol::Rmbt) }).expect_err("it has no end");
+    assert_eq!(fault.to_string(), "the server does not end the download");
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+}
+
+#[test]
 fn plans_that_a_protocol_cannot_follow_are_refused() {
     let plan = |protocol| plan(([127, 0, 0, 1], 1).into(), protocol);
     let why = |plan: Plan| plan.check().expect_err("it cannot");
@@ -219,4 +286,5 @@ fn plans_that_a_protocol_cannot_follow_are_refused() {
     let up = vec![vec![Way::Up]];
     assert_eq!(Plan { amount: minute, loads: up, ..plan(Protocol::Rmbt) }.check(), Ok(()));
     assert!(why(Plan { amount: Amount::Bytes(9), ..plan(Protocol::Throughput1) }).contains("rmbt"));
+    assert!(why(Plan { warm: true, ..plan(Protocol::Throughput1) }).contains("rmbt"));
 }

@@ -66,7 +66,9 @@ fn what_cannot_be_analysed_is_named_and_leaves_nothing_behind() {
     fs::write(dir.path().join("a.txt"), "hello").expect("written");
     let unknown = "error: a.txt: unknown format: expected a capture (pcap, pcapng), results of iperf3 (--json), ndt7 or MONROE's nettest \
         (JSON), metadata of a MONROE node, output of ss -ti, a table tcp_info.parquet, or a directory of results\n";
-    let cases: [(&[&str], i32, &str); 3] = [
+    let pipe = "error: /dev/zero: not a regular file: write what comes out of a pipe to a file first\n";
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["analyse", "/dev/zero"], 2, pipe),
         (&["analyse", "a.txt"], 2, unknown),
         (&["analyse", "b.pcap"], 1, "error: b.pcap: No such file or directory (os error 2)\n"),
         (&["analyse", "a.txt", "--ends"], 2, unknown),
@@ -75,6 +77,9 @@ fn what_cannot_be_analysed_is_named_and_leaves_nothing_behind() {
         let output = ranway(dir.path(), args);
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(code), message));
     }
+    let output = ranway(dir.path(), &["analyse", "a.txt", "--interval", "1000000h"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("at most 24 h"), "{said}");
     assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 1);
 }
 

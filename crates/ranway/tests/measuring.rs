@@ -108,16 +108,14 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         let here = load["directions"][0]["bytes"].as_f64().expect("it is there");
         println!("{protocol} {direction}: {here} bytes here, {there} in the network");
         assert!((here - there).abs() < 0.01 * there, "{here} {there}");
-        if direction == "up" {
-            let measured = record::Results::read(&dir.path().join("measured")).expect("they were written");
-            let measured: Vec<FlowRow> = measured.tables.flows.iter().collect();
-            let mean = |rows: &[FlowRow]| {
-                rows.iter().map(|row| row.rtt_p50_ms.expect("it was measured")).sum::<f64>() / rows.len() as f64
-            };
-            let (here, there) = (mean(&measured), mean(&observed));
-            println!("median round trips: {here} ms here, {there} ms in the network");
-            assert!((here - there).abs() < (0.05 * there).max(1.0), "{here} {there}");
-        }
+        let measured = record::Results::read(&dir.path().join("measured")).expect("they were written");
+        let measured: Vec<FlowRow> = measured.tables.flows.iter().collect();
+        let mean = |rows: &[FlowRow]| {
+            rows.iter().map(|row| row.rtt_p50_ms.expect("it was measured")).sum::<f64>() / rows.len() as f64
+        };
+        let (here, there) = (mean(&measured), mean(&observed));
+        println!("median round trips: {here} ms here, {there} ms in the network");
+        assert!((here - there).abs() < (0.05 * there).max(1.0), "{protocol} {direction}: {here} {there}");
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct AnalyseArgs {
     #[arg(long)]
     apart: bool,
     /// Time between the snapshots of a log of `ss` that has no times
-    #[arg(long, value_name = "TIME", value_parser = positive)]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Span>,
     /// Write a scenario that replays a point of the results: the same flows over the radio or the capacity that was measured
     #[arg(long, value_name = "FILE.toml")]
@@ -96,9 +96,13 @@ pub(crate) struct AnalyseArgs {
     wide: bool,
 }
 
-fn positive(text: &str) -> Result<Span, String> {
+/// The longest interval between samples.
+const LONGEST_INTERVAL: Span = Span::from_secs(86_400);
+
+fn interval(text: &str) -> Result<Span, String> {
     let span = text.parse::<Span>().map_err(|error| error.to_string())?;
-    if span > Span::ZERO { Ok(span) } else { Err("expected more than 0 s".to_owned()) }
+    let is_valid = span > Span::ZERO && span <= LONGEST_INTERVAL;
+    if is_valid { Ok(span) } else { Err("expected more than 0 s and at most 24 h".to_owned()) }
 }
 
 /// Whose definitions to use.

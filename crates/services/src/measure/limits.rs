@@ -26,7 +26,7 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// The most flows: connections that have presented a token.
     pub flows: usize,
-    /// The most flows of an IPv4 address or an IPv6 /64.
+    /// The most flows of an IPv4 address or an IPv6 /64. By default a client may have 64 in both directions, and ask for times.
     pub flows_per_address: usize,
     /// The most connections with one token, one after the other included.
     pub uses_per_token: u32,
@@ -47,10 +47,10 @@ impl Default for Limits {
         Limits {
             connections: 4096,
             waiting: 1024,
-            connections_per_address: 128,
+            connections_per_address: 256,
             flows: 1024,
-            flows_per_address: 64,
-            uses_per_token: 64,
+            flows_per_address: 130,
+            uses_per_token: 130,
             requests_per_minute: 60,
             seconds: 60,
             bytes: 1 << 37,

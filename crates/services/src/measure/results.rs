@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Where results are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// The directory, which exists.
+    /// The directory, which is made if it is missing.
     pub directory: PathBuf,
     /// A file that is longer gets no further result.
     pub file_bytes: u64,
@@ -107,6 +107,7 @@ impl Files {
     fn open(store: Store) -> Result<Files, Error> {
         let name = store.directory.display().to_string();
         let wrong = |why: std::io::Error| Error(format!("results directory {name}: {why}"));
+        fs::create_dir_all(&store.directory).map_err(wrong)?;
         let number = numbers(&store.directory).map_err(wrong)?.last().map_or(0, |last| last + 1);
         let mut files = Files { store, number, open: None };
         // Whether it can be written to is known before the first test.
@@ -187,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_none_is_an_error_at_the_start() {
-        let store = Store::new("/nonexistent/results".into());
+        let store = Store::new("/dev/null/results".into());
         let why = Results::open(Some(store), Arc::default()).err().map(|why| why.to_string());
-        let expected = "results directory /nonexistent/results: No such file or directory (os error 2)";
+        let expected = "results directory /dev/null/results: Not a directory (os error 20)";
         assert_eq!(why.as_deref(), Some(expected));
     }
 }

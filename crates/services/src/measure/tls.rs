@@ -8,6 +8,9 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
+/// The longest file of certificates or of a key, in bytes.
+const LONGEST: u64 = 1 << 20;
+
 /// Where the certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
@@ -42,7 +45,7 @@ impl Tls {
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error(format!("certificate {}: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|why| wrong(why.to_string()))?;
+    let text = disk::read(path, LONGEST).map_err(|why| wrong(why.to_string()))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates = certificates.map_err(|why| wrong(why.to_string()))?;
     if certificates.is_empty() { Err(wrong("expected a certificate in PEM form".into())) } else { Ok(certificates) }
@@ -50,7 +53,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error>
 
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let wrong = |why: String| Error(format!("private key {}: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|why| wrong(why.to_string()))?;
+    let text = disk::read(path, LONGEST).map_err(|why| wrong(why.to_string()))?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| wrong("expected a private key in PEM form".into()))
 }
 

@@ -47,7 +47,7 @@ pub(super) struct ClientArgs {
     #[arg(long, short, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
     flows: u8,
     /// Congestion controls of the flows, which take turns, such as cubic,bbr [default: the kernel's]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     cc: Vec<String>,
     /// Length of each transfer
     #[arg(long, short, value_name = "TIME", default_value = "10 s", conflicts_with = "bytes")]
@@ -362,11 +362,8 @@ fn of_control(fault: Fault) -> Failure {
 /// Makes a token with the first key of a file, for the address from which this host reaches the server.
 fn make_token(file: &Path, server: SocketAddr) -> Result<String, Failure> {
     let invalid = |why: &dyn std::fmt::Display| Failure::Invalid(format!("--key: {}: {why}", file.display()));
-    let length = std::fs::metadata(file).map_err(|why| invalid(&why))?.len();
-    if length > LONGEST_KEYS {
-        return Err(invalid(&"it is too long for a file of keys; expected a key on each line"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|why| invalid(&why))?;
+    let text = disk::read(file, LONGEST_KEYS).map_err(|why| invalid(&why))?;
+    let text = String::from_utf8(text).map_err(|_| invalid(&"expected a key on each line"))?;
     meter::make_token(&text, server).map_err(|fault| invalid(&fault))
 }
 
@@ -502,7 +499,7 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
         });
         let of = if kinds.is_empty() { String::new() } else { format!(" of {}", kinds.join(" and ")) };
         let rate = load.throughput(way).map_or_else(
-            || "nothing was transferred".to_owned(),
+            || if outcome.interrupted { "interrupted before its end" } else { "nothing was transferred" }.to_owned(),
             |rates| {
                 format!(
                     "{:.2} Mbit/s over {:.1} s ({:.2} Mbit/s until the first flow ended)",

@@ -75,13 +75,13 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
     max_connections: u32,
     /// The most connections of an IPv4 address or an IPv6 /64
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_address: u32,
     /// The most connections with a token
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_flows: u32,
     /// The most connections with a token of an IPv4 address or an IPv6 /64
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 130, value_parser = clap::value_parser!(u32).range(1..))]
     flows_per_address: u32,
     /// The longest transfer in seconds
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=600))]
