@@ -115,7 +115,9 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         };
         let (here, there) = (mean(&measured), mean(&observed));
         println!("median round trips: {here} ms here, {there} ms in the network");
-        assert!((here - there).abs() < (0.05 * there).max(1.0), "{protocol} {direction}: {here} {there}");
+        // The receiver of a download only estimates them.
+        let tolerance = if direction == "up" { 0.05 } else { 0.3 };
+        assert!((here - there).abs() < (tolerance * there).max(1.0), "{protocol} {direction}: {here} {there}");
     }
 }
 
