@@ -100,7 +100,7 @@ fn every_test() -> Result<()> {
     // As root, a test that needs root fails where it would be skipped.
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    // Tests of real networks, of which `.config/nextest.toml` lets three run at once, wait more than they compute.
+    // Tests of real networks, of which `.config/nextest.toml` lets two run at once, wait more than they compute.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = (processors + 2).to_string();
     let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads];
