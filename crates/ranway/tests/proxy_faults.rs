@@ -6,12 +6,14 @@
 mod common;
 
 use common::proxied::*;
+use common::spaces::ip;
+use common::text;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe, write};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -296,4 +298,69 @@ fn root_nothing_is_left_at_home_and_the_socket_of_the_reports_is_removed() {
         let left: Vec<_> = fs::read_dir(home.path()).expect("it is there").flatten().map(|of| of.file_name()).collect();
         assert!(left.is_empty(), "{signal}: {left:?}");
     }
+}
+
+#[test]
+fn root_connections_by_a_third_interface_pass() {
+    const OTHER: &str = "m";
+    let Some(net) = Net::with(&[OTHER]) else { return };
+    net.join((ROUTER, "mgm", &["10.3.0.1/24", "fd03::1/64"]), (OTHER, "m0", &["10.3.0.2/24", "fd03::2/64"]));
+    let _proxy = net.proxy(&[]);
+    for (address, gateway) in [("10.3.0.2", "10.3.0.1"), ("fd03::2", "fd03::1")] {
+        ip(&format!("-n {} route add default via {gateway}", net.space(OTHER)));
+        let listener = net.listen(OTHER, address);
+        for host in [UE, SERVER] {
+            let mut client = net.connect(host, listener.local_addr().expect("it is bound"));
+            exchange(&mut client, &mut accept(&listener));
+        }
+    }
+    assert_eq!(net.status().totals.established, 0);
+    for address in SERVERS {
+        let (mut client, mut server) = net.pair(&net.listen(SERVER, address));
+        exchange(&mut client, &mut server);
+    }
+    assert_eq!(net.status().totals.established, 2);
+}
+
+#[test]
+fn root_a_link_behind_with_a_smaller_mtu_is_found_out() {
+    const BEHIND: &str = "t";
+    let Some(net) = Net::with(&[BEHIND]) else { return };
+    net.join((SERVER, "s1", &["10.4.0.1/24", "fd04::1/64"]), (BEHIND, "t0", &["10.4.0.2/24", "fd04::2/64"]));
+    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+    assert!(net.command(SERVER, "sh").args(["-c", forward]).status().expect("sh").success());
+    for (prefix, gateway, router) in [("10.4.0.0/24", "10.4.0.1", "10.2.0.2"), ("fd04::/64", "fd04::1", "fd02::2")] {
+        ip(&format!("-n {} route add default via {gateway}", net.space(BEHIND)));
+        ip(&format!("-n {} route add {prefix} via {router}", net.space(ROUTER)));
+        // The hosts at its ends know nothing of it.
+        ip(&format!("-n {} route replace {prefix} dev s1 mtu lock 1300", net.space(SERVER)));
+    }
+    let _proxy = net.proxy(&[]);
+    for address in ["10.4.0.2", "fd04::2"] {
+        let (mut client, mut server) = net.pair(&net.listen(BEHIND, address));
+        let bytes: Vec<u8> = (0..500_000).map(|at| byte(at, 3)).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                client.write_all(&bytes).expect("it is open");
+                client.shutdown(Shutdown::Write).expect("it is open");
+            });
+            assert_eq!(read_whole(&mut server, |at| byte(at, 3), |_| {}), bytes.len() as u64, "{address}");
+        });
+    }
+    assert_eq!(net.status().totals.established, 2);
+}
+
+#[test]
+fn root_a_kernel_that_drops_what_is_marked_is_refused() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    net.on_router("sysctl", &["-qw", "net.ipv4.conf.ran.src_valid_mark=1"]);
+    let output = net.fails(&["--wan", "wan", "--ran", "ran"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("error: net.ipv4.conf.ran.src_valid_mark is not 0") && said.lines().count() == 1,
+        "{said}"
+    );
+    assert_eq!(net.traces(), before);
 }

@@ -20,6 +20,7 @@
 //! This crate touches files: it is the edge between the pure models and the disk.
 
 mod capture;
+mod caught;
 mod error;
 mod job;
 mod merge;

@@ -28,6 +28,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 
 use crate::Job;
+use crate::caught::caught;
 
 /// Rows that are turned into Arrow arrays at a time: bounds the memory that writing takes.
 const BATCH_ROWS: usize = 1 << 16;
@@ -356,13 +357,13 @@ fn read_batches(
     most: usize,
     take: &mut dyn FnMut(&RecordBatch) -> Result<(), ArrowError>,
 ) -> Result<usize, ArrowError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
+    let builder = caught(|| Ok(ParquetRecordBatchReaderBuilder::try_new(from)?))?;
     check_places(builder.metadata())?;
     let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
     let every = rows.div_ceil(most.max(1)).max(1);
     let (mut moment, mut last) = (0, f64::NAN);
-    for batch in builder.with_batch_size(BATCH_ROWS).build()? {
-        let batch = batch?;
+    let mut batches = caught(|| Ok(builder.with_batch_size(BATCH_ROWS).build()?))?;
+    while let Some(batch) = caught(|| batches.next().transpose())? {
         if every == 1 {
             take(&batch)?;
             continue;

@@ -152,6 +152,7 @@ impl Proxy {
         let plan = Plan::new(&settings, interfaces[1]);
         let reserve = |name: &str, index| Reservation::by_index(Role::Proxy, name, index);
         let reservations = [reserve(&settings.wan, interfaces[0])?, reserve(&settings.ran, interfaces[1])?];
+        check_marks(&settings)?;
         plan.await_predecessor();
         plan.check()?;
         let listeners = listen::open_patiently(&settings)?;
@@ -415,6 +416,20 @@ pub fn permitted_connections(settings: &Settings) -> usize {
     let files = if raised.is_ok() { getrlimit(Resource::Nofile).current } else { limit.current };
     let missing = files.map_or(0, |files| needed.saturating_sub(files));
     wanted.saturating_sub(missing.div_ceil(FILES_EACH) as usize)
+}
+
+/// Checks that the kernel lets packets in whose mark leads them to the proxy: with this setting, it looks for their sender in the
+/// routing table of the mark, where all addresses are this machine's.
+fn check_marks(settings: &Settings) -> Result<(), Error> {
+    for interface in ["all", &settings.wan, &settings.ran] {
+        let path = format!("/proc/sys/net/ipv4/conf/{interface}/src_valid_mark");
+        if std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0") {
+            return Err(Error::Missing(format!(
+                "net.ipv4.conf.{interface}.src_valid_mark is not 0, with which this kernel drops what the proxy marks: set it to 0"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn check_file_limit(settings: &Settings) -> Result<(), Error> {

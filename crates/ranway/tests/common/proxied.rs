@@ -61,10 +61,15 @@ impl Drop for Running {
 impl Net {
     /// Returns `None`, with a message, where namespaces or nftables are not available.
     pub(crate) fn new() -> Option<Net> {
+        Net::with(&[])
+    }
+
+    /// The same with more hosts, which are joined to nothing yet.
+    pub(crate) fn with(more: &[&str]) -> Option<Net> {
         granted(emulate::lab::check())?;
         granted(emulate::uplink::check())?;
         own_mounts(&[]);
-        let net = Spaces::new(&[UE, ROUTER, SERVER]);
+        let net = Spaces::new(&[&[UE, ROUTER, SERVER], more].concat());
         net.join((UE, "u0", &["10.1.0.2/24", "fd01::2/64"]), (ROUTER, "ran", &["10.1.0.1/24", "fd01::1/64"]));
         net.join((SERVER, "s0", &["10.2.0.2/24", "fd02::2/64"]), (ROUTER, "wan", &["10.2.0.1/24", "fd02::1/64"]));
         for (host, gateway) in [(UE, ["10.1.0.1", "fd01::1"]), (SERVER, ["10.2.0.1", "fd02::1"])] {

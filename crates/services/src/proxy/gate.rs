@@ -128,7 +128,7 @@ impl Gate {
 
     /// Opens the gate if it shut for want of a resource: what there are connections for has no need to wait for their end.
     pub(super) fn retry(&self) {
-        if self.count() < self.low_mark() && self.shut.swap(false, SeqCst) {
+        if self.count() <= self.low_mark() && self.shut.swap(false, SeqCst) {
             self.wake_all();
         }
     }
@@ -174,6 +174,17 @@ mod tests {
         gate.retry();
         assert!(gate.is_open());
         (0..20).for_each(|_| gate.enter());
+        gate.retry();
+        assert!(!gate.is_open());
+    }
+
+    #[test]
+    fn a_gate_for_one_connection_opens_on_retry_too() {
+        let gate = Gate::new(1, Vec::new());
+        gate.shut_for_want();
+        gate.retry();
+        assert!(gate.is_open());
+        gate.enter();
         gate.retry();
         assert!(!gate.is_open());
     }

@@ -300,22 +300,30 @@ fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Va
     };
     let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
     let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
-    let mut all = vec![
-        // A SYN first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
+    // A connection that would leave by a third interface is answered there, and would not come back to the proxy.
+    let leaves = json!({ "fib": { "result": "oifname", "flags": ["daddr"] } });
+    let new = |from: &str, to: &str| {
         rule(
             "prerouting",
             vec![
-                equal(meta("iifname"), interfaces.clone()),
-                equal(flags, json!("syn")),
+                equal(meta("iifname"), json!(from)),
+                equal(flags.clone(), json!("syn")),
                 equal(json!({ "payload": { "protocol": "tcp", "field": "dport" } }), json!({ "set": ports })),
+                equal(leaves.clone(), json!(to)),
                 json!({ "jump": { "target": "new" } }),
             ],
-        ),
+        )
+    };
+    let mut all = vec![
+        // SYNs first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
+        new(&settings.ran, &settings.wan),
+        new(&settings.wan, &settings.ran),
         rule(
             "prerouting",
             vec![
                 equal(meta("iifname"), interfaces),
-                equal(meta("l4proto"), json!("tcp")),
+                // ICMP tells a socket that a packet was too long for a link behind.
+                equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
                 // Not the listeners: they are bound to loopback addresses, which no packet from an interface has.
                 equal(json!({ "socket": { "key": "transparent" } }), json!(1)),
                 set_mark.clone(),
