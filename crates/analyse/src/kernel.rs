@@ -23,6 +23,8 @@ pub(crate) struct Connection<'a> {
     pub(crate) congestion: &'a str,
     /// Whether the kernel that told is the sender's.
     pub(crate) at_sender: bool,
+    /// See [`meter::Told::has_senders_rtt`].
+    pub(crate) has_senders_rtt: bool,
     /// Whether it told all that the table `tcp_info` has.
     pub(crate) is_whole: bool,
     /// Whether it told in which state of recovery the sender is.
@@ -73,6 +75,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         from: one.from,
         to: one.to,
         at_sender: one.at_sender,
+        has_senders_rtt: one.has_senders_rtt,
         is_whole: one.is_whole,
         has_state: one.has_state,
         counts_bytes,

@@ -356,6 +356,7 @@ impl Writer<'_, '_> {
             to,
             congestion: &congestion,
             at_sender: is_upload && is_whole,
+            has_senders_rtt: is_upload,
             is_whole,
             has_state,
             bytes,

@@ -315,6 +315,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             to,
             congestion: if test.is_bbr && !is_upload { "bbr" } else { "" },
             at_sender: !is_upload,
+            has_senders_rtt: !is_upload,
             is_whole: !test.is_partial,
             has_state: !test.lacks_state,
             bytes: Some((begin, bytes)),

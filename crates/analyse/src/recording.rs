@@ -105,6 +105,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             to,
             congestion,
             at_sender,
+            has_senders_rtt: at_sender,
             is_whole: true,
             has_state: true,
             bytes: None,

@@ -245,6 +245,7 @@ impl Log {
                 // That of a receiver is not its sender's.
                 congestion: self.congestions.get(&key).filter(|_| at_sender).map_or("", String::as_str),
                 at_sender,
+                has_senders_rtt: at_sender,
                 is_whole: true,
                 has_state: false,
                 bytes: None,

@@ -31,6 +31,7 @@ impl Outcome {
                     from,
                     to,
                     at_sender: flow.way == Way::Up,
+                    has_senders_rtt: flow.way == Way::Up,
                     is_whole: true,
                     has_state: true,
                     counts_bytes: false,
@@ -128,6 +129,8 @@ pub struct Told<'a> {
     pub to: &'a str,
     /// Whether the samples are of its sender's kernel: those of the receiver's tell neither windows nor what limited it.
     pub at_sender: bool,
+    /// Whether the round-trip times of the samples are the sender's. Usually the same, but a part of the state may have no windows.
+    pub has_senders_rtt: bool,
     /// Whether the samples have all that the table `tcp_info` has.
     pub is_whole: bool,
     /// Whether the samples tell in which state of recovery the sender is.
@@ -141,7 +144,7 @@ pub struct Told<'a> {
 /// Adds the rows of a flow. One without bytes over time ends at `end`.
 pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, told: &Told<'_>) {
     let mut rtts = Distribution::default();
-    flow.rtts(told.at_sender).for_each(|rtt| rtts.record(rtt));
+    flow.rtts(told.has_senders_rtt).for_each(|rtt| rtts.record(rtt));
     let owds = Distribution::default();
     tables.flows.push(&flow_row(flow, end, point, told, &rtts));
     tables.push_delays((point, 0), (told.flow, told.conn), &rtts, &owds);
@@ -253,7 +256,7 @@ fn sample_row<'a>(
         conn: told.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, span).as_mbps(),
-        srtt_ms: round_trip(info, told.at_sender).map(ms),
+        srtt_ms: round_trip(info, told.has_senders_rtt).map(ms),
         ..SampleRow::default()
     };
     if !told.at_sender {
