@@ -140,10 +140,9 @@ impl Frames {
     }
 }
 
-/// Whether a capture has not kept the header of a segment. Later fragments have none.
+/// Whether a packet of TCP that was not kept whole lacks its header.
 fn is_cut(headers: &Headers, is_partial: bool) -> bool {
-    let is_unread = headers.protocol == TCP && matches!(headers.transport, Transport::Other);
-    is_unread && is_partial
+    is_partial && headers.protocol == TCP && headers.transport == Transport::Other
 }
 
 /// Reads a file and tells how far it is, now and then.

@@ -250,22 +250,28 @@ fn every_link_type_gives_the_same_flows() {
     }
 }
 
-#[test]
-fn headers_alone_and_a_cut_file_give_the_same_flows_with_a_note() {
-    let script = fast(true, 1_000);
-    let whole = pcap(101, script.packets.iter().map(|packet| (packet.at_us * 1_000, packet.bytes())));
-    let plain = of(&script);
-    // Each packet keeps 60 bytes: IP and TCP with timestamps, but without SACK blocks' ends.
+/// A capture that keeps so many bytes of each packet.
+fn cut_to(whole: &[u8], most: usize) -> Vec<u8> {
     let mut cut = whole[..24].to_vec();
     let mut at = 24;
     while at < whole.len() {
         let len = u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
-        let kept = len.min(96);
+        let kept = len.min(most);
         cut.extend(&whole[at..at + 8]);
         cut.extend((kept as u32).to_le_bytes());
         cut.extend(&whole[at + 12..at + 16 + kept]);
         at += 16 + len;
     }
+    cut
+}
+
+#[test]
+fn headers_alone_and_a_cut_file_give_the_same_flows_with_a_note() {
+    let script = fast(true, 1_000);
+    let whole = pcap(101, script.packets.iter().map(|packet| (packet.at_us * 1_000, packet.bytes())));
+    let plain = of(&script);
+    // Headers with timestamps and SACK blocks.
+    let mut cut = cut_to(&whole, 96);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("capture.pcap");
     std::fs::write(&file, &cut).unwrap();
@@ -299,16 +305,7 @@ fn cut_headers_and_times_before_the_first_are_noted() {
         pcap(101, later.map(|(n, packet)| (packet.at_us * 1_000 + u64::from(n == 0) * 1_000_000_000, packet.bytes())));
     let said = notes(&late);
     assert!(said[0].contains(&format!("{} packets have times before that of the first", count - 1)), "{said:?}");
-    let mut cut = whole[..24].to_vec();
-    let mut at = 24;
-    while at < whole.len() {
-        let len = u32::from_le_bytes(whole[at + 8..at + 12].try_into().unwrap()) as usize;
-        cut.extend(&whole[at..at + 8]);
-        cut.extend(30_u32.to_le_bytes());
-        cut.extend(&whole[at + 12..at + 16 + 30]);
-        at += 16 + len;
-    }
-    let said = notes(&cut);
+    let said = notes(&cut_to(&whole, 30));
     assert!(said[0].contains(&format!("{count} of {count} frames lack a part of TCP's header")), "{said:?}");
 }
 

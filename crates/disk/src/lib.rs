@@ -18,6 +18,8 @@
 //! opened below it has to pass the same check. A process without privileges gives an attacker nothing to gain, so
 //! nothing is rejected.
 
+//! Files that users name are read by [`read()`]: regular files, up to a length.
+
 #![allow(clippy::disallowed_methods)] // This crate is where the others meet the disk.
 
 mod dir;
@@ -32,5 +34,5 @@ pub use dir::{Dir, Identity, Space, space};
 pub use draft::Draft;
 pub use error::Error;
 pub use open::write;
-pub use read::read;
+pub use read::{read, regular};
 pub use walk::Made;

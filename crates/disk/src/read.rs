@@ -1,26 +1,31 @@
 //! Reads files that others name.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Reads a regular file of at most `longest` bytes. It neither waits for the other end of a pipe nor reads a device without end.
+/// Opens a regular file to read it. It does not wait for the other end of a pipe.
 ///
 /// # Errors
-/// The system's error; [`ErrorKind::InvalidInput`] for anything longer or not a regular file.
-pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
-    let wrong = |why: String| io::Error::new(ErrorKind::InvalidInput, why);
+/// The system's error; [`ErrorKind::InvalidInput`] for anything else than a regular file.
+pub fn regular(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(wrong("not a regular file".into()));
-    }
+    let is_file = file.metadata()?.is_file();
+    is_file.then_some(file).ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
+}
+
+/// Reads a regular file of at most `longest` bytes.
+///
+/// # Errors
+/// Those of [`regular`]; [`ErrorKind::InvalidInput`] for a longer one.
+pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if file.take(longest.saturating_add(1)).read_to_end(&mut bytes)? as u64 > longest {
-        return Err(wrong(format!("longer than {longest} bytes")));
+    if regular(path)?.take(longest.saturating_add(1)).read_to_end(&mut bytes)? as u64 > longest {
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("longer than {longest} bytes")));
     }
     Ok(bytes)
 }

@@ -93,7 +93,7 @@ struct Stream<'a> {
     received: u64,
     /// Whether the server has ended the stream.
     closed: bool,
-    /// The congestion control that the server was asked for.
+    /// The congestion control that the server was asked for, of a download.
     congestion: Option<&'a str>,
 }
 
@@ -226,7 +226,10 @@ impl Stream<'_> {
                     self.text.extend_from_slice(piece.payload);
                     if piece.ends {
                         let text = std::mem::take(&mut self.text);
-                        self.note(&text)?;
+                        match self.shared.way {
+                            Way::Down => self.check_congestion(&text)?,
+                            Way::Up => self.note(&text),
+                        }
                     }
                 }
                 Opcode::Close => self.closed = true,
@@ -240,29 +243,27 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// Takes note of the congestion control that the server has for a download, and of what it has received of an upload. Texts of
-    /// other kinds are ignored.
-    fn note(&mut self, text: &[u8]) -> Result<(), Fault> {
-        let of_throughput1 = serde_json::from_slice::<throughput1::Measurement>(text).ok();
-        if self.shared.way == Way::Down {
-            let used = of_throughput1.map(|message| message.congestion).filter(|name| !name.is_empty());
-            return match (self.congestion, used) {
-                (Some(asked), Some(used)) if asked != used => Err(Fault::Refused(format!(
-                    "it has no congestion control {asked}, and sends with {}",
-                    used.escape_debug()
-                ))),
-                _ => Ok(()),
-            };
+    /// Checks that the server sends with the congestion control that it was asked for, if the text tells.
+    fn check_congestion(&self, text: &[u8]) -> Result<(), Fault> {
+        let Some(asked) = self.congestion else { return Ok(()) };
+        let used = serde_json::from_slice::<throughput1::Measurement>(text).unwrap_or_default().congestion;
+        if used.is_empty() || used == asked {
+            return Ok(());
         }
+        Err(Fault::Refused(format!("it has no congestion control {asked}, and sends with {}", used.escape_debug())))
+    }
+
+    /// Takes note of what the server has received of an upload. Texts of other kinds are ignored.
+    fn note(&mut self, text: &[u8]) {
+        let of_throughput1 = serde_json::from_slice::<throughput1::Measurement>(text).ok();
         let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok().and_then(|message| message.app_info);
         let (micros, bytes) = match (of_ndt7, of_throughput1) {
             (Some(info), _) => (info.elapsed_time, info.num_bytes),
             (None, Some(message)) => (message.elapsed_time, message.application.received),
-            (None, None) => return Ok(()),
+            (None, None) => return,
         };
-        let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return Ok(()) };
+        let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return };
         self.samples.finish(Span::from_micros(micros.min(1 << 40)), bytes);
         self.shared.confirmed.fetch_max(bytes, Relaxed);
-        Ok(())
     }
 }

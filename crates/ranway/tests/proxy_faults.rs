@@ -327,8 +327,7 @@ fn root_a_link_behind_with_a_smaller_mtu_is_found_out() {
     const BEHIND: &str = "t";
     let Some(net) = Net::with(&[BEHIND]) else { return };
     net.join((SERVER, "s1", &["10.4.0.1/24", "fd04::1/64"]), (BEHIND, "t0", &["10.4.0.2/24", "fd04::2/64"]));
-    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
-    assert!(net.command(SERVER, "sh").args(["-c", forward]).status().expect("sh").success());
+    net.forwards(SERVER);
     for (prefix, gateway, router) in [("10.4.0.0/24", "10.4.0.1", "10.2.0.2"), ("fd04::/64", "fd04::1", "fd02::2")] {
         ip(&format!("-n {} route add default via {gateway}", net.space(BEHIND)));
         ip(&format!("-n {} route add {prefix} via {router}", net.space(ROUTER)));

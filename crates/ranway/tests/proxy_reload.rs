@@ -31,6 +31,7 @@ impl<'a> Configured<'a> {
         let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
         command.arg("proxy").arg("--config").arg(&file).stderr(fs::File::create(&said).expect("it is ours"));
         let running = Running(Some(command.spawn().expect("it starts")));
+        net.until("it accepts", |status| status.accepting);
         net.await_listeners(|count| count >= 4);
         Configured { net, file, said, running }
     }

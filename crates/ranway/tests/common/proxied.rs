@@ -80,15 +80,22 @@ impl Net {
         for host in [UE, ROUTER, SERVER] {
             ip(&format!("-n {} link set dev lo up", net.space(host)));
         }
+        let net = Net(net);
+        net.forwards(ROUTER);
+        Some(net)
+    }
+
+    /// Makes a host a router.
+    pub(crate) fn forwards(&self, host: &str) {
         let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
-        assert!(net.command(ROUTER, "sh").args(["-c", forward]).status().expect("sh").success());
-        Some(Net(net))
+        assert!(self.command(host, "sh").args(["-c", forward]).status().expect("sh").success());
     }
 
     pub(crate) fn proxy(&self, args: &[&str]) -> Running {
         let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
         let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
         let running = Running(Some(self.start(ROUTER, &args)));
+        self.until("it accepts", |status| status.accepting);
         self.await_listeners(|count| count >= 4);
         running
     }

@@ -4,9 +4,8 @@ use super::error::{Error, fill_random};
 use super::limits::Busy;
 use measure::rmbt::token::{Key, Refusal};
 use std::fmt::Write;
-use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,14 +36,8 @@ impl Keys {
             return Ok(Keys(vec![Key::new(&key)]));
         };
         let wrong = |why: String| Error(format!("key file {}: {why}", path.display()));
-        // Opening a pipe must not wait for its other end.
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
-        let file = file.map_err(|why| wrong(why.to_string()))?;
-        let metadata = file.metadata().map_err(|why| wrong(why.to_string()))?;
-        if !metadata.is_file() {
-            return Err(wrong("not a regular file".into()));
-        }
-        let mode = metadata.mode() & 0o777;
+        let file = disk::regular(path).map_err(|why| wrong(why.to_string()))?;
+        let mode = file.metadata().map_err(|why| wrong(why.to_string()))?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(wrong(format!("accessible to others than its owner (mode {mode:04o}); use chmod 600")));
         }

@@ -2,7 +2,8 @@
 //!
 //! A table of nftables marks the packets of the proxy's connections, and gives SYNs of new ones to a listening socket, if there
 //! is one (`tproxy`). A rule sends what is marked to a routing table that delivers everything locally. Traffic of other
-//! interfaces, and connections to addresses of this machine, are not touched.
+//! interfaces, connections that would leave by one, and those to addresses of this machine are not touched. ICMP errors about the
+//! proxy's packets are delivered to it.
 //!
 //! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
 //! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
@@ -300,7 +301,7 @@ fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Va
     };
     let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
     let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
-    // A connection that would leave by a third interface is answered there, and would not come back to the proxy.
+    // If it leaves by a third interface, its answers come from there and do not reach the proxy.
     let leaves = json!({ "fib": { "result": "oifname", "flags": ["daddr"] } });
     let new = |from: &str, to: &str| {
         rule(
@@ -315,7 +316,7 @@ fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Va
         )
     };
     let mut all = vec![
-        // SYNs first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
+        // SYNs come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
         new(&settings.ran, &settings.wan),
         new(&settings.wan, &settings.ran),
         rule(
