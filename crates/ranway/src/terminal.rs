@@ -56,6 +56,16 @@ pub(crate) fn stdout() -> Sanitized<StdoutLock<'static>> {
     Sanitized(io::stdout().lock())
 }
 
+/// Writes a line to standard output at once.
+///
+/// # Errors
+/// The system's error, with its kind.
+pub(crate) fn put_line(text: &str) -> io::Result<()> {
+    let mut stdout = stdout();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
+}
+
 /// Standard error, sanitized.
 pub(crate) fn stderr() -> Sanitized<StderrLock<'static>> {
     Sanitized(io::stderr().lock())

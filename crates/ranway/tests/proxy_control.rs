@@ -439,14 +439,16 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
 }
 
 #[test]
-fn root_what_rapid_cannot_use_is_one_line_and_changes_nothing() {
+fn root_what_the_proxy_cannot_use_is_one_line_and_changes_nothing() {
     let Some(net) = Net::new() else { return };
+    let before = net.traces();
     let interfaces = ["--wan", "wan", "--ran", "ran"];
     for (options, message) in [
         (&["--reports", "recrding:x"][..], "invalid input `recrding:x`"),
         (&["--reports", "recording:/nowhere/reports"], "No such file"),
         (&["--reports", "recording:unix:/nowhere/reports"], "No such file"),
         (&["--reports", "amqp:http://127.0.0.1"], "amqp"),
+        (&["--cc", "nosuch"], "congestion control `nosuch`: No such file or directory (os error 2); this kernel has "),
     ] {
         let output = net.fails(&[&interfaces[..], options].concat());
         let text = String::from_utf8_lossy(&output.stderr);
@@ -458,6 +460,7 @@ fn root_what_rapid_cannot_use_is_one_line_and_changes_nothing() {
         let output = net.fails(&[&interfaces[..], options].concat());
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     }
+    assert_eq!(net.traces(), before);
 }
 
 #[test]

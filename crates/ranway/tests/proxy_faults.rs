@@ -179,13 +179,16 @@ fn root_a_stranger_with_the_name_of_the_status_socket_neither_answers_nor_keeps_
     let output = ask();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("a program of user 65534 that is no proxy"), "{said}");
-    let _proxy = net.proxy(&[]);
+    let proxy = net.proxy(&[]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     net.until("it is split", |status| status.totals.established == 1);
     drop(squatters);
     assert!(ask().status.success());
+    kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+    let said = text(&ask().stderr);
+    assert_eq!(said, "error: the proxy does not answer within 2 s: it hangs or is stopped\n");
 }
 
 #[test]
@@ -297,6 +300,57 @@ fn root_nothing_is_left_at_home_and_the_socket_of_the_reports_is_removed() {
         thread::sleep(Duration::from_millis(300));
         let left: Vec<_> = fs::read_dir(home.path()).expect("it is there").flatten().map(|of| of.file_name()).collect();
         assert!(left.is_empty(), "{signal}: {left:?}");
+    }
+}
+
+#[test]
+fn root_handshakes_under_way_are_completed_when_new_connections_bypass() {
+    for ends in [false, true] {
+        let Some(net) = Net::new() else { return };
+        let before = net.traces();
+        let mut proxy = net.proxy(&["--max-connections", "5", "--threads", "2", "--drain", "20 s"]);
+        let listener = net.listen(SERVER, SERVERS[0]);
+        let to = listener.local_addr().expect("an address");
+        // The UE takes its connection for established, and the router still waits for its acknowledgement.
+        let rules = format!(
+            "add table inet lossy; add chain inet lossy out {{ type filter hook output priority 0; }}; \
+             add rule inet lossy out tcp dport {} tcp flags & (syn | ack) == ack drop",
+            to.port()
+        );
+        assert!(net.command(UE, "nft").arg(&rules).status().expect("nft").success());
+        let mut under_way: Vec<TcpStream> = (0..3).map(|_| net.connect(UE, to)).collect();
+        under_way.iter_mut().for_each(|client| client.write_all(b"question").expect("there is room"));
+        let other = net.listen(UE, UES[0]);
+        let backwards = || net.connect(SERVER, other.local_addr().expect("an address"));
+        let mut open: Vec<_> = (0..5).map(|_| (backwards(), accept(&other))).collect();
+        if ends {
+            kill(proxy.pid(), Signal::SIGTERM).expect("it runs");
+        }
+        net.until("it takes no more", |status| !status.accepting && status.totals.open == 5);
+        net.await_listeners(|count| count == 0);
+        open.push((backwards(), accept(&other)));
+        assert_eq!(net.status().totals.open, 5, "the last one bypasses it");
+        assert!(net.command(UE, "nft").args(["delete", "table", "inet", "lossy"]).status().expect("nft").success());
+        let servers: Vec<TcpStream> = under_way.iter().map(|_| accept(&listener)).collect();
+        let mut bytes = [0; 8];
+        for mut server in &servers {
+            server.read_exact(&mut bytes).expect("it arrives");
+            server.write_all(&bytes).expect("it is open");
+        }
+        under_way.iter_mut().for_each(|client| client.read_exact(&mut bytes).expect("there is no reset"));
+        net.until("they are split", |status| status.totals.open == 8 && !status.accepting);
+        open.iter_mut().for_each(|(one, other)| exchange(one, other));
+        drop((under_way, servers, open));
+        if ends {
+            assert!(ends_within(proxy.0.as_mut().expect("it runs"), PATIENCE));
+            net.is_clean_again(&before);
+        } else {
+            net.until("it has room again", |status| status.accepting && status.totals.open == 0);
+            net.await_listeners(|count| count >= 4);
+            let (mut client, mut server) = net.pair(&listener);
+            exchange(&mut client, &mut server);
+            assert_eq!(net.status().totals.open, 1);
+        }
     }
 }
 

@@ -39,6 +39,7 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
         path.display().to_string()
     };
     let broken = path("broken.jsonl", b"{\"time_us\":1}\n");
+    let empty = path("empty.csv", b"\n\n");
     let table = path("ues.txt", b"0x4601 10.45.0.2\n0x4602 ten\n");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let busy = taken.local_addr().expect("it is bound").to_string();
@@ -56,6 +57,8 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
         (vec!["--input", "recording:-", "--input", "kpm:-"], "error: only one input can be standard input"),
         (vec!["--ues", &table], &format!("error: {table}: line 2: invalid address `ten`")),
         (vec!["--ues", "/nonexistent"], "error: /nonexistent: No such file"),
+        (vec!["--ues", "/dev/zero"], "error: /dev/zero: not a regular file"),
+        (vec!["--input", &format!("kpm:{empty}")], &format!("error: input kpm:{empty}: has no report in its 2 lines")),
         (vec!["--amqp", "amqps://user:secret@host"], "error: invalid AMQP URL: only amqp:// is supported"),
         (vec!["--amqp", "amqp://a", "--input", "amqp:amqp://a"], "error: --amqp and an input amqp:"),
         (vec!["--allow-callback", "10.0.0.0/99"], "error: invalid callback rule `10.0.0.0/99`"),
@@ -150,6 +153,20 @@ fn a_recording_is_served_and_printed() {
     assert!(socket.exists());
     service.stop();
     assert!(!socket.exists(), "the socket was left behind");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let mut command = ranway();
+    command.args(["rnis", "--listen", "127.0.0.1:0", "--quiet", "--print", "--input"]);
+    command.arg(format!("recording:{}", sample("recording.jsonl").display()));
+    let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let output = command.stdout(full).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), &text[..]),
+        (Some(1), "error: standard output: No space left on device (os error 28)\n")
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
 //!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
 //! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] shuts the listeners.
-//! - **There are too many connections.** The [`gate`] shuts the listeners until some have ended.
+//! - **There are too many connections.** The [`gate`] hides the listeners until some have ended.
 //! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
 //!
 //! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
@@ -58,6 +58,8 @@ use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering};
 use worker::{Counters, Shared, Worker};
 
+/// How long handshakes under way may take when new connections bypass the proxy.
+pub const HANDSHAKES: Duration = Duration::from_millis(300);
 /// A worker whose beat does not change for this long hangs.
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Interval between checks that are not urgent.
@@ -155,6 +157,7 @@ impl Proxy {
         check_marks(&settings)?;
         plan.await_predecessor();
         plan.check()?;
+        listen::check_congestion_control(&settings)?;
         let listeners = listen::open_patiently(&settings)?;
 
         let wakers = (0..settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
@@ -224,6 +227,7 @@ impl Proxy {
         let old = self.settings.get();
         old.check_change(&new)?;
         check_file_limit(&new)?;
+        listen::check_congestion_control(&new)?;
         let prepare = |settings: &Settings| {
             let mut all = self.workers.iter().flat_map(|running| &running.shared.listeners);
             all.try_for_each(|listener| listener.prepare(settings))
@@ -344,7 +348,8 @@ impl Proxy {
         Ok(None)
     }
 
-    /// Lets new connections bypass the proxy from now on; those that there are go on.
+    /// Lets new connections bypass the proxy from now on; those that there are go on, and so do handshakes, for which
+    /// [`HANDSHAKES`] is enough.
     pub fn drain(&self) {
         self.gate.drain();
     }
@@ -437,9 +442,13 @@ fn check_file_limit(settings: &Settings) -> Result<(), Error> {
     if permitted >= wanted {
         return Ok(());
     }
+    let lower = match permitted {
+        0 => "--threads".to_owned(),
+        permitted => format!("--max-connections to {permitted}"),
+    };
     Err(Error::Wrong(format!(
-        "{wanted} connections may need {} open files, which the limit does not permit: lower --max-connections to \
-         {permitted}, or raise the limit (ulimit -n, LimitNOFILE=)",
+        "{wanted} connections may need {} open files, which the limit does not permit: lower {lower}, or raise the limit \
+         (ulimit -n, LimitNOFILE=)",
         settings.files(),
     )))
 }

@@ -332,7 +332,8 @@ fn a_download_of_throughput1_has_growing_messages_and_measurements() {
     let bytes = line["bytes"].as_u64().expect("a number");
     assert!(bytes <= total && total - bytes <= 1 << 20, "{bytes} {total}");
     let seconds = line["seconds"].as_f64().expect("a number");
-    assert!((1.5..1.7).contains(&seconds), "{seconds}");
+    // The bound is above what a busy machine takes.
+    assert!((1.5..3.0).contains(&seconds), "{seconds}");
     server.stop();
 }
 

@@ -9,7 +9,6 @@ use ebpf::divert::{self, Diversion, MARK};
 use netio::process::{Happened, Signals};
 use netio::rights;
 use services::backlog::{Backlog, Counters, Input};
-use std::io::Write;
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
 
@@ -47,6 +46,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     rights::confine(rights::BPF)?;
     let mut line = (!quiet && !json).then(|| StatusLine::new(false)).flatten();
     let (mut before, mut last_status) = (Counters::default(), Instant::now());
+    let mut outcome = Ok(());
     loop {
         backlog.serve(turn)?;
         if let Some(rates) = &mut rates {
@@ -71,10 +71,9 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         before = backlog.counters();
         values.iter().for_each(|values| interval.show(&backlog.estimate(), values));
         if *json {
-            let mut stdout = terminal::stdout();
-            let line = interval.json(&backlog.estimate(), &before);
+            outcome = terminal::put_line(&interval.json(&backlog.estimate(), &before).to_string());
             // The reader has gone: packets in the queue are still passed to the modem below.
-            if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
+            if outcome.is_err() {
                 break;
             }
         } else if let Some(line) = &mut line {
@@ -87,7 +86,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     if !quiet && !json {
         terminal::message!("{}", totals(&counters));
     }
-    Ok(())
+    Ok(outcome?)
 }
 
 /// Creates the model of the modem's queue and drain rate.

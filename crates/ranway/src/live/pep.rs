@@ -8,7 +8,6 @@ use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use netio::process::{Happened, Signals};
 use netio::reservation::{Reservation, Role};
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Interval between status lines, and between checks of the interfaces.
@@ -73,11 +72,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
                 }
                 return Ok(());
             }
-            _ if args.json => {
-                let mut stdout = terminal::stdout();
-                writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;
-                stdout.flush()?;
-            }
+            _ if args.json => terminal::put_line(&serde_json::to_string(&pep.counters())?)?,
             _ => line.iter_mut().for_each(|line| line.show(&text(&pep.counters()))),
         }
     }

@@ -202,6 +202,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     let mut shown = Instant::now();
     let mut before = Status::default();
+    let mut outcome = Ok(());
     loop {
         show(proxy.tick()?, args.quiet);
         match signals.wait(TURN) {
@@ -230,11 +231,10 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         shown = Instant::now();
         let now = proxy.status(false);
         if args.json {
-            let mut stdout = terminal::stdout();
-            let text = serde_json::to_string(&now.totals)?;
-            let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+            let written = terminal::put_line(&serde_json::to_string(&now.totals)?);
             // Who does not read in time misses some.
-            if written.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+            if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+                outcome = written;
                 break;
             }
         } else if let Some(line) = &mut line {
@@ -249,7 +249,8 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         let (open, seconds) = (proxy.connections(), limit.as_secs());
         terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
     }
-    while proxy.connections() > 0 && start.elapsed() < limit && !terminal::is_closed() {
+    let is_busy = |connections: usize| connections > 0 || start.elapsed() < proxy::HANDSHAKES;
+    while is_busy(proxy.connections()) && start.elapsed() < limit && !terminal::is_closed() {
         show(proxy.tick()?, args.quiet);
         if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
             break;
@@ -265,7 +266,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             totals.reset + totals.open
         );
     }
-    Ok(())
+    Ok(outcome?)
 }
 
 /// Tells the operator what the proxy has found.

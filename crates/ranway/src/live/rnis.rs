@@ -8,9 +8,9 @@ use rnis::feed::{Carrier, recording};
 use rnis::identity::{Plmn, Rat};
 use rnis::{AddressMap, Network, RadioReport, Record};
 use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, TakeReport, run as serve};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::mpsc;
 use units::Span;
 
 /// The longest table of UEs.
@@ -124,20 +124,21 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
     let dashboard = args.dashboard.start("rnis", title, quiet, |options| options.is_private = true)?;
     let mut shown = dashboard.as_ref().map(|page| Reports::new(page.publisher()));
     let print = args.print;
+    let (failed, failure) = mpsc::channel();
     let take: Option<TakeReport> = if print || shown.is_some() {
         Some(Box::new(move |report: &RadioReport| {
             shown.iter_mut().for_each(|shown| shown.take(report));
             if !print {
                 return true;
             }
-            let line = recording::format_line(&Record::Report(report.clone()));
-            let mut stdout = terminal::stdout();
-            writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
+            let written = terminal::put_line(&recording::format_line(&Record::Report(report.clone())));
+            written.map_err(|error| failed.send(error)).is_ok()
         }))
     } else {
         None
     };
-    serve(options, started, take).map_err(|Error(why)| Failure::Invalid(why))
+    serve(options, started, take).map_err(|Error(why)| Failure::Invalid(why))?;
+    failure.try_recv().map_or(Ok(()), |error| Err(error.into()))
 }
 
 fn options(args: &RnisArgs) -> Result<Options, Failure> {
@@ -155,12 +156,9 @@ fn options(args: &RnisArgs) -> Result<Options, Failure> {
     let addresses = match &args.ues {
         Some(path) => {
             let fault = |why: &dyn std::fmt::Display| invalid(format!("{}: {why}", path.display()));
-            let length = std::fs::metadata(path).map_err(|why| fault(&why))?.len();
-            if length > LONGEST_TABLE {
-                return Err(fault(&"is longer than 16 MiB"));
-            }
-            let text = std::fs::read_to_string(path).map_err(|why| fault(&why))?;
-            AddressMap::parse(&text).map_err(|why| fault(&why))?
+            let bytes = disk::read(path, LONGEST_TABLE).map_err(|why| fault(&why))?;
+            let text = std::str::from_utf8(&bytes).map_err(|why| fault(&why))?;
+            AddressMap::parse(text).map_err(|why| fault(&why))?
         }
         None => AddressMap::default(),
     };

@@ -100,10 +100,10 @@ impl Net {
         running
     }
 
-    /// Waits until so many sockets of the router listen, which the proxy's threads see to in their own time.
+    /// Waits until so many sockets of the router listen and are not hidden, which the proxy's threads see to in their own time.
     pub(crate) fn await_listeners(&self, enough: impl Fn(usize) -> bool) {
         let start = Instant::now();
-        while !enough(self.on_router("ss", &["-Hltn"]).lines().count()) {
+        while !enough(self.on_router("ss", &["-Hltn"]).lines().filter(|line| !line.contains("%lo:")).count()) {
             assert!(start.elapsed() < PATIENCE, "other sockets listen: {}", self.on_router("ss", &["-Hltn"]));
             thread::sleep(Duration::from_millis(10));
         }

@@ -1,8 +1,8 @@
 //! Decides whether the proxy takes new connections.
 //!
-//! While it does not, no socket listens, the rule of nftables finds none, and SYNs pass to their destination as without a
-//! proxy. The gate shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again
-//! when a tenth of them is gone.
+//! While it does not, the rule of nftables finds no listener, and SYNs pass to their destination as without a proxy. The gate
+//! shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of
+//! them is gone.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

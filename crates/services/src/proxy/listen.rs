@@ -1,7 +1,8 @@
 //! Sockets of the proxy: those that listen, and those of outgoing connections.
 //!
 //! A listener is bound to the loopback address, so that nothing but the rule of nftables leads to it, and to one interface,
-//! which tells the side of a connection. Accepted sockets inherit the listener's options.
+//! which tells the side of a connection. Bound to another interface, it is hidden: the rule finds no listener for a SYN, but a
+//! handshake under way goes on. Accepted sockets inherit the listener's options.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,6 +22,8 @@ use super::settings::Settings;
 const BACKLOG: i32 = 4096;
 /// See [`open_patiently`].
 const PATIENCE: Duration = Duration::from_secs(1);
+/// An interface from which no SYN is led to a listener.
+const NOWHERE: &str = "lo";
 /// A window that limits nothing.
 pub(super) const UNLIMITED: i32 = 1 << 30;
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
@@ -31,6 +34,7 @@ const KEEPALIVES: u32 = 9;
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) side: Side,
+    interface: String,
     pub(super) socket: OwnedFd,
 }
 
@@ -41,21 +45,21 @@ impl Listener {
     /// [`Error::Wrong`] if another program uses the port.
     fn open(settings: &Settings, side: Side, v6: bool) -> Result<Listener, Error> {
         let interface = match side {
-            Side::Ran => &settings.ran,
-            Side::Wan => &settings.wan,
+            Side::Ran => settings.ran.clone(),
+            Side::Wan => settings.wan.clone(),
         };
         let open = || -> std::io::Result<OwnedFd> {
             let socket = new_socket(v6)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
             sockopt::set_socket_reuseport(&socket, true)?;
-            sys::bind_to_device(socket.as_fd(), interface)?;
+            sys::bind_to_device(socket.as_fd(), &interface)?;
             prepare(socket.as_fd(), settings, side, v6)?;
             bind(&socket, &SocketAddr::new(loopback(v6), settings.port))?;
             Ok(socket)
         };
         let what = || format!("listen on port {} of `{interface}`", settings.port);
         let socket = open().map_err(|error| refused(error, settings.port, what))?;
-        Ok(Listener { side, socket })
+        Ok(Listener { side, interface, socket })
     }
 
     /// Sets the options of connections to come.
@@ -74,8 +78,14 @@ impl Listener {
     }
 
     /// Lets connections in.
-    pub(super) fn listen(&self) -> Result<(), Errno> {
-        listen(&self.socket, BACKLOG)
+    pub(super) fn listen(&self) -> std::io::Result<()> {
+        sys::bind_to_device(self.socket.as_fd(), &self.interface)?;
+        Ok(listen(&self.socket, BACKLOG)?)
+    }
+
+    /// Lets no more connections in than those whose handshake is under way.
+    pub(super) fn hide(&self) -> std::io::Result<()> {
+        sys::bind_to_device(self.socket.as_fd(), NOWHERE)
     }
 
     /// Lets no more connections in. Those that were not accepted are reset.
@@ -117,6 +127,17 @@ fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
         each.map(|(side, v6)| Listener::open(settings, side, v6)).collect()
     };
     (0..settings.threads).map(worker).collect()
+}
+
+/// Checks that the kernel has the congestion control for radio legs, or loads it.
+pub(super) fn check_congestion_control(settings: &Settings) -> Result<(), Error> {
+    let Some(control) = &settings.radio_congestion else { return Ok(()) };
+    let set = new_socket(false).and_then(|socket| sockopt::set_tcp_congestion(&socket, control));
+    set.map_err(|error| {
+        let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+        let all = all.trim();
+        Error::Wrong(format!("congestion control `{control}`: {error}; this kernel has {all}"))
+    })
 }
 
 /// Checks that no other program listens on the port. Our listeners share it among themselves, and a program of the same user
@@ -181,8 +202,7 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
     sockopt::set_socket_recv_buffer_size_force(socket, settings.first_receive_buffer())?;
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
-        let named = |error: Errno| std::io::Error::other(format!("congestion control `{control}`: {error}"));
-        sockopt::set_tcp_congestion(socket, control).map_err(named)?;
+        sockopt::set_tcp_congestion(socket, control)?;
     }
     Ok(())
 }
@@ -255,7 +275,8 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(socket) = TcpListener::bind(address) else { continue };
             let address = || socket.local_addr().expect("it is bound");
-            let listener = Listener { side: Side::Ran, socket: socket.try_clone().expect("there is room").into() };
+            let socket_too = socket.try_clone().expect("there is room").into();
+            let listener = Listener { side: Side::Ran, interface: String::new(), socket: socket_too };
             assert!(listener.listens());
             listener.shut();
             assert!(!listener.listens());

@@ -4,7 +4,7 @@
 //! the same user and root alone: addresses of UEs are nobody else's business. Any user can take such a name first, so there are
 //! several, and [`ask`] believes only root, its own user, and a process that may change the network.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
@@ -220,7 +220,7 @@ pub(super) fn serve(
 fn bind(ran: u32) -> std::io::Result<Option<UnixListener>> {
     for n in 0..NAMES {
         match UnixListener::bind_addr(&name(ran, n)?) {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
             bound => return bound.map(Some),
         }
     }
@@ -275,7 +275,12 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     };
     let mut text = String::new();
     stream.set_read_timeout(Some(PATIENCE)).map_err(Error::system("ask the proxy"))?;
-    stream.read_to_string(&mut text).map_err(Error::system("read the status"))?;
+    stream.read_to_string(&mut text).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => {
+            Error::Wrong(format!("the proxy does not answer within {} s: it hangs or is stopped", PATIENCE.as_secs()))
+        }
+        _ => Error::system("read the status")(error),
+    })?;
     if text.is_empty() {
         return Err(Error::Wrong("the proxy belongs to another user: use sudo".into()));
     }

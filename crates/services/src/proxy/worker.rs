@@ -27,8 +27,6 @@ use super::settings::{Current, Settings};
 const EVENTS: usize = 4096;
 /// Connections accepted from a listener before other work has its turn.
 const ACCEPTS: usize = 64;
-/// Connections accepted at most before a listener shuts: what a full backlog holds.
-const LAST_ACCEPTS: usize = 4096;
 /// The time over which [`Shared::turn`] is smoothed.
 const SMOOTHING: Duration = Duration::from_millis(5);
 /// Longest sleep, so that the watchdog sees the worker alive.
@@ -78,6 +76,15 @@ pub(super) struct Shared {
     pub(super) turn: AtomicU64,
     /// Ends the worker.
     pub(super) stop: AtomicBool,
+}
+
+/// What the listeners of a worker do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listening {
+    Yes,
+    /// Only to handshakes under way.
+    ToThoseUnderWay,
+    No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +137,7 @@ pub(super) struct Worker {
     connections: Slab<Connection>,
     tools: Tools,
     ready: VecDeque<u64>,
-    listening: bool,
+    listening: Listening,
     generation: u32,
     opened: u64,
     now: Instant,
@@ -160,7 +167,7 @@ impl Worker {
             connections: Slab::new(),
             tools,
             ready: VecDeque::new(),
-            listening: false,
+            listening: Listening::No,
             generation: 0,
             opened: 0,
             now,
@@ -226,33 +233,42 @@ impl Worker {
         }
     }
 
-    /// Listens if new connections are welcome, and shuts the listeners if not.
+    /// Listens if new connections are welcome, and hides the listeners if not.
     fn attend_listeners(&mut self) {
-        let open = self.shared.gate.is_open();
-        if open && !self.listening {
-            for n in 0..self.shared.listeners.len() {
-                let listener = &self.shared.listeners[n];
-                // It may listen already, and be registered: both is as good.
-                let _ = listener.listen();
-                let _ =
-                    epoll::add(&self.epoll, &listener.socket, EventData::new_u64(LISTEN + n as u64), EventFlags::IN);
+        let wanted = match self.exhausted {
+            _ if self.shared.gate.is_open() => Listening::Yes,
+            None => Listening::ToThoseUnderWay,
+            // Those that wait cannot be accepted.
+            Some(_) => Listening::No,
+        };
+        if std::mem::replace(&mut self.listening, wanted) == wanted {
+            return;
+        }
+        for n in 0..self.shared.listeners.len() {
+            let listener = &self.shared.listeners[n];
+            match wanted {
+                Listening::Yes => {
+                    let token = EventData::new_u64(LISTEN + n as u64);
+                    // It may listen already, and be registered: both is as good.
+                    let _ = listener.listen();
+                    let _ = epoll::add(&self.epoll, &listener.socket, token, EventFlags::IN);
+                }
+                Listening::ToThoseUnderWay => {
+                    if listener.hide().is_err() {
+                        listener.shut();
+                    }
+                }
+                Listening::No => {
+                    let _ = epoll::delete(&self.epoll, &listener.socket);
+                    listener.shut();
+                }
             }
-            self.listening = true;
-        } else if !open && self.listening {
-            for n in 0..self.shared.listeners.len() {
-                // Those that wait have been told that they are connected.
-                self.accept(n, LAST_ACCEPTS);
-                let listener = &self.shared.listeners[n];
-                let _ = epoll::delete(&self.epoll, &listener.socket);
-                listener.shut();
-            }
-            self.listening = false;
         }
     }
 
     fn accept(&mut self, listener: usize, most: usize) {
         for _ in 0..most {
-            let Some(Listener { side, socket }) = self.shared.listeners.get(listener) else { return };
+            let Some(Listener { side, socket, .. }) = self.shared.listeners.get(listener) else { return };
             let side = *side;
             match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok((accepted, Some(client))) => match client.try_into() {
@@ -264,7 +280,7 @@ impl Worker {
                 Err(error) if is_exhaustion(error) => return self.on_exhausted(),
                 // A watchdog has shut it while this process did not run.
                 Err(Errno::INVAL) => {
-                    self.listening = false;
+                    self.listening = Listening::No;
                     let _ = epoll::delete(&self.epoll, &self.shared.listeners[listener].socket);
                     return;
                 }
@@ -480,7 +496,9 @@ impl Worker {
             self.shared.gate.retry();
         }
         // A watchdog shuts listeners of a process that does not run, which may run again.
-        self.listening &= self.shared.listeners.iter().all(Listener::listens);
+        if !self.shared.listeners.iter().all(Listener::listens) {
+            self.listening = Listening::No;
+        }
     }
 }
 

@@ -235,11 +235,12 @@ impl Opened {
                 let mut parser = parser(format, self.carrier);
                 let mut lines = Lines::new(reader);
                 let mut replay = replay.then(Replay::default);
-                let mut patient = true;
+                let (mut patient, mut is_empty) = (true, true);
                 while let Some(line) = lines.next().await.map_err(|why| error(&why))? {
                     let records = line.and_then(|line| parser.parse(&line, unix_now()));
                     let records = records.map_err(|why| error(&FeedError::at(lines.number, why)))?;
                     for mut record in records {
+                        is_empty = false;
                         if let Some(replay) = &mut replay {
                             record.set_time(replay.wait(record.time()).await);
                         }
@@ -251,6 +252,9 @@ impl Opened {
                         sleep(Duration::from_millis(1)).await;
                         patient = before.elapsed() < PATIENCE;
                     }
+                }
+                if is_empty {
+                    return Err(error(&format_args!("has no report in its {} lines", lines.number)));
                 }
                 log.line(format_args!("input {}: ended after {} lines", self.name, lines.number));
             }
