@@ -8,6 +8,10 @@ black.
 Further keywords select rows by column: a value or a list of values of `flow`, `link`, `ue`, `point`, or of a swept key
 (`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
 
+Plots over time mark where another cell began to serve a UE, with the cell's name, and in orange where a handover failed
+or the link was lost. Plots of flows mark the UEs at which these flows end; plots of links and of measurements mark all
+UEs and modems. Marks are left out if there are too many to distinguish.
+
 Needs matplotlib: `pip install ranway[plot]`.
 """
 
@@ -38,6 +42,7 @@ __all__ = [
     "handovers",
     "in_flight",
     "in_flight_stacked",
+    "latency",
     "limits",
     "loss",
     "mcs",
@@ -47,10 +52,12 @@ __all__ = [
     "rtt_box",
     "rtt_cdf",
     "save",
+    "signal",
     "sinr",
     "sweep",
     "throughput",
     "time_sequence",
+    "waits",
 ]
 
 Direction = Literal["downlink", "uplink"]
@@ -94,6 +101,34 @@ _LIMITS = {
     "other": ("other", "#FFFFFF", ""),
 }
 
+# Where packets of a measurement wait: the columns of `waits`.
+_PLACES = {
+    "host_ms": "host",
+    "modem_ms": "modem and radio",
+    "network_ms": "network behind",
+    "total_ms": "whole path",
+}
+_PROBES = {
+    "echo": "ICMP echo",
+    "hop": "router",
+    "handshake": "TCP handshake",
+    "request": "request to the server",
+}
+# What a modem measures of its cell.
+_SIGNALS = {
+    "rsrp": ("rsrp_dbm", "dBm"),
+    "rsrq": ("rsrq_db", "dB"),
+    "rssi": ("rssi_dbm", "dBm"),
+    "sinr": ("sinr_db", "dB"),
+}
+
+# The events of `mobility` that are marked on axes of time: a cell serves the UE, or none does.
+_SERVED = ["connected", "changed"]
+_UNSERVED = ["failed", "link-lost"]
+_MARK_COLOUR, _FAILURE_COLOUR = "#777777", "#D55E00"
+# Smallest mean distance between marks, and the size of their texts, in points.
+_MARK_DISTANCE, _MARK_SIZE = 4, 5.5
+
 # The summary values that `sweep` can draw, with their axis labels.
 _FIGURES = {
     "goodput_mbps": "Goodput (Mbit/s)",
@@ -127,7 +162,7 @@ def throughput(
             of_all = r.samples.filter((pl.col("run") == run) & (pl.col("point") == line.rows["point"][0]))
             times, rates = _binned(of_all["t_s"], line.rows, bin_s)
             ax.plot(times, rates, color=line.colour, linestyle=line.dashes, label=line.label)
-        _finish(ax, "Time (s)", "Goodput (Mbit/s)", lines)
+        _finish_time(ax, r, "flow", "Goodput (Mbit/s)", lines)
         ax.set_ylim(bottom=0)
         return ax
 
@@ -165,7 +200,7 @@ def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **w
             layers.append(base.join(own, on="t_s", how="left").sort("t_s")["in_flight_bytes"].fill_null(0) * 1e-3)
         colours = [line.colour for line in lines]
         ax.stackplot(times, layers, colors=colours, labels=[line.label for line in lines], linewidth=0)
-        _finish(ax, "Time (s)", "In flight (kB)", lines)
+        _finish_time(ax, r, "flow", "In flight (kB)", lines)
         ax.set_ylim(bottom=0)
         return ax
 
@@ -208,6 +243,7 @@ def time_sequence(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where
             ax.plot(acks["t_s"], acks["end"] * scale, color="#E69F00", label="window", **style)
         ax.set(xlabel="Time (s)", ylabel="Sequence number (MB)")
         ax.margins(x=0.01)
+        _mark_cells(ax, r, "flow", lines)
         _legend(ax, labels)
         return ax
 
@@ -305,7 +341,7 @@ def loss(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) ->
                 x, y = part["t_s"].to_numpy(), part["lost"].cum_sum().to_numpy()
                 label = "_" * (i > 0) + line.label
                 ax.plot(x, y, drawstyle="steps-post", color=line.colour, linestyle=line.dashes, label=label)
-        _finish(ax, "Time (s)", "Lost so far (packets)", lines)
+        _finish_time(ax, r, "flow", "Lost so far (packets)", lines)
         ax.set_ylim(bottom=0)
         return ax
 
@@ -369,7 +405,7 @@ def bler(
             bins = line.rows.group_by(at).agg(errors=(~pl.col("decoded")).mean() * 100).sort("bin")
             x = ((bins["bin"] + 0.5) * bin_s).to_numpy()
             ax.plot(x, bins["errors"].to_numpy(), color=line.colour, linestyle=line.dashes, label=line.label)
-        _finish(ax, "Time (s)", f"{direction.capitalize()} BLER (%)", lines)
+        _finish_time(ax, r, "ue", f"{direction.capitalize()} BLER (%)", lines)
         ax.set_ylim(bottom=0)
         return ax
 
@@ -396,6 +432,43 @@ def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: An
         _finish(ax, "Time (s)", "Serving cell", lines)
         ax.set_ylim(-0.5, max(len(cells), 1) - 0.5)
         return ax
+
+
+def latency(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Round-trip times of the probes of a measurement over time, before, during and after the load."""
+    rows = _rows(r, "latencies", {"run": run, **where})
+    name = pl.concat_str(
+        pl.col("probe").cast(pl.String).replace(_PROBES), pl.col("hop"), separator=" ", ignore_nulls=True
+    )
+    lines = _lines_of(r, rows.with_columns(name=name), "name")
+    return _draw_over_time(r, "name", lines, "rtt_ms", 1, "Round-trip time (ms)", ax)
+
+
+def waits(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Where packets of a measurement waited: how much longer than before the load, medians of each second."""
+    rows = _rows(r, "waits", {"run": run, **where})
+    parts = [rows.with_columns(place=pl.lit(name), wait_ms=column) for column, name in _PLACES.items()]
+    lines = _lines_of(r, pl.concat(parts), "place")
+    return _draw_over_time(r, "place", lines, "wait_ms", 1, "Waiting time (ms)", ax, drawstyle="steps-post")
+
+
+def signal(
+    r: Results,
+    *,
+    ax: "Axes | None" = None,
+    run: int = 0,
+    quantity: Literal["rsrp", "rsrq", "rssi", "sinr"] = "rsrp",
+    **where: Any,
+) -> "Axes":
+    """What each real modem measured of its serving cell over time."""
+    if quantity not in _SIGNALS:
+        raise ValueError(f"quantity={quantity!r}: must be one of {', '.join(_SIGNALS)}")
+    column, unit = _SIGNALS[quantity]
+    rows = _rows(r, "modem", {"run": run, **where})
+    name = pl.concat_str(pl.col("modem"), pl.col("technology").cast(pl.String).str.to_uppercase(), separator=" ")
+    lines = _lines_of(r, rows.with_columns(name=name.str.strip_chars()), "name")
+    label = f"{quantity.upper()} ({unit})"
+    return _draw_over_time(r, "name", lines, column, 1, label, ax, drawstyle="steps-post")
 
 
 def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
@@ -641,23 +714,42 @@ def _over_time(
 ) -> "Axes":
     """A column of the samples of flows, queues or UEs over time: one line per copy, one colour per flow."""
     table = {"flow": "samples", "link": "queues", "ue": "radio"}[by]
-    lines = _lines(r, table, by, where)
+    return _draw_over_time(r, by, _lines(r, table, by, where), column, factor, label, ax)
+
+
+def _draw_over_time(
+    r: Results,
+    by: str,
+    lines: list[_Line],
+    column: str,
+    factor: float,
+    label: str,
+    ax: "Axes | None",
+    drawstyle: Literal["default", "steps-post"] = "default",
+) -> "Axes":
+    """Lines through their values, or steps with gaps where a value is missing."""
+    lines = [line for line in lines if line.rows[column].count() > 0] or lines
     with _axes(ax) as ax:
         for line in lines:
             parts = line.rows.partition_by("conn", maintain_order=True) if by == "flow" else [line.rows]
             for i, part in enumerate(parts):
-                part = part.drop_nulls(column)
+                part = part.drop_nulls(column) if drawstyle == "default" else part
                 x, y = part["t_s"].to_numpy(), part[column].to_numpy() * factor
                 label_here = "_" * (i > 0) + line.label
-                ax.plot(x, y, color=line.colour, linestyle=line.dashes, label=label_here)
-        _finish(ax, "Time (s)", label, lines)
-        if column != "sinr_db":
+                ax.plot(x, y, color=line.colour, linestyle=line.dashes, label=label_here, drawstyle=drawstyle)
+        _finish_time(ax, r, by, label, lines)
+        if not column.endswith(("_db", "_dbm")):
             ax.set_ylim(bottom=0)
         return ax
 
 
 def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line]:
     """Selects rows of a table with `where`; one line per point and flow (or link)."""
+    return _lines_of(r, _rows(r, table, where), by)
+
+
+def _rows(r: Results, table: str, where: dict[str, Any]) -> pl.DataFrame:
+    """Selects rows of a table with `where`, at least one."""
     rows = r.table(table)
     for key, value in where.items():
         if key not in rows.columns:
@@ -666,6 +758,11 @@ def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line
     if rows.is_empty():
         chosen = ", ".join(f"{key}={value!r}" for key, value in where.items())
         raise ValueError(f"no {table} for {chosen or 'these results'}")
+    return rows
+
+
+def _lines_of(r: Results, rows: pl.DataFrame, by: str) -> list[_Line]:
+    """Returns one line per point and value of the column `by`."""
     parts = rows.partition_by("point", by, maintain_order=True, as_dict=True)
     _check_number(len(parts))
     labels = _labels(r, [(point, str(name)) for point, name in parts])
@@ -724,6 +821,82 @@ def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_Line]) -> None:
     ax.margins(x=0.01)
     if len(lines) > 1:
         _legend(ax, [line.label for line in lines])
+
+
+def _finish_time(ax: "Axes", r: Results, by: str, ylabel: str, lines: list[_Line]) -> None:
+    _finish(ax, "Time (s)", ylabel, lines)
+    _mark_cells(ax, r, by, lines)
+
+
+def _mark_cells(ax: "Axes", r: Results, by: str, lines: list[_Line]) -> None:
+    """Draws a thin vertical line where another cell began to serve a UE of `lines`, or where none did any more."""
+    from matplotlib.collections import LineCollection
+
+    moments = _cell_changes(r, by, lines)
+    low, high = ax.get_xlim()
+    shown = moments.filter(pl.col("t_s").is_between(low, high))
+    points = ax.get_position().width * _figure(ax).get_size_inches()[0] * 72
+    if shown.height * _MARK_DISTANCE > points:
+        return
+    across = ax.get_xaxis_transform()
+    for name, events, colour in (("_cells", _SERVED, _MARK_COLOUR), ("_failures", _UNSERVED, _FAILURE_COLOUR)):
+        times = shown.filter(pl.col("event").is_in(events))["t_s"].unique().to_list()
+        if not times:
+            continue
+        # A collection, so that `ax.get_lines()` remain the data. It lies below them and above stacked areas.
+        marks = LineCollection([[(t, 0.0), (t, 1.0)] for t in times], colors=colour, linewidths=0.5, zorder=1.5)
+        marks.set(linestyle=(0, (4, 3)), transform=across, label=name)
+        ax.add_collection(marks, autolim=False)
+    several = moments["ue"].n_unique() > 1
+    # At the left edge stands the cell that serves a single UE there.
+    before = moments.filter(pl.col("t_s") < low).tail(0 if several else 1).with_columns(t_s=pl.lit(low))
+    room, end = 1.4 * _MARK_SIZE * (high - low) / points, -math.inf
+    for t, ue, event, cell in pl.concat([before, shown]).select("t_s", "ue", "event", "cell").iter_rows():
+        if t < end:
+            continue
+        end = t + room
+        text = event if event in _UNSERVED else cell
+        ax.annotate(
+            f"{ue}: {text}" if several else text,
+            (t, 1),
+            xycoords=across,
+            xytext=(1, -1),
+            textcoords="offset points",
+            rotation=90,
+            ha="left",
+            va="top",
+            size=_MARK_SIZE,
+            color=_FAILURE_COLOUR if event in _UNSERVED else _MARK_COLOUR,
+            annotation_clip=True,
+        )
+
+
+def _cell_changes(r: Results, by: str, lines: list[_Line]) -> pl.DataFrame:
+    """Returns the rows of `mobility` to mark for `lines`, after the cell that served each UE at the start."""
+    drawn = pl.concat([line.rows.select("point", "run", pl.col(by).cast(pl.String)) for line in lines]).unique()
+    names = [pl.col(name).cast(pl.String) for name in ("ue", "event", "cell")]
+    events = r.mobility.select("point", "run", "t_s", *names).filter(pl.col("event").is_in(_SERVED + _UNSERVED))
+    moments = pl.concat([_cells_at_start(r), events]).join(drawn, on=["point", "run"], how="semi")
+    ends = set(drawn["ue"]) if by == "ue" else set()
+    if by == "flow":
+        flows = r.flows.select("point", "run", pl.col("flow", "from", "to").cast(pl.String))
+        flows = flows.join(drawn, on=["point", "run", "flow"], how="semi")
+        ends = {*flows["from"], *flows["to"]}
+    # UEs at rest have no events.
+    known = {*r.ues["ue"].cast(pl.String), *moments["ue"]}
+    own = moments.filter(pl.col("ue").is_in(list(known & ends or known))).sort("t_s", maintain_order=True)
+    return own.unique(["t_s", "ue", "event", "cell"], maintain_order=True)
+
+
+def _cells_at_start(r: Results) -> pl.DataFrame:
+    """Returns the first known cell of each UE and real modem, as rows of `mobility` before all others."""
+    radio = r.radio.select("point", "run", "t_s", "ue", "cell")
+    modem = r.table("modem").select("point", "run", "t_s", ue="modem", cell=pl.coalesce("cell", "pci"))
+    cells = pl.concat([table.with_columns(pl.col("ue", "cell").cast(pl.String)) for table in (radio, modem)])
+    first = cells.filter(pl.col("cell") != "").sort("t_s").unique(["point", "run", "ue"], keep="first")
+    return first.sort("point", "run", "ue").select(
+        "point", "run", pl.lit(-math.inf).alias("t_s"), "ue", pl.lit("connected").alias("event"), "cell"
+    )
 
 
 def _legend(ax: "Axes", labels: Sequence[str]) -> None:

@@ -34,6 +34,39 @@ def radio() -> ranway.Results:
     )
 
 
+@pytest.fixture(scope="session")
+def drive() -> ranway.Results:
+    """A drive with a handover, with and without forwarding."""
+    return ranway.run(ranway.Scenario("lte-drive").set({"duration": "20 s", "runs": 1}), progress=None)
+
+
+def with_rows(results: ranway.Results, dir: Path, **tables: list[dict[str, object]]) -> ranway.Results:
+    """Returns `results` with these rows in place of those of the tables; what a row leaves out is missing."""
+    results.write(dir)
+    for name, rows in tables.items():
+        swept = {name for point in results.points for name in point}
+        schema = {key: of for key, of in results.table(name).schema.items() if key not in swept}
+        filled = [{"point": 0, "run": 0, **row} for row in rows]
+        frame = pl.DataFrame(filled, {key: pl.String if of == pl.Categorical else of for key, of in schema.items()})
+        table = frame.to_arrow()
+        dictionary = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        fields = [
+            pyarrow.field(key, dictionary if of == pl.Categorical else table.field(key).type, frame[key].has_nulls())
+            for key, of in schema.items()
+        ]
+        parquet.write_table(table.cast(pyarrow.schema(fields)), dir / f"{name}.parquet", compression="zstd")
+    return ranway.read(dir)
+
+
+def marks(ax: Axes, name: str = "_cells") -> list[float]:
+    """The moments of vertical lines for cells or, by their name, for failures."""
+    return [stroke[0][0] for c in ax.collections if c.get_label() == name for stroke in c.get_segments()]  # type: ignore[attr-defined]
+
+
+def texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
 RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
 
 
@@ -41,8 +74,8 @@ RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
 def test_every_plot_gives_a_file_and_has_units(
     name: str, swept: ranway.Results, radio: ranway.Results, tmp_path: Path
 ) -> None:
-    # Those of captures are drawn in `test_captures_are_drawn`, and stacks of one point.
-    if name in ("save", "time_sequence", "in_flight_stacked"):
+    # Those of captures and measurements are drawn in tests of their own, and stacks of one point.
+    if name in ("save", "time_sequence", "in_flight_stacked", "latency", "waits", "signal"):
         return
     draw = getattr(plot, name)
     if name == "completion_cdf":
@@ -171,7 +204,6 @@ def test_what_cannot_be_drawn_is_said(swept: ranway.Results) -> None:
 
 
 def test_captures_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
-    swept.write(tmp_path / "out")
     flow = "tcp a:1 > b:2"
     rows = [
         ("data", 0.1, 1, 1001),
@@ -181,28 +213,10 @@ def test_captures_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
         ("retransmission", 0.4, 1, 1001),
         ("ack", 0.5, 2001, 9001),
     ]
-    frame = pl.DataFrame(
-        [(0, 0, flow, 0, t, kind, start, end) for kind, t, start, end in rows],
-        schema={
-            "point": pl.UInt32,
-            "run": pl.UInt32,
-            "flow": pl.String,
-            "conn": pl.UInt32,
-            "t_s": pl.Float64,
-            "kind": pl.String,
-            "start": pl.UInt64,
-            "end": pl.UInt64,
-        },
-        orient="row",
-    )
-    dictionary = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    table = frame.to_arrow()
-    fields = [
-        pyarrow.field(field.name, dictionary if field.name in ("flow", "kind") else field.type, nullable=False)
-        for field in table.schema
+    segments: list[dict[str, object]] = [
+        {"flow": flow, "conn": 0, "t_s": t, "kind": kind, "start": start, "end": end} for kind, t, start, end in rows
     ]
-    parquet.write_table(table.cast(pyarrow.schema(fields)), tmp_path / "out" / "segments.parquet", compression="zstd")
-    results = ranway.read(tmp_path / "out")
+    results = with_rows(swept, tmp_path / "out", segments=segments)
     ax = plot.time_sequence(results, flow=flow)
     assert labels(ax) == ["data", "retransmission", "SACK", "acknowledged", "window"]
     assert ax.get_ylabel() == "Sequence number (MB)"
@@ -219,3 +233,113 @@ def test_stacks_add_up_and_are_of_one_point(swept: ranway.Results) -> None:
     most = rows.group_by("t_s").agg(pl.col("in_flight_bytes").sum())["in_flight_bytes"].max()
     assert isinstance(most, int)
     assert top == pytest.approx(most / 1e3)
+
+
+OVER_TIME = ["throughput", "rtt", "cwnd", "in_flight", "in_flight_stacked", "delay", "loss", "backlog", "sinr"]
+
+
+@pytest.mark.parametrize("name", OVER_TIME)
+def test_cells_are_marked_on_axes_of_time(name: str, drive: ranway.Results) -> None:
+    ax = getattr(plot, name)(drive, point=0)
+    (handover,) = drive.mobility.filter(pl.col("event") == "connected", pl.col("point") == 0)["t_s"]
+    assert marks(ax) == [handover]
+    assert texts(ax) == ["cell-1", "cell-2"]
+    low, high = ax.get_xlim()
+    assert 0 < handover < high < 21
+    assert low > -1
+
+
+def test_the_same_handover_of_several_points_is_marked_once(drive: ranway.Results) -> None:
+    assert drive.mobility.filter(pl.col("event") == "connected").height == 2
+    assert len(marks(plot.rtt(drive, flow="download"))) == 1
+
+
+def test_marks_are_of_the_ues_that_are_drawn(drive: ranway.Results, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"t_s": 3.0, "ue": "bus", "event": "connected", "cell": "cell-9", "interruption_ms": 30.0},
+        {"t_s": 4.0, "ue": "car", "event": "triggered", "cell": "cell-2"},
+        {"t_s": 6.0, "ue": "car", "event": "link-lost", "cell": "cell-1"},
+        {"t_s": 8.0, "ue": "car", "event": "connected", "cell": "cell-2", "interruption_ms": 2000.0},
+        {"t_s": 30.0, "ue": "car", "event": "connected", "cell": "cell-1", "interruption_ms": 30.0},
+        {"run": 1, "t_s": 5.0, "ue": "car", "event": "connected", "cell": "cell-1", "interruption_ms": 30.0},
+        {"point": 1, "t_s": 7.0, "ue": "car", "event": "connected", "cell": "cell-1", "interruption_ms": 30.0},
+    ]
+    results = with_rows(drive, tmp_path / "out", mobility=rows)
+    for ax in (plot.rtt(results, point=0, flow="download"), plot.sinr(results, point=0)):
+        assert (marks(ax), marks(ax, "_failures")) == ([8.0], [6.0])
+        assert texts(ax) == ["cell-1", "link-lost", "cell-2"]
+    assert marks(plot.rtt(results, point=1, flow="download")) == [7.0]
+    # A link belongs to no UE.
+    queue = plot.queue(results, point=0, link="s1")
+    assert (marks(queue), marks(queue, "_failures")) == ([3.0, 8.0], [6.0])
+    assert texts(queue) == ["bus: cell-9", "car: link-lost", "car: cell-2"]
+
+
+def test_cells_of_a_real_modem_are_marked(swept: ranway.Results, tmp_path: Path) -> None:
+    modem: dict[str, object] = {"source": "modemmanager", "modem": "wwan0", "technology": "lte"}
+    results = with_rows(
+        swept,
+        tmp_path / "out",
+        modem=[{**modem, "t_s": 0.0}, {**modem, "t_s": 1.0, "pci": 7}, {**modem, "t_s": 2.0, "cell": 52200194}],
+        mobility=[{"t_s": 2.0, "ue": "wwan0", "event": "changed", "cell": "52200194"}],
+        segments=[
+            {"flow": "tcp a:1 > b:2", "conn": 0, "t_s": t, "kind": "data", "start": 1, "end": 9} for t in (1.0, 3.0)
+        ],
+    )
+    for ax in (plot.cwnd(results, point=0), plot.in_flight_stacked(results, point=0), plot.time_sequence(results)):
+        assert marks(ax) == [2.0]
+        assert texts(ax) == ["7", "52200194"]
+    assert marks(plot.cwnd(results, point=1)) == []
+
+
+def test_names_that_do_not_fit_are_left_out_and_so_are_marks_in_a_crowd(drive: ranway.Results, tmp_path: Path) -> None:
+    def moving(step: float) -> ranway.Results:
+        event = {"ue": "car", "event": "connected", "interruption_ms": 30.0}
+        rows: list[dict[str, object]] = [
+            {**event, "t_s": step * i, "cell": f"cell-{i % 2}"} for i in range(1, int(19 / step))
+        ]
+        return with_rows(drive, tmp_path / "out", mobility=rows)
+
+    some = plot.rtt(moving(0.5), point=0, flow="download")
+    assert len(marks(some)) == 37
+    assert 10 < len(texts(some)) < 30
+    crowd = plot.rtt(moving(0.25), point=0, flow="download")
+    assert (marks(crowd), texts(crowd)) == ([], [])
+
+
+def test_measurements_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
+    modem: dict[str, object] = {"source": "modemmanager", "modem": "wwan0", "technology": "lte", "cell": 8}
+    results = with_rows(
+        swept,
+        tmp_path / "out",
+        latencies=[
+            {"t_s": 0.5, "probe": "echo", "phase": "before", "rtt_ms": 20.0},
+            {"t_s": 1.0, "probe": "hop", "hop": 2, "phase": "during", "rtt_ms": 30.0},
+            {"t_s": 1.5, "probe": "echo", "phase": "during"},
+            {"t_s": 2.5, "probe": "echo", "phase": "after", "rtt_ms": 40.0},
+        ],
+        waits=[
+            {"t_s": 1.0, "modem_ms": 5.0, "total_ms": 7.0, "worst": "modem"},
+            {"t_s": 2.0, "total_ms": 8.0, "worst": ""},
+        ],
+        modem=[
+            {**modem, "t_s": 0.0, "rsrp_dbm": -90.0},
+            {**modem, "t_s": 1.0},
+            {**modem, "t_s": 2.0, "cell": None, "rsrp_dbm": -80.0},
+        ],
+        mobility=[{"t_s": 2.0, "ue": "wwan0", "event": "changed", "cell": "9"}],
+    )
+    latency, waits, signal = plot.latency(results), plot.waits(results), plot.signal(results)
+    assert labels(latency) == ["ICMP echo", "router 2"]
+    assert list(latency.get_lines()[0].get_ydata()) == [20, 40]  # type: ignore[arg-type]
+    assert labels(waits) == ["modem and radio", "whole path"]
+    assert list(waits.get_lines()[1].get_ydata()) == [7, 8]  # type: ignore[arg-type]
+    (line,) = signal.get_lines()
+    assert [str(y) for y in line.get_ydata()] == ["-90.0", "nan", "-80.0"]  # type: ignore[union-attr]
+    assert (signal.get_ylabel(), labels(signal)) == ("RSRP (dBm)", [])
+    for ax in (latency, waits, signal):
+        assert (marks(ax), texts(ax)) == ([2.0], ["8", "9"])
+    with pytest.raises(ValueError, match="quantity='power': must be one of rsrp, rsrq, rssi, sinr"):
+        plot.signal(results, quantity="power")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no waits for run=0"):
+        plot.waits(swept)

@@ -22,12 +22,14 @@ import {
 } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
+import { goodputAgainstRtt, rttBoxes, stackedInFlight } from "./flows";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
-import { cellChanges, measuredSpan, measurement, measurementFacts } from "./measurement";
+import { cellMarks } from "./marks";
+import { measuredSpan, measurement, measurementFacts } from "./measurement";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, sequenceLines, type Line, type Look } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, sequenceLines, type Line, type Look, type Mark } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { keepPlace, whenIdle } from "./place";
 import { reproduction } from "./reproduction";
@@ -66,6 +68,8 @@ const MOST_CAPACITIES = 2;
 const ABOUT_AS_BUSY = 0.8;
 /** Share of the carrier below which a UE's rate is a poor estimate of the carrier's capacity. */
 const LEAST_SHARE = 0.05;
+/** Number of marks above which narrow plots have none at first. */
+const MANY_MARKS = 50;
 const CAPACITY_COLOUR = "#8c96a5";
 const LIMITS: [keyof Limited, string][] = [
   ["app", "application"],
@@ -384,8 +388,8 @@ function details(): HTMLElement {
   const note = leftOut("samples", sampled.length);
   const over = (which: Picked[], y: string, dash?: number[], suffix = ""): Line[] =>
     which.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
-  const time = { x: "Time, s", time: true, ...measuredSpan(chosen(), view().run) };
-  const marks = cellChanges(chosen(), view().run);
+  const marks = cellMarks(shown(), view().run, view().filter);
+  const time = { x: "Time, s", time: true, ...measuredSpan(chosen(), view().run), marks };
   const joined = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined && part !== "").join("; ");
 
   const cdf = (kind: "rtts" | "owds", name: string, x: string, of: string): HTMLElement | null => {
@@ -417,16 +421,16 @@ function details(): HTMLElement {
     "section",
     {},
     h("h2", {}, "Over time"),
-    h("p", { class: "note screen" }, "Drag to zoom, double-click to reset, click a name to hide or show its line." + warmUp()),
+    h("p", { class: "note screen" }, "Drag to zoom, double-click to reset, click a name to hide or show its line." + marked(marks) + warmUp()),
     ...plotGrid([
       linePlot(
         "Goodput",
         goodput.length === 0 ? [] : [...capacity, ...goodput.flatMap(({ series, label, look }) => lineOf(series, "t", "goodput_mbps", label, look))],
-        { ...time, y: "Mbit/s", marks },
+        { ...time, y: "Mbit/s" },
         joined(...averaged, capacity.length > 0 ? "grey: link capacity" : ""),
       ),
       linePlot("One-way delay", over(sampled, "owd_ms"), { ...time, y: "ms" }, joined("mean of the data packets in each sampling interval", note)),
-      linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms", marks }, note),
+      linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms" }, note),
       linePlot(
         thresholds ? "Congestion window and slow-start threshold" : "Congestion window",
         [...over(windowed, "cwnd_bytes"), ...(thresholds ? over(windowed, "ssthresh_bytes", [2, 4], ": ssthresh") : [])],
@@ -434,16 +438,20 @@ function details(): HTMLElement {
         untold ?? note,
       ),
       linePlot("Bytes in flight", over(flying, "in_flight_bytes").filter(isKnown), { ...time, y: "bytes" }, note),
+      ...stackedInFlight(shown(), view().run, view().filter, { ...time, y: "bytes" }),
       ...sequences.map(({ series, label }) =>
         linePlot(`Time–sequence: ${label}`, sequenceLines(series), { ...time, y: "Sequence number, MB" }, "strokes: data sent again, overtaken, or selectively acknowledged"),
       ),
       linePlot("Lost packets", lost, { ...time, y: "packets per sampling interval" }, note),
-      linePlot("Promised by RAPID", over(proxied, "promised_mbps"), { ...time, y: "Mbit/s", marks }, leftOut("proxy", proxied.length)),
+      linePlot("Promised by RAPID", over(proxied, "promised_mbps"), { ...time, y: "Mbit/s" }, leftOut("proxy", proxied.length)),
       linePlot("Held by the proxy", over(proxied, "held_bytes"), { ...time, y: "bytes" }, leftOut("proxy", proxied.length)),
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf("owds", "One-way delay distribution", "One-way delay of data packets, ms", "packets"),
       cdf("rtts", "RTT distribution", "RTT, ms", "samples"),
+      // A page that follows a run would draw these anew with each batch.
+      store.state.data.content.live === undefined && rttBoxes(shown(), view().filter),
+      store.state.data.content.live === undefined && goodputAgainstRtt(shown(), view().run, view().filter),
       linePlot(
         "Completion time of transfers",
         transfers,
@@ -454,6 +462,13 @@ function details(): HTMLElement {
     goodput.length === 0 && h("p", { class: "note" }, "This page has no samples over time for this run: they were not recorded (see record.samples) or did not fit."),
     limits(),
   );
+}
+
+/** Returns an explanation of the marks, if there are any. */
+function marked(marks: Mark[]): string {
+  const some = marks.filter((mark) => Number.isFinite(mark.x)).length;
+  const zoom = some > MANY_MARKS ? "; zoom in to see them where they are dense" : "";
+  return some > 0 ? ` Vertical lines mark the change to another cell or, in orange, a failed handover or a lost link${zoom}.` : "";
 }
 
 /** Whether a line is not zero throughout, as what a receiver cannot know of a sender. */

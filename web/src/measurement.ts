@@ -1,9 +1,10 @@
 // The section about a measurement of a real network: latency before, during and after the load, where packets waited, and what
 // the modem told about its cell.
 
-import { column, rowsOf, seriesOf, type Case, type Result, type Series } from "./data";
+import { column, seriesOf, type Case, type Result, type Series } from "./data";
 import { h } from "./dom";
 import { seconds, text } from "./format";
+import { cellMarks, MARK_COLOUR } from "./marks";
 import { linePlot, lineOf, type Line, type Mark, type PlotOptions } from "./plots";
 import { lookOf, plotGrid, type Shown } from "./radio";
 
@@ -15,7 +16,6 @@ const PLACES: [string, string][] = [
   ["network_ms", "network behind"],
   ["total_ms", "whole path"],
 ];
-const MARK_COLOUR = "#8c96a5";
 
 /** What a measurement says about itself, as `ranway measure` writes it. */
 interface About {
@@ -45,15 +45,6 @@ export function measuredSpan(cases: Case[], run: number): Pick<PlotOptions, "spa
   return { span: times.reduce(([low, high], t) => [Math.min(low, t), Math.max(high, t)], [Infinity, -Infinity] as [number, number]) };
 }
 
-/** Where a real modem was found in another cell. */
-export function cellChanges(cases: Case[], run: number): Mark[] {
-  return cases.flatMap((one, i) =>
-    rowsOf(one.result.mobility, one.point, run)
-      .filter((row) => row["event"] === "changed")
-      .map((row) => ({ x: row["t_s"] as number, text: text(row["cell"]), colour: lookOf(0, i > 0).colour })),
-  );
-}
-
 /** When the load began and ended. */
 function loadMarks(cases: Case[], run: number): Mark[] {
   return cases.flatMap((one) => {
@@ -78,23 +69,22 @@ export function measurement(cases: Shown[], run: number): HTMLElement[] {
   if (!has("latency") && !has("waits") && !has("modem")) return [];
   const time = { x: "Time, s", time: true, ...measuredSpan(all, run) };
   const load = loadMarks(all, run);
-  const changes = cellChanges(all, run);
+  const changes = cellMarks(cases, run);
   const modems = (y: string): Line[] =>
     cases.flatMap(({ of, prefix, second }) =>
       seriesOf(of, run, "modem").flatMap((series, i) => lineOf(series, "t", y, prefix + modemName(series), lookOf(i, second)).map((line) => ({ ...line, steps: true }))),
     );
-  const changed = changes.length > 0 ? "vertical lines: found in another cell" : "";
   return [
     h(
       "section",
       { id: "measurement" },
       h("h2", {}, "Latency, queues and radio"),
       ...plotGrid([
-        linePlot("Latency of probes", cases.flatMap((shown) => probes(shown, run)), { ...time, y: "ms", right: "Probes lost", marks: load }, "before, during and after the load"),
-        linePlot("Where packets waited", cases.flatMap((shown) => waits(shown, run)), { ...time, y: "ms", marks: load }, "medians of each second, beyond the shortest time before the load"),
-        linePlot("RSRP of the serving cell", modems("rsrp_dbm"), { ...time, y: "dBm", fit: true, marks: changes }, changed),
-        linePlot("SINR of the serving cell", modems("sinr_db"), { ...time, y: "dB", fit: true, marks: changes }, changed),
-        linePlot("RSRQ of the serving cell", modems("rsrq_db"), { ...time, y: "dB", fit: true, marks: changes }, changed),
+        linePlot("Latency of probes", cases.flatMap((shown) => probes(shown, run)), { ...time, y: "ms", right: "Probes lost", marks: [...load, ...changes] }, "before, during and after the load"),
+        linePlot("Where packets waited", cases.flatMap((shown) => waits(shown, run)), { ...time, y: "ms", marks: [...load, ...changes] }, "medians of each second, beyond the shortest time before the load"),
+        linePlot("RSRP of the serving cell", modems("rsrp_dbm"), { ...time, y: "dBm", fit: true, marks: changes }),
+        linePlot("SINR of the serving cell", modems("sinr_db"), { ...time, y: "dB", fit: true, marks: changes }),
+        linePlot("RSRQ of the serving cell", modems("rsrq_db"), { ...time, y: "dB", fit: true, marks: changes }),
       ]),
       missing.length > 0 && h("p", { class: "note" }, `Not measured: ${missing.join("; ")}.`),
     ),

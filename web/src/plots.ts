@@ -9,12 +9,15 @@ import { legend, type Entry } from "./legend";
 import { markerPath, type Marker } from "./palette";
 import { saveButtons, type Saved } from "./save";
 import { drawOn, type Drawing } from "./shapes";
+import { aligned, stacked } from "./statistics";
 
 const HEIGHT = 250;
 const ZOOM_GROUP = "time";
 /** Pixels between the markers of a line, and from one line's to the next one's, so that they do not cover each other. */
 const MARKER_EVERY = 110;
 const MARKER_SHIFT = 17;
+/** Minimum mean distance of marks in pixels. In a crowd there are none before the reader zooms in. */
+const MARK_EVERY = 4;
 /** Approximate width of a character of a mark's text. */
 const CHARACTER = 6;
 
@@ -38,6 +41,8 @@ export interface Mark {
   x: number;
   text: string;
   colour: string;
+  /** Holds until the next such mark: while the last one is left of the visible part, its text stands at the left edge. */
+  lasts?: boolean;
 }
 
 export interface PlotOptions {
@@ -46,6 +51,8 @@ export interface PlotOptions {
   right?: string;
   /** Over time: zooms and points together with the others. */
   time?: boolean;
+  /** One area on top of the other. */
+  stacked?: boolean;
   logX?: boolean;
   yMax?: number;
   /** The vertical axis goes from the smallest to the largest value, not from zero. */
@@ -211,7 +218,11 @@ export function linePlot(name: string, lines: Line[], options: PlotOptions, note
 }
 
 /** The values of `lines` over the moments of all of them. */
-function joined(lines: Line[], { span }: PlotOptions): uPlot.AlignedData {
+function joined(lines: Line[], { span, stacked }: PlotOptions): uPlot.AlignedData {
+  if (stacked === true) {
+    const { x, ys } = aligned(span === undefined ? lines : [...lines, { x: span, y: [0, 0] }]);
+    return [x, ...ys.slice(0, lines.length)];
+  }
   const tables = lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData);
   return span === undefined ? uPlot.join(tables) : (uPlot.join([...tables, [span, [null, null]]]).slice(0, -1) as uPlot.AlignedData);
 }
@@ -234,7 +245,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     points: line.dots === true ? { show: true, size: 5, fill: line.colour } : { show: false },
     ...(line.area === true && { fill: `${line.colour}40` }),
     ...(line.dash !== undefined && { dash: line.dash }),
-    ...(line.dots === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
+    ...(line.dots === true || options.stacked === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
   }));
   const fitting = (_: uPlot, min: number | null, max: number | null): [number, number] => {
     if (min === null || max === null) return [0, 1];
@@ -242,17 +253,29 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     return [min - margin, max + margin];
   };
   const fromZero = (_: uPlot, __: number, max: number | null): [number, number] => [0, (max ?? 0) > 0 ? max! * 1.06 : 1];
-  const over = (u: uPlot): Drawing[] => [...moments(u, options.marks ?? []), ...lines.flatMap((line, i) => markersOf(u, line, i, scaleOf(line)))];
+  const toTop = (u: uPlot): [number, number] => {
+    const [from, to] = u.series[0]!.idxs ?? [0, u.data[0].length - 1];
+    return fromZero(u, 0, edgesOf(u).at(-1)!.slice(from, to + 1).reduce((most, y) => Math.max(most, y), 0));
+  };
+  const over = (u: uPlot): Drawing[] => [
+    ...(options.stacked === true ? layersOf(u, lines) : []),
+    ...moments(u, options.marks ?? []),
+    ...lines.flatMap((line, i) => markersOf(u, line, i, scaleOf(line))),
+  ];
   const u = new uPlot(
     {
       width: widthOf(host),
       height: HEIGHT,
       legend: { show: false },
-      cursor: options.time === true ? { sync: { key: ZOOM_GROUP }, drag: { x: true, y: false } } : { drag: { x: true, y: false } },
+      cursor: {
+        drag: { x: true, y: false },
+        ...(options.time === true && { sync: { key: ZOOM_GROUP } }),
+        ...(options.stacked === true && { points: { show: false } }),
+      },
       scales: {
         x: options.logX === true ? { time: false, distr: 3 } : { time: false },
         y: {
-          range: names !== undefined ? [-0.5, names.length - 0.5] : options.fit === true ? fitting : options.yMax === undefined ? fromZero : [0, options.yMax],
+          range: options.stacked === true ? toTop : names !== undefined ? [-0.5, names.length - 0.5] : options.fit === true ? fitting : options.yMax === undefined ? fromZero : [0, options.yMax],
         },
         right: { range: fromZero },
       },
@@ -276,7 +299,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     ...(dash !== undefined && { dash }),
     ...(marker !== undefined && { marker }),
     ...(dots === true && { dash: [0.1, 7], marker: { shape: "circle" } as Marker }),
-    ...(area === true && { filled: true }),
+    ...((area === true || options.stacked === true) && { filled: true }),
   }));
   host.append(legend(u, entries, (_, y) => said(y), "", (x) => `${options.x.split(",")[0]!}: ${number(x)}`));
   const refresh = (newLines: Line[], newOptions: PlotOptions): void => {
@@ -299,7 +322,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     // On the screen uPlot draws the dots.
     over: (u) => [...over(u), ...lines.flatMap((line, i) => (line.dots === true && u.series[i + 1]?.show === true ? dotsOf(u, line) : []))],
     lines: lines.flatMap(({ colour, dash, steps, dots, area }, i) =>
-      dots === true
+      dots === true || options.stacked === true
         ? []
         : [{ s: i + 1, colour, width: area === true ? 1 : 1.6, scale: "y", ...(dash !== undefined && { dash }), ...(steps === true && { steps }), ...(area === true && { area }) }],
     ),
@@ -332,6 +355,28 @@ function markersOf(u: uPlot, line: Line, i: number, scale: string): Drawing[] {
   return found;
 }
 
+/** The upper edges of the layers of a stack that are not hidden. */
+function edgesOf(u: uPlot): number[][] {
+  return stacked(u.data.slice(1) as (number | null | undefined)[][], (i) => u.series[i + 1]?.show === true);
+}
+
+/** The areas of a stack, from the lowest to the highest. */
+function layersOf(u: uPlot, lines: Line[]): Drawing[] {
+  const { min, max } = u.scales.x!;
+  const [xs, edges] = [u.data[0] as number[], edgesOf(u)];
+  // With a neighbour on each side of what is visible.
+  const from = Math.max(xs.findIndex((x) => x >= (min ?? x)) - 1, 0);
+  const beyond = xs.findIndex((x) => x > (max ?? x));
+  const places = xs.slice(from, beyond === -1 ? xs.length : beyond + 1);
+  const at = (x: number, y: number): string => `${u.valToPos(x, "x").toFixed(1)} ${u.valToPos(y, "y").toFixed(1)}`;
+  return lines.flatMap((line, i): Drawing[] => {
+    if (u.series[i + 1]?.show !== true || places.length < 2) return [];
+    const upper = places.map((x, k) => at(x, edges[i]![from + k]!));
+    const lower = places.map((x, k) => at(x, edges[i - 1]?.[from + k] ?? 0)).reverse();
+    return [{ d: `M${[...upper, ...lower].join("L")}Z`, fill: line.colour, opacity: 0.85 }];
+  });
+}
+
 function dotsOf(u: uPlot, line: Line): Drawing[] {
   return line.x.flatMap((x, k): Drawing[] => {
     const y = line.y[k];
@@ -350,13 +395,16 @@ function namesAxis(label: string, names: string[]): uPlot.Axis {
 /** Lines at moments, with their texts at the top where there is room. */
 function moments(u: uPlot, marks: Mark[]): Drawing[] {
   const [width, height] = [u.over.clientWidth, u.over.clientHeight];
-  const drawings: Drawing[] = [];
+  const placed = [...marks].sort((a, b) => a.x - b.x).map((mark) => ({ mark, x: u.valToPos(mark.x, "x") }));
+  const visible = placed.filter(({ x }) => x >= 0 && x <= width);
+  if (visible.length * MARK_EVERY > width) return [];
+  const sizeOf = (mark: Mark): number => mark.text.length * CHARACTER + 6;
+  const before = placed.filter(({ mark, x }) => mark.lasts === true && x < 0).slice(-1);
+  const edge = before.flatMap(({ mark }) => ((visible[0]?.x ?? width) < sizeOf(mark) ? [] : [{ mark, x: 0 }]));
+  const drawings: Drawing[] = visible.map(({ mark, x }) => ({ d: `M${x.toFixed(1)} 0V${height}`, stroke: mark.colour, dash: [4, 3] }));
   let end = 0;
-  for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
-    const x = u.valToPos(mark.x, "x");
-    if (x < 0 || x > width) continue;
-    drawings.push({ d: `M${x.toFixed(1)} 0V${height}`, stroke: mark.colour, dash: [4, 3] });
-    const size = mark.text.length * CHARACTER + 6;
+  for (const { mark, x } of [...edge, ...visible]) {
+    const size = sizeOf(mark);
     if (x < end || x + size > width) continue;
     drawings.push({ text: mark.text, x: x + 3, y: 2, fill: mark.colour });
     end = x + size;

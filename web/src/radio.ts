@@ -4,15 +4,14 @@ import { withInterval } from "./compare";
 import { rowsOf, seriesOf, type Case, type Column, type Row, type Series, type Stat, type UeDirection, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { bytes, count, number, percent, text } from "./format";
-import { colour, dashOf, FAILED, shapeOf } from "./palette";
-import { linePlot, lineOf, type Line, type Look, type Mark } from "./plots";
+import { marksOf } from "./marks";
+import { colour, dashOf, shapeOf } from "./palette";
+import { linePlot, lineOf, type Line, type Look, type PlotOptions } from "./plots";
 
 /** Maximum number of UEs in a plot, so that readers can tell them apart. */
 const MOST_UES = 10;
 const ALL = "";
 const HOST_DASH = [2, 4];
-/** Events of the table `mobility` that are drawn; the table shows all of them. */
-const MARKED = ["connected", "failed", "link-lost"];
 const SPLIT: [keyof UeDirection & ("core_ms" | "queue_ms" | "air_ms" | "harq_ms" | "rlc_ms"), string, string][] = [
   ["core_ms", "core", "core: outside the radio access network"],
   ["queue_ms", "queue", "queue: until the first byte is sent over the air"],
@@ -91,8 +90,11 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   const used = (y: string): Line[] =>
     cells.slice(0, MOST_UES).flatMap(({ series, label, look }) => lineOf(series, "t", y, label, look).map((line) => ({ ...line, y: scaled(line.y, 100) })));
   const cellNote = cells.length > MOST_UES ? `the first ${MOST_UES} of ${cells.length}` : undefined;
-  const time = { x: "Time, s", time: true };
-  const marks = ues.flatMap((ue) => marksOf(ue, run));
+  const marks =
+    ues.length === 1
+      ? marksOf(ues[0]!.shown.of, run, [ues[0]!.series.name])
+      : ues.flatMap(({ shown, series, look }) => marksOf(shown.of, run, [series.name], look.colour).map((mark) => ({ ...mark, lasts: false })));
+  const time = { x: "Time, s", time: true, marks };
   const rate = "transport blocks, first transmissions";
   const join = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined).join("; ");
   return plotGrid([
@@ -103,12 +105,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     linePlot("Downlink block errors", percents("dl_bler"), { ...time, y: "% of first transmissions" }, note),
     linePlot("Uplink block errors", percents("ul_bler"), { ...time, y: "% of first transmissions" }, note),
     linePlot("Downlink SINR", lines("sinr_db"), { ...time, y: "dB", fit: true }, note),
-    linePlot(
-      "RSRP of the serving cell",
-      lines("rsrp_dbm"),
-      { ...time, y: "dBm", fit: true, marks },
-      join(marks.length > 0 ? "vertical lines: served by a new cell, handover failed or link lost" : undefined, note),
-    ),
+    linePlot("RSRP of the serving cell", lines("rsrp_dbm"), { ...time, y: "dBm", fit: true }, note),
     linePlot(
       "Queues in the base station",
       [...lines("dl_queue_bytes", ": RLC"), ...above],
@@ -126,7 +123,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     ),
     linePlot("Downlink resource blocks of each cell", used("dl_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
     linePlot("Uplink resource blocks of each cell", used("ul_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
-    serving(ues, time, note),
+    serving(ues, { x: time.x, time: true }, note),
   ]);
 }
 
@@ -141,7 +138,7 @@ function scaled(values: Column, by: number): Column {
 }
 
 /** Which cell serves each UE, if there is more than one. */
-function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement | null {
+function serving(ues: OfUe[], time: Pick<PlotOptions, "x" | "time">, note: string | undefined): HTMLElement | null {
   const cellsOf = (series: Series): string[] => series.cells ?? [];
   const names = [...new Set(ues.flatMap(({ series }) => cellsOf(series)))].sort();
   if (names.length < 2) return null;
@@ -152,17 +149,6 @@ function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string |
     return lineOf(series, "t", "cell", label, look).map((line) => ({ ...line, steps: true, y: line.y.map((at) => (at === null ? null : place[at]!)) }));
   });
   return linePlot("Serving cell", lines, { ...time, y: "", names }, note);
-}
-
-/** Where a UE changed cells or failed to. */
-function marksOf({ shown, label, look }: OfUe, run: number): Mark[] {
-  const ue = label.slice(shown.prefix.length);
-  return rowsOf(shown.of.result.mobility, shown.of.point, run)
-    .filter((row) => row["ue"] === ue && MARKED.includes(text(row["event"])))
-    .map((row) => {
-      const good = row["event"] === "connected";
-      return { x: row["t_s"] as number, text: good ? text(row["cell"]) : text(row["event"]), colour: good ? look.colour : FAILED };
-    });
 }
 
 /** Bars as long as the delay, of one scale. */

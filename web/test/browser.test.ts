@@ -42,9 +42,11 @@ const series = (point: number, run: number) =>
     const distribution = { x: [10, 20, 30], share: [0.2, 0.5, 1] };
     return [
       of("goodput", { t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) }),
-      of("samples", { t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) }),
+      of("samples", { t, in_flight_bytes: t.map(() => 9000), cwnd_bytes: t.map(() => 9000), srtt_ms: t.map((x) => 40 + Math.cos(x)), owd_ms: t.map((x) => 20 + x) }),
+      ...(name === "download" ? [of("sequence", { t, sent: t })] : []),
+      of("rtts", distribution),
       of("owds", distribution),
-      ...(run === 0 ? [of("owds", distribution, null)] : []),
+      ...(run === 0 ? [of("owds", distribution, null), of("rtts", distribution, null)] : []),
     ];
   });
 const row = (point: number, run: number, name: string, transport: string) => ({
@@ -97,7 +99,7 @@ const data = {
       flows: points.flatMap((point) => [0, 1].flatMap((run) => [row(point, run, "download", "tcp"), row(point, run, "call", "udp")])),
       links: [],
       ues: [],
-      mobility: [],
+      mobility: points.flatMap((point) => [0, 1].map((run) => ({ point, run, t_s: 2 + run, ue: "phone", event: "connected", cell: "cell-2", interruption_ms: 30 }))),
       series: points.flatMap((point) => [0, 1].flatMap((run) => series(point, run))),
     },
   ],
@@ -106,7 +108,10 @@ const data = {
 /** What the script below finds out, as the page's data attributes. */
 const PROBE = `
 addEventListener("error", (event) => (document.body.dataset.error = event.message));
-URL.createObjectURL = (blob) => (blob.text().then((text) => (document.body.dataset["saved"] = (document.body.dataset["saved"] ?? "") + text.slice(0, 300) + "\\u0001")), "#");
+URL.createObjectURL = (blob) => (blob.text().then((text) => (keep(text), document.body.dataset["saved"] = (document.body.dataset["saved"] ?? "") + text.slice(0, 300) + "\\u0001")), "#");
+const keep = (text) => {
+  if (/>cell-2</.test(text)) document.body.dataset["marked"] = (document.body.dataset["marked"] ?? "") + /<title>([^<]*)/.exec(text)[1] + "|";
+};
 setTimeout(() => {
   const { dataset } = document.body;
   dataset.over = document.documentElement.scrollWidth - innerWidth;
@@ -117,6 +122,7 @@ setTimeout(() => {
   dataset.filter = document.querySelector("#case input").value;
   dataset.scroll = scrollY > 0;
   dataset.titles = [...document.querySelectorAll("figcaption b")].map((one) => one.firstChild.textContent).join("|");
+  if (location.hash.includes("at=marks")) for (const one of document.querySelectorAll(".save")) one.children[1].click();
   for (const kind of ["SVG", "CSV"]) {
     // The last plot of the page, which has not been seen yet.
     const figure = [...document.querySelectorAll("figure")].filter((one) => one.querySelector(".save")).at(-1);
@@ -171,4 +177,17 @@ test("a link restores the view, a page without a title has a heading, and plots 
   const saved = found["saved"]!.split("\u0001");
   assert.ok(saved[0]!.startsWith("&lt;svg") || saved[0]!.startsWith("<svg"), saved[0]);
   assert.ok(saved[1]!.startsWith("line,"), saved[1]);
+});
+
+test("plots over time are marked where the cell changed", { skip }, () => {
+  const found = page(1280, "#at=marks");
+  assert.equal(found["error"], undefined);
+  const marked = found["marked"]!.split("|");
+  for (const title of ["Goodput", "Round-trip time, smoothed", "Congestion window and slow-start threshold", "Bytes in flight", "Bytes in flight, stacked", "Time–sequence: download", "One-way delay"]) {
+    assert.ok(marked.includes(title), `${title} in ${marked}`);
+  }
+  for (const title of ["RTT distribution", "RTT of each flow", "Goodput against RTT"]) {
+    assert.ok(found["titles"]!.split("|").includes(title), `${title} in ${found["titles"]}`);
+    assert.ok(!marked.includes(title), `${title} in ${marked}`);
+  }
 });

@@ -1,0 +1,58 @@
+// Vertical lines on plots over time where the serving cell changed.
+
+import { column, rowsOf, seriesOf, type Case, type Series } from "./data";
+import { text } from "./format";
+import { FAILED } from "./palette";
+import type { Mark } from "./plots";
+
+export const MARK_COLOUR = "#8c96a5";
+/** Another cell serves a UE, or a real modem was found in another one. */
+const SERVED = ["connected", "changed"];
+const UNSERVED = ["failed", "link-lost"];
+
+/** The marks of some UEs of a case, or of all: with the cell's name, or in orange what went wrong. */
+export function marksOf(of: Case, run: number, ues: string[] | null, colour = MARK_COLOUR): Mark[] {
+  const isOwn = (ue: string): boolean => ues === null || ues.includes(ue);
+  const rows = rowsOf(of.result.mobility, of.point, run).filter((row) => [...SERVED, ...UNSERVED].includes(text(row["event"])) && isOwn(text(row["ue"])));
+  const radio = seriesOf(of, run, "radio").filter((series) => isOwn(series.name));
+  const several = new Set([...rows.map((row) => text(row["ue"])), ...radio.map((series) => series.name)]).size > 1;
+  const said = (ue: string, what: string): string => (several ? `${ue}: ${what}` : what);
+  const start = several ? [] : radio.flatMap((series) => cellAtStart(series).map((cell): Mark => ({ x: -Infinity, text: cell, colour, lasts: true })));
+  return [
+    ...start,
+    ...rows.map((row): Mark => {
+      const isServed = SERVED.includes(text(row["event"]));
+      return { x: row["t_s"] as number, text: said(text(row["ue"]), text(row[isServed ? "cell" : "event"])), colour: isServed ? colour : FAILED, lasts: !several };
+    }),
+  ];
+}
+
+/**
+ * The marks of cases beside each other: of the UEs at which the flows end whose names contain `filter` or, if there are none, of
+ * all. What all cases share has no prefix.
+ */
+export function cellMarks(cases: { of: Case; prefix: string }[], run: number, filter = ""): Mark[] {
+  const keyOf = (mark: Mark): string => `${mark.x} ${mark.text}`;
+  const all = cases.map(({ of }) => marksOf(of, run, endsOf(of, filter)));
+  const keys = all.map((marks) => new Set(marks.map(keyOf)));
+  return all.flatMap((marks, i) =>
+    marks
+      .filter((mark) => !keys.slice(0, i).some((before) => before.has(keyOf(mark))))
+      .map((mark) => (keys.every((own) => own.has(keyOf(mark))) ? mark : { ...mark, text: cases[i]!.prefix + mark.text }))
+      // The cell at the left edge is that of one UE.
+      .map((mark) => (cases.length > 1 ? { ...mark, lasts: false } : mark)),
+  );
+}
+
+function endsOf(of: Case, filter: string): string[] | null {
+  const ends = of.summary.flows.filter((flow) => flow.flow.includes(filter)).flatMap((flow) => [flow.from, flow.to]);
+  const ues = of.summary.ues.map((ue) => ue.ue).filter((ue) => ends.includes(ue));
+  return ues.length === 0 ? null : ues;
+}
+
+/** The first cell that served a UE. */
+function cellAtStart(series: Series): string[] {
+  const first = column(series, "cell")?.find((cell) => cell !== null);
+  const name = typeof first === "number" ? series.cells?.[first] : undefined;
+  return name === undefined ? [] : [name];
+}

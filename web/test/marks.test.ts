@@ -1,0 +1,45 @@
+// Where plots over time are marked because the serving cell changed.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { Case } from "../src/data";
+import { cellMarks, marksOf } from "../src/marks";
+import { FAILED } from "../src/palette";
+
+const event = (t_s: number, ue: string, event: string, cell: string, run = 0, point = 0) => ({ point, run, t_s, ue, event, cell, interruption_ms: null });
+const flow = (flow: string, from: string, to: string) => ({ flow, from, to });
+const radio = (name: string, cells: string[]) => ({ point: 0, run: 0, kind: "radio", name, conn: null, cells, columns: { t: [0, 1], cell: [null, 0] } });
+const caseOf = (ues: string[], flows: object[], mobility: object[], series: object[] = []): Case =>
+  ({ point: 0, result: { mobility, series }, summary: { flows, ues: ues.map((ue) => ({ ue })) } }) as unknown as Case;
+const said = (marks: { x: number; text: string }[]): [number, string][] => marks.map(({ x, text }) => [x, text]);
+
+test("handovers of a simulation, failures and changes of a real modem are marked", () => {
+  const one = caseOf(
+    ["car"],
+    [flow("download", "server", "car")],
+    [event(1, "car", "triggered", "b"), event(1.1, "car", "left", "b"), event(2, "car", "failed", ""), event(3, "car", "link-lost", "a"), event(4, "car", "connected", "b"), event(5, "car", "connected", "c", 1), event(6, "car", "connected", "d", 0, 1)],
+    [radio("car", ["a"])],
+  );
+  const marks = cellMarks([{ of: one, prefix: "" }], 0);
+  assert.deepEqual(said(marks), [[-Infinity, "a"], [2, "failed"], [3, "link-lost"], [4, "b"]]);
+  assert.deepEqual(marks.map((mark) => mark.colour === FAILED), [false, true, true, false]);
+  const measured = caseOf([], [flow("upload", "here", "server")], [event(7, "wwan0", "changed", "52200194")]);
+  assert.deepEqual(said(cellMarks([{ of: measured, prefix: "" }], 0)), [[7, "52200194"]]);
+});
+
+test("marks are of the UEs at which the flows that are drawn end, with their names if there are several", () => {
+  const moves = [event(1, "car", "connected", "b"), event(2, "bus", "connected", "c")];
+  const one = caseOf(["car", "bus"], [flow("to car", "server", "car"), flow("from bus", "bus", "server"), flow("wired", "server", "pc")], moves);
+  const marks = (filter: string) => said(cellMarks([{ of: one, prefix: "" }], 0, filter));
+  assert.deepEqual(marks("car"), [[1, "b"]]);
+  assert.deepEqual(marks("bus"), [[2, "c"]]);
+  assert.deepEqual(marks(""), [[1, "car: b"], [2, "bus: c"]]);
+  assert.deepEqual(marks("wired"), [[1, "car: b"], [2, "bus: c"]]);
+  assert.deepEqual(said(marksOf(one, 0, ["bus"])), [[2, "c"]]);
+});
+
+test("of two cases, what both have is marked once, and what one has says which", () => {
+  const of = (...mobility: object[]) => caseOf(["car"], [flow("download", "server", "car")], mobility);
+  const [a, b] = [of(event(1, "car", "connected", "b"), event(2, "car", "connected", "c")), of(event(1, "car", "connected", "b"), event(3, "car", "connected", "c"))];
+  assert.deepEqual(said(cellMarks([{ of: a, prefix: "A " }, { of: b, prefix: "B " }], 0)), [[1, "b"], [2, "A c"], [3, "B c"]]);
+});
