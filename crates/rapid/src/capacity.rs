@@ -21,10 +21,13 @@ pub(crate) struct Capacity {
     latest: Option<RadioReport>,
     /// The interval between the last two reports.
     period: Span,
-    /// Averages a second: decoded bits, the UE's block-slots, and those that it could have had.
+    /// Averages a second: decoded bits, the UE's block-slots, those of all UEs, and those that there are.
     bits: f64,
     blocks: f64,
-    expected: f64,
+    used: f64,
+    all: f64,
+    /// The average number of UEs with data, this one among them.
+    ues: f64,
 }
 
 impl Capacity {
@@ -48,10 +51,13 @@ impl Capacity {
             Some(_) if !moved => span / (span + SMOOTHING.as_secs_f64()),
             _ => 1.0,
         };
-        let average = |value: &mut f64, new: f64| *value += (new / span - *value) * weight;
-        average(&mut self.bits, report.acked_bits as f64);
-        average(&mut self.blocks, report.prbs.unwrap_or(0) as f64);
-        average(&mut self.expected, expected_fairly(report));
+        let average = |value: &mut f64, new: f64| *value += (new - *value) * weight;
+        average(&mut self.bits, report.acked_bits as f64 / span);
+        average(&mut self.blocks, report.prbs.unwrap_or(0) as f64 / span);
+        // Without a report of them, nothing is unused.
+        average(&mut self.used, report.cell_prbs.unwrap_or(report.all_prbs()) as f64 / span);
+        average(&mut self.all, report.all_prbs() as f64 / span);
+        average(&mut self.ues, ues(report));
         self.period = before.map_or(report.interval, |before| report.time - before).min(LONGEST_PERIOD);
         self.latest = Some(report.clone());
     }
@@ -90,7 +96,14 @@ impl Capacity {
     /// Returns the capacity in bytes a second of MAC, with unused blocks divided among the active UEs.
     pub(crate) fn fair(&self) -> Option<f64> {
         let report = self.latest.as_ref()?;
-        sane(self.expected * self.per_block(report)? / 8.0)
+        sane(self.expected() * self.per_block(report)? / 8.0)
+    }
+
+    /// Returns the block-slots that the UE could have each second: its own and its part of the unused ones, or an equal part of
+    /// all. Averages come first: a scheduler gives all of a slot to one UE after the other, and in its own slot each has all.
+    fn expected(&self) -> f64 {
+        let unused = (self.all - self.used).max(0.0);
+        (self.all / self.ues).max(self.blocks + unused / self.ues)
     }
 
     /// Returns the bits that a block-slot carries, errors deducted.
@@ -117,17 +130,11 @@ fn sane(capacity: f64) -> Option<f64> {
     (0.0..=MOST).contains(&capacity).then_some(capacity)
 }
 
-/// Returns the block-slots that the UE could have had: its own and its part of the unused ones, or an equal part of all.
-fn expected_fairly(report: &RadioReport) -> f64 {
-    let (all, own) = (report.all_prbs() as f64, report.prbs.unwrap_or(0));
-    // A UE that had nothing would be one more.
-    let ues = f64::from(report.active_ues.unwrap_or(1)) + if own == 0 { 1.0 } else { 0.0 };
-    let ues = if report.active_ues == Some(0) { 1.0 } else { ues.max(1.0) };
-    let equal = all / ues;
-    match report.cell_prbs {
-        Some(used) => equal.max(own as f64 + (all - used as f64).max(0.0) / ues),
-        None => equal,
-    }
+/// Returns the number of UEs with data, the report's among them: if it had none, it would be one more.
+fn ues(report: &RadioReport) -> f64 {
+    let had_data = report.prbs.unwrap_or(0) > 0 || report.queue_bytes.is_some_and(|bytes| bytes > 0);
+    let others = report.active_ues.unwrap_or(1).saturating_sub(had_data.into());
+    f64::from(others) + 1.0
 }
 
 #[cfg(test)]
@@ -163,6 +170,24 @@ mod tests {
     fn a_new_ue_of_a_full_cell_has_an_equal_part() {
         let (published, fair) = capacity(&used(0, 1000, 1, 10));
         assert_eq!((published, fair), (0.0, 500.0 * 500.0 / 8.0 / 0.01));
+    }
+
+    #[test]
+    fn ues_that_are_served_in_turn_are_promised_what_there_is() {
+        // Four UEs with data, of which one has all blocks of a slot.
+        let mut ues = vec![Capacity::default(); 4];
+        for ms in 1..400 {
+            for (turn, capacity) in (0..).zip(&mut ues) {
+                let is_served = ms % 4 == turn;
+                let mut report = used(if is_served { 100 } else { 0 }, 100, 4, ms);
+                (report.slots, report.interval, report.queue_bytes) = (1, Span::from_millis(1), Some(1000));
+                capacity.on_report(&report, report.time);
+            }
+        }
+        let promised: f64 = ues.iter().map(|capacity| capacity.fair().expect("it is known")).sum();
+        let all = 100.0 * 500.0 / 8.0 / 0.001;
+        // Blocks of the last slots count more than those before.
+        assert!((promised / all - 1.0).abs() < 0.03, "{promised} of {all}");
     }
 
     #[test]

@@ -65,6 +65,8 @@ struct Flow {
     wan_rtt: Span,
     /// Bytes a second that the application writes; none if it writes without limit.
     app: Option<f64>,
+    /// What it writes is sent in whole segments.
+    in_segments: bool,
     written: f64,
     sent: f64,
     cwnd: f64,
@@ -165,6 +167,7 @@ impl Lab {
             ue,
             wan_rtt,
             app: mbps.map(|mbps| mbps * 125_000.0),
+            in_segments: false,
             written: 0.0,
             sent: 0.0,
             cwnd: floor,
@@ -180,6 +183,11 @@ impl Lab {
             before: 0.0,
         });
         self.flows.len() - 1
+    }
+
+    /// Lets a flow send what its application writes in whole segments only.
+    pub(crate) fn in_segments(&mut self, flow: usize) {
+        self.flows[flow].in_segments = true;
     }
 
     /// Changes what a flow's application writes.
@@ -303,7 +311,9 @@ impl Flow {
         // The server.
         self.written = self.app.map_or(f64::INFINITY, |rate| self.written + rate * step);
         let (known, window) = self.to_server.values[0];
-        let may = self.written.min(known + window.min(self.cwnd));
+        let segment = f64::from(MSS);
+        let written = if self.in_segments { (self.written / segment).floor() * segment } else { self.written };
+        let may = written.min(known + window.min(self.cwnd));
         self.sent = self.sent.max(may);
         self.arrived = self.to_proxy.pass(self.sent);
         let free = |buffer: u64| (buffer as f64 - (self.arrived - self.forwarded)).max(0.0);

@@ -99,7 +99,8 @@ fn compare(periods: &[Period]) -> [usize; 2] {
                 assert_eq!(last.window.is_some(), expected.window.is_some());
                 assert!(expected.window.is_none() || expected.category == Category::Idle);
                 if let (Some(last), Some(expected)) = (last.window, expected.window) {
-                    assert!(last <= 6 * expected && expected <= 6 * last, "{last} for {expected}");
+                    // In that time, the corrected capacity may grow by a factor of 2.8, and the stretch of windows by 4.
+                    assert!(last <= 12 * expected && expected <= 12 * last, "{last} for {expected}");
                 }
             }
         }

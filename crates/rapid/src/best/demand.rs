@@ -18,6 +18,8 @@ const EXCEEDED: f64 = 1.15;
 const USED_BY_FAST: f64 = 0.9;
 /// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
 const GROWS: f64 = 1.25;
+/// So many segments more than before say nothing: a flow of 1 Mbit/s has four or five in a period.
+const SEGMENTS: f64 = 2.0;
 /// A flow does not sleep while its average of delivery, in bytes a second, may count in a window.
 const NOTHING: f64 = 1e-3;
 /// The least window without a capacity, in segments.
@@ -100,14 +102,16 @@ impl BestFlow {
         let seconds = (now - self.began).as_secs_f64();
         let used = sample.arrived.saturating_sub(self.arrived) as f64 / seconds;
         let promised = self.promised / seconds;
+        let some = SEGMENTS * f64::from(mss) / seconds;
+        let is_more = |than: f64, by: f64| used > (than * by).max(than + some);
         match &mut self.demand {
             None => {
-                let grows = used >= self.last * GROWS;
+                let grows = is_more(self.last, GROWS);
                 if used < USED_BY_SLOW * promised && self.ran_empty && !grows {
                     self.demand = Some(used);
                 }
             }
-            Some(demand) if used > *demand * EXCEEDED || used > USED_BY_FAST * self.potential || !self.ran_empty => {
+            Some(demand) if is_more(*demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty => {
                 self.demand = None;
             }
             Some(demand) if used > *demand => *demand = used,

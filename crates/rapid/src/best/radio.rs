@@ -21,6 +21,8 @@ const BACK: f64 = 0.001;
 /// The interval of corrections, their steps, and their bounds.
 const CORRECTION: Span = Span::from_millis(20);
 const UP: f64 = 1.01;
+/// The most that is promised, as a part of what is delivered.
+const PROMISED: f64 = 1.02;
 const STRETCH: f64 = 1.02;
 /// Below this part of what should be delivered, without a queue, the radio is idle at times.
 const IDLE: f64 = 0.96;
@@ -220,7 +222,9 @@ impl BestUe {
                 self.gain *= 1.0 - DOWN / 20.0;
             }
         } else if !is_short(DELIVERED) {
-            self.gain *= UP;
+            // What was delivered bounds what is promised next.
+            let most = PROMISED * delivered / seen.capacity;
+            self.gain *= UP.min(most.max(1.0));
         } else if is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
             // Nothing says that there is more than reported.
             self.gain += (1.0 - self.gain) * 0.02;

@@ -46,6 +46,23 @@ fn an_app_limited_flow_has_its_demand_and_bulk_the_rest() {
     }
 }
 
+/// A flow of few packets has one more or one less in a period, and stays slow.
+#[test]
+fn a_flow_of_few_packets_costs_a_bulk_flow_no_more_than_it_wants() {
+    for demand in [0.1, 0.5, 1.0, 2.0] {
+        let mut lab = lab(Reports::default());
+        let ue = lab.ue(34.0);
+        let app = lab.flow(ue, 20, Some(demand));
+        lab.in_segments(app);
+        lab.flow(ue, 20, None);
+        lab.run(4.0);
+        lab.begin();
+        let got = lab.run(10.0);
+        at_least("app", got[0], 0.97, demand);
+        at_least("bulk", got[1], 0.95, 34.0 - demand);
+    }
+}
+
 #[test]
 fn bulk_flows_with_different_round_trip_times_share_equally() {
     let mut lab = lab(Reports::default());

@@ -2,6 +2,7 @@
 
 use crate::common::{flow, load, near, run, run_on};
 use record::Tables;
+use std::collections::BTreeMap;
 
 /// RAPID's carrier: 852.6 Mbit/s at 28 GHz, with a path of 8 ms to the server. `proxy` is the contents of the table.
 fn fr2(proxy: &str, flows: &str) -> String {
@@ -141,6 +142,69 @@ traffic = { kind = "cbr", rate = "8 Mbit/s", packet = "1400 B" }
     at_least("cubic", goodput(&best, "cubic"), 0.95, all - 8.0);
     // 25 ms of it are the wire.
     assert!(delay(&best, "udp") < 40.0, "{}", delay(&best, "udp"));
+}
+
+#[test]
+fn rapid_promises_the_ues_of_a_cell_what_it_has() {
+    let mut flows = String::from(
+        "[[flows]]\nname = \"app\"\nfrom = \"server\"\nto = \"ue-1\"\ncc = \"bbr\"\n\
+         traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"1 Mbit/s\" }\n",
+    );
+    flows += "[[flows]]\nname = \"bulk\"\nfrom = \"server\"\nto = \"ue-*\"\n";
+    let four = |proxy: &str| run(&lte(proxy, &flows).replace("name = \"ue\"\n", "name = \"ue\"\ncount = 4\n"));
+    let bulk = |tables: &Tables| tables.flows.iter().filter(|f| f.flow != "app").map(|f| f.goodput_mbps).collect::<Vec<_>>();
+    let without = four("");
+    let all: f64 = bulk(&without).iter().sum::<f64>() + goodput(&without, "app");
+    for (reports, most) in [("{ period = \"1 ms\" }", 1.02), ("{ factor = 2 }", 1.04)] {
+        let best = four(&proxy("lte", &format!("reports = {reports}")));
+        at_least("app", goodput(&best, "app"), 0.97, 1.0);
+        at_least("bulk", bulk(&best).iter().sum(), 0.95, all - 1.0);
+        let mut promised = BTreeMap::<u64, f64>::new();
+        for row in best.proxies.iter().filter(|row| row.t_s > 5.0) {
+            *promised.entry((row.t_s * 1e3).round() as u64).or_default() += row.promised_mbps.unwrap_or_default();
+        }
+        let mut parts: Vec<f64> = promised.values().map(|promised| promised / all).collect();
+        parts.sort_by(f64::total_cmp);
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+        let high = parts[parts.len() * 95 / 100];
+        println!("reports {reports}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
+        assert!(mean < most && high < 1.06, "{mean}, {high}");
+    }
+}
+
+#[test]
+fn rapid_leaves_quic_a_share_and_an_app_its_demand_beside_it() {
+    let app = "[[flows]]\nname = \"app\"\nfrom = \"server\"\nto = \"ue\"\ncc = \"bbr\"\n\
+               traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"1.5 Mbit/s\" }\n";
+    let all = goodput(&run(&lte("", &download("cubic", "cubic"))), "cubic");
+    for cc in ["cubic", "bbr"] {
+        let flows = download("bulk", "cubic") + &download("quic", cc) + "proxied = false\n" + app;
+        let best = run(&lte(&proxy("lte", ""), &flows));
+        let [bulk, quic, app] = ["bulk", "quic", "app"].map(|name| goodput(&best, name));
+        println!("QUIC with {cc}: {quic:.2}, bulk {bulk:.2}, app {app:.2} Mbit/s, of {all:.2}");
+        at_least("app", app, 0.97, 1.5);
+        at_least("bulk and QUIC", bulk + quic, 0.95, all - 1.5);
+        assert!(quic > 0.25 * (bulk + quic) && bulk > 0.25 * (bulk + quic), "{bulk}, {quic}");
+    }
+}
+
+#[test]
+fn rapid_follows_a_handover() {
+    let flows = download("bulk", "cubic")
+        + "[[flows]]\nname = \"app\"\nfrom = \"server\"\nto = \"car\"\ncc = \"bbr\"\n\
+           traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"1 Mbit/s\" }\n";
+    let flows = flows.replace("to = \"ue\"", "to = \"car\"");
+    let drive = |more: &str| {
+        run(&format!("duration = \"60 s\"\nwarmup = \"5 s\"\ninclude = [\"preset:lte-drive\"]\n{more}\n{flows}"))
+    };
+    let [without, best] = ["", "[lte.proxy]\npolicy = \"best\""].map(drive);
+    let changes = best.mobility.iter().filter(|row| row.event == "connected").count();
+    assert!(changes >= 2, "{changes} handovers");
+    at_least("app", goodput(&best, "app"), 0.97, 1.0);
+    let all = |tables: &Tables| goodput(tables, "app") + goodput(tables, "bulk");
+    at_least("both", all(&best), 0.95, all(&without));
+    println!("{:.2} of {:.2} Mbit/s, delay {} of {} ms", all(&best), all(&without), delay(&best, "bulk"), delay(&without, "bulk"));
+    assert!(delay(&best, "bulk") < 0.5 * delay(&without, "bulk"));
 }
 
 #[test]
