@@ -6,7 +6,8 @@ Needs root, and iperf3. In one go, one after the other:
   of up to 64 kB, and over two TUN interfaces with a loop between them that only hands
   packets over (crates/emulate/examples/forward.rs);
 - `ranway emulate` of a plain link at several rates;
-- `ranway emulate` of a 20 MHz LTE cell at its peak, down, and down and up at once.
+- `ranway emulate` of a 20 MHz LTE cell at its peak, down, and down and up at once;
+- `ranway emulate` of a 200 MHz NR cell at its peak, down.
 
 Goodput is the payload that iperf3 received, without the first two seconds. `IP` is that
 with the headers of full packets, both ways together: 1500 bytes for 1448. A link holds
@@ -38,6 +39,7 @@ IP_PER_PAYLOAD = 1500 / 1448
 HELD = 0.98
 # Of slow start.
 OMIT_S = 2
+NR = "NR cell, 200 MHz at 28 GHz, down"
 # Of `ranway emulate`: valid, and not.
 ENDS = (0, 3)
 
@@ -152,6 +154,7 @@ def emulations(ranway: Path, seconds: int) -> Iterator[Row]:
         yield emulate(ranway, link(gbps), "emulate-link.toml", seconds, "down", "--set", rate)
     for direction, what in (("down", "down"), ("both", "down and up")):
         yield emulate(ranway, f"LTE cell, 20 MHz, two layers, {what}", "emulate-cell.toml", seconds, direction)
+    yield emulate(ranway, NR, "emulate-nr.toml", seconds, "down")
 
 
 def link(gbps: float) -> str:
@@ -183,6 +186,9 @@ def conclude(rows: list[Row]) -> None:
             what = "held" if row.valid else "not held"
             print(f"{row.name}: {row.ip_mbps():.1f} Mbit/s of IP packets {what}; 150 is aimed at")
     print("(of transport blocks, with the headers of MAC, RLC and PDCP, the cell has at most 150.75 Mbit/s down)")
+    nr = by_name[NR]
+    print(f"{NR}: {nr.ip_mbps():.1f} Mbit/s of IP packets, p99 {nr.p99_ms:.3f} ms; below 0.3 ms is aimed at")
+    print("(of transport blocks, the cell has at most 852.6 Mbit/s down)")
 
 
 def main() -> None:

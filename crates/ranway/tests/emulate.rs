@@ -163,6 +163,28 @@ fn the_built_in_web_server_fills_the_link_and_takes_uploads(watch: &mut Watch) {
 }
 
 #[test]
+fn root_a_download_by_curl_fills_an_nr_carrier() {
+    conclusive(a_download_by_curl_fills_an_nr_carrier);
+}
+
+fn a_download_by_curl_fills_an_nr_carrier(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let dir = scratch("include = [\"preset:nr-fr2-200mhz\"]\nduration = \"60 s\"\n");
+    let url = "http://server/150MB";
+    let output = emulate(dir.path(), &["--", "curl", "-s", "-o", "/dev/null", "-w", "%{speed_download}", url]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let mbps = text(&output.stdout).parse::<f64>().expect("bytes per second") * 8e-6;
+    // What transport blocks of 852.6 Mbit/s carry of packets of 1500 bytes with 1448 of payload. That holds however late.
+    assert!(mbps < 817.6, "{mbps} Mbit/s");
+    if !is_late(dir.path(), watch) {
+        // Slow start takes some of it.
+        assert!(mbps > 600.0, "{mbps} Mbit/s");
+    }
+}
+
+#[test]
 fn root_a_change_over_the_control_socket_has_its_effect() {
     if !may() {
         return;

@@ -131,7 +131,23 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         ("duplex = { kind = \"tdd\", pattern = \"DSDU\" }", "", "nr.duplex.pattern: `DSDU` is not a pattern"),
         ("duplex = { kind = \"tdd\", pattern = \"\" }", "", "nr.duplex.pattern: `` is not a pattern"),
         ("duplex = { kind = \"tdd\", pattern = \"DDDDDDU\" }", "", "7 slots take 3.5 ms with this numerology"),
-        ("duplex = { kind = \"tdd\", pattern = \"DDDDD\" }", "", "nr.duplex.pattern: either direction needs symbols"),
+        (
+            "duplex = { kind = \"tdd\", pattern = \"DDDDD\" }",
+            "",
+            "nr.duplex.pattern: `DDDDD` carries no data up: it has no `U`, and an `S` would need uplink_symbols = 3, 1 of them for \
+             control",
+        ),
+        ("duplex = { kind = \"tdd\", pattern = \"DDDDS\" }", "", "`DDDDS` carries no data up: "),
+        (
+            "duplex = { kind = \"tdd\", pattern = \"SUUUU\", downlink_symbols = 2 }",
+            "",
+            "an `S` would need downlink_symbols = 3, 1 of them for control",
+        ),
+        (
+            "duplex = { kind = \"tdd\", pattern = \"SUUUU\", downlink_symbols = 3, uplink_symbols = 3 }\nmac = { dmrs_symbols = 3 }",
+            "",
+            "an `S` would need downlink_symbols = 5, 1 of them for control",
+        ),
         ("duplex = { kind = \"tdd\", downlink_symbols = 13 }", "", "a special slot has 14 symbols, not 15"),
         ("uplink_mcs_table = \"1024qam\"", "", "1024QAM is for the downlink only"),
         (
@@ -264,7 +280,7 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.ues[0].bearer.nr.rlc.sn: 10 is not one of 12, 18",
         ),
         ("", "bearer = { nr = { pdcp_sn = 7 } }", "nr.ues[0].bearer.nr.pdcp_sn: 7 is not one of 12, 18"),
-        ("", "bearer = { nr = { buffer = \"0 B\" } }", "nr.ues[0].bearer.nr.buffer"),
+        ("", "bearer = { nr = { buffer = \"1 B\" } }", "nr.ues[0].bearer.nr.buffer: 1 B is out of range: must be from 1.5 kB"),
         (
             "",
             "fading = { kind = \"tdl\", profile = \"a\", delay_spread = \"1 s\" }",

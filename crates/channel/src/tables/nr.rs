@@ -16,6 +16,13 @@ use units::Span;
 /// OFDM symbols of a slot with the normal cyclic prefix. 38.211 Table 4.3.2-1.
 pub const SYMBOLS: u8 = 14;
 
+/// Returns the fewest symbols that data is sent on (a mapping of type B, 38.214 Table 5.1.2.1-1), of which `dmrs` symbols of
+/// reference signals and `overhead` resource elements per resource block leave room for data.
+pub const fn fewest_symbols(dmrs: u8, overhead: u8) -> u8 {
+    let fewest = dmrs + overhead / 12 + 1;
+    if fewest > 2 { fewest } else { 2 }
+}
+
 /// A numerology µ. 38.211 Table 4.2-1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Numerology {

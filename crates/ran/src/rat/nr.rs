@@ -16,13 +16,12 @@
 //! 3. Feedback is for whole transport blocks (no code block groups), and a UE has decoded a block when it acknowledges it.
 //! 4. One TDD pattern, not two after one another; symbols between its parts are guard.
 //! 5. The uplink has one layer, and no transform precoding.
-//! 6. Power headroom has the levels of LTE (36.133 9.1.8.4).
 
 use core::ops::Range;
 
 use channel::phy::nr as link;
 use channel::tables::nr::{
-    Allocation, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes, level, tbs,
+    Allocation, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes, fewest_symbols, level, tbs,
 };
 use channel::{Direction, Modulation, Sinr, Soft};
 
@@ -32,10 +31,6 @@ use crate::mac::requests::{GROUPS, MOST_ASSUMED, Report};
 
 /// Maximum number of resource blocks of a carrier. 38.101-1 Table 5.3.2-1.
 pub(super) const WIDEST: u16 = 275;
-
-/// The fewest symbols that data is sent on (a mapping of type B, 38.214 Table 5.1.2.1-1), if reference signals leave
-/// room for data.
-const FEWEST: u8 = 2;
 
 /// The fewest bits of an uplink block: MAC and RLC headers and a report leave room for data.
 pub(super) const LEAST_BITS: u32 = 80;
@@ -219,10 +214,10 @@ impl Nr {
         }
     }
 
-    /// Returns the fewest symbols of a block of which reference signals and overhead leave resource elements for data.
+    /// Returns the fewest symbols of a block.
     #[inline]
     fn fewest(&self) -> u8 {
-        FEWEST.max(self.dmrs + self.overhead / 12 + 1)
+        fewest_symbols(self.dmrs, self.overhead)
     }
 
     /// Returns it with the data symbols of `slot`; in a flexible slot, `uplink` of them are the uplink's.

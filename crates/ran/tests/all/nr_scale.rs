@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{World, bearer, cell, listening, ms, ue};
 use aqm::DropReason;
-use channel::tables::nr::{McsTable, Numerology};
+use channel::tables::nr::{McsTable, Numerology, fewest_symbols};
 use channel::{Bandwidth, Carrier, Direction, Site};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
@@ -37,7 +37,7 @@ impl Dice {
 
 /// Whether a slot with this many symbols of a direction carries data.
 fn suffices(symbols: u8, control: u8, nr: &Nr) -> bool {
-    symbols >= control + (nr.dmrs + nr.overhead.div_ceil(12) + 1).max(2)
+    symbols >= control + fewest_symbols(nr.dmrs, nr.overhead)
 }
 
 fn any_pattern(dice: &mut Dice, control: [u8; 2], nr: &Nr) -> Pattern {

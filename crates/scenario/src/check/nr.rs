@@ -3,6 +3,7 @@
 use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
+use channel::tables::nr::{SYMBOLS, fewest_symbols};
 
 /// Frequency ranges in MHz (38.104 table 5.1-1), and their names.
 const RANGES: [(&str, RangeInclusive<f64>); 2] = [("FR1", 410.0..=7125.0), ("FR2", 24_250.0..=52_600.0)];
@@ -10,7 +11,6 @@ const RANGES: [(&str, RangeInclusive<f64>); 2] = [("FR1", 410.0..=7125.0), ("FR2
 /// Lengths of TDD patterns in microseconds (`dl-UL-TransmissionPeriodicity`, 38.331).
 const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
 
-const SYMBOLS: u8 = 14;
 /// Maximum number of buildings.
 const MAX_BUILDINGS: usize = 10_000;
 
@@ -140,11 +140,22 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
     if pattern.contains('S') && both > SYMBOLS.into() {
         c.key("uplink_symbols", |c| c.wrong(format!("a special slot has {SYMBOLS} symbols, not {both}")));
     }
-    let has = |letter, symbols: u8| pattern.contains(letter) || (pattern.contains('S') && symbols > 0);
-    if !has('D', downlink_symbols.saturating_sub(nr.mac.control_symbols))
-        || !has('U', uplink_symbols.saturating_sub(nr.mac.uplink_control_symbols.saturating_sub(1)))
-    {
-        c.key("pattern", |c| c.wrong("either direction needs symbols"));
+    let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
+    let fewest = fewest_symbols(dmrs_symbols, overhead);
+    for (letter, direction, symbols, control) in [
+        ('D', "down", *downlink_symbols, control_symbols),
+        ('U', "up", *uplink_symbols, uplink_control_symbols),
+    ] {
+        let needed = control + fewest;
+        let in_special = if pattern.contains('S') { symbols } else { 0 };
+        if !pattern.contains(letter) && in_special < needed {
+            c.key("pattern", |c| {
+                c.wrong(format!(
+                    "`{pattern}` carries no data {direction}: it has no `{letter}`, and an `S` would need \
+                     {direction}link_symbols = {needed}, {control} of them for control"
+                ));
+            });
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::placement::{placed, placed_count};
 
 /// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;
+/// A buffer that holds less passes no full packet.
+const LEAST_BUFFER: Bytes = Bytes::new(1500);
 
 /// Metres from the origin; larger than any country.
 pub(super) const METRES: RangeInclusive<f64> = -1e6..=1e6;
@@ -466,7 +468,7 @@ fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
     });
     one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
     c.range("t_reordering", bearer.t_reordering, Span::ZERO..=MAX_TIMER);
-    c.size("buffer", bearer.buffer);
+    c.range("buffer", bearer.buffer, LEAST_BUFFER..=MAX_BYTES);
 }
 
 fn check_limit(limit: &Limit, c: &mut Check) {

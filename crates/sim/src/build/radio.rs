@@ -118,7 +118,8 @@ fn ue_config(
     (streams, end): (&Streams, Time),
 ) -> UeConfig {
     let index = |name: &String| network.cells.iter().position(|cell| cell.name == *name);
-    // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it.
+    // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it. With NR each bearer has its own.
+    let last = if network.nr.is_some() { 7 } else { 3 };
     let bearer = |of: &scenario::Bearer, filter, group: u8, name: &str| BearerConfig {
         qci: of.qci,
         filter,
@@ -141,11 +142,11 @@ fn ue_config(
             self::above(waiting, &above.limit, Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) })
         }),
     };
-    let mut bearers = vec![bearer(&ue.bearer, Filter::All, 3, &format!("bearer {}", ue.name))];
+    let mut bearers = vec![bearer(&ue.bearer, Filter::All, last, &format!("bearer {}", ue.name))];
     for (i, dedicated) in (0..).zip(&ue.dedicated) {
         let set = dedicated.priorities.iter().fold(0, |set, priority| set | 1 << priority);
         let name = format!("bearer {} {}", ue.name, i + 1);
-        bearers.push(bearer(&dedicated.bearer, Filter::Priorities(set), i.min(2), &name));
+        bearers.push(bearer(&dedicated.bearer, Filter::Priorities(set), i.min(last - 1), &name));
     }
     UeConfig {
         air: AirConfig {

@@ -67,6 +67,59 @@ fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
 }
 
 #[test]
+fn every_built_in_scenario_and_preset_for_nr_runs() {
+    for name in ["nr-fr2-200mhz", "nr-street", "nr-drive"] {
+        let tables = run(&format!("include = [\"{name}\"]\nduration = \"3 s\"\nwarmup = \"1 s\"\n"));
+        assert!(tables.flows.iter().all(|f| f.goodput_mbps > 0.01), "{name}");
+    }
+    let presets = scenario::builtin::presets().iter().filter(|p| p.name.starts_with("nr-") && p.name != "nr-like");
+    let mut seen = 0;
+    for of in presets {
+        // Where the preset has no UE, the cell's default one is there.
+        let goodput = flow(&preset(of.name, 3, "warmup = \"1 s\"", ""), "f").goodput_mbps;
+        assert!(goodput > 20.0, "{}: {goodput}", of.name);
+        seen += 1;
+    }
+    assert_eq!(seen, 6);
+}
+
+/// The events of the only UE's radio link: when, what, and with which cell.
+fn story(tables: &Tables) -> Vec<(f64, &str, &str)> {
+    tables.mobility.iter().map(|row| (row.t_s, row.event, row.cell)).collect()
+}
+
+#[test]
+fn a_drive_past_nr_sites_is_handed_over_from_each_to_the_next_without_loss() {
+    let tables = preset("nr-drive", 60, "", "");
+    let story = story(&tables);
+    let served: Vec<&str> = story.iter().filter(|(_, event, _)| *event == "connected").map(|(_, _, cell)| *cell).collect();
+    assert_eq!(served, ["cell-2", "cell-3", "cell-4"], "{story:?}");
+    assert!(story.iter().all(|(_, event, _)| *event != "link-lost" && !event.contains("fail")), "{story:?}");
+    let flow = flow(&tables, "f");
+    assert!(flow.goodput_mbps > 50.0 && flow.rtos == 0, "{} Mbit/s, {} RTOs", flow.goodput_mbps, flow.rtos);
+}
+
+#[test]
+fn a_link_that_nr_loses_is_there_again_when_the_ue_comes_back() {
+    let tables = run("duration = \"14 s\"\n[nr]\nserver_delay = \"10 ms\"\ncells = [{ name = \"mast\", position = [0, 0, 10], power_dbm = 10 }]\n\
+                      [[nr.ues]]\nname = \"u\"\nchannel = { kind = \"umi\", sight = \"nlos\" }\n\
+                      mobility = { kind = \"route\", points = [[20, 0, 1.5], [520, 0, 1.5], [20, 0, 1.5]], speeds = [100] }\n\
+                      [[flows]]\nname = \"f\"\n");
+    let story = story(&tables);
+    // Where it is just found again, it may be lost once more.
+    let [(lost, "link-lost", "mast"), (back, "connected", "mast"), ..] = story[..] else { panic!("{story:?}") };
+    assert!(story.last().is_some_and(|(at, event, _)| *event == "connected" && *at < 9.5), "{story:?}");
+    // It is lost on the way out, a second (T310) after it has become bad, and found on the way back.
+    assert!(lost > 1.2 && lost < 5.0 && back > 6.0 && back < 9.5, "{story:?}");
+    let received = |from: f64, to: f64| {
+        let rows = tables.radio.iter().filter(|row| row.t_s > from && row.t_s <= to);
+        rows.map(|row| row.dl_mbps).sum::<f64>()
+    };
+    assert!(received(0.0, lost - 1.0) > 0.0 && received(9.5, 10.2) > 0.0);
+    assert_eq!(received(lost + 0.2, back - 0.2), 0.0);
+}
+
+#[test]
 fn a_sleeping_ue_waits_for_its_on_duration() {
     let delays = |mac: &str| {
         let tables = run(&format!(
