@@ -8,7 +8,7 @@ import polars as pl
 # Maximum number of rows of a table in a notebook.
 _MOST_ROWS = 40
 _KEYS = ("point", "run", "flow")
-# Columns that are summed over the copies of a flow.
+# Columns that are summed over the copies of a flow; a sum is missing if a copy's value is.
 _SUMS = ("bytes", "segments_sent", "retransmitted", "rtos", "ce_marks", "lost_packets")
 # Columns shown in a notebook.
 _SHOWN = (
@@ -47,7 +47,7 @@ def tidy(
         copies=pl.len(),
         goodput_mbps=pl.when(span > 0).then(pl.col("bytes").sum() * 8e-6 / span),
         throughput_mbps=pl.when(span > 0).then(received.sum() / span),
-        **{name: pl.col(name).sum() for name in _SUMS},
+        **{name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in _SUMS},
     )
     # For TCP, losses count packets of both directions; for UDP, only data.
     tcp = pl.col("transport") == "tcp"

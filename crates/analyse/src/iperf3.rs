@@ -105,10 +105,12 @@ struct Sum {
     bytes: u64,
     from_s: f64,
     to_s: f64,
-    retransmitted: u64,
+    /// Missing if no interval tells any: of a receiver, or of UDP.
+    retransmitted: Option<u64>,
     cwnd_area: f64,
-    seconds: f64,
-    max_cwnd: u64,
+    /// The time of the intervals that tell a window.
+    cwnd_seconds: f64,
+    max_cwnd: Option<u64>,
     is_begun: bool,
 }
 
@@ -168,18 +170,21 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         let seconds = end - start;
         sum.bytes = sum.bytes.saturating_add(stream.bytes);
         sum.to_s = sum.to_s.max(end);
-        sum.retransmitted = sum.retransmitted.saturating_add(stream.retransmits.unwrap_or(0));
-        let cwnd = stream.snd_cwnd.unwrap_or(0);
-        sum.cwnd_area += cwnd as f64 * seconds;
-        sum.seconds += seconds;
-        sum.max_cwnd = sum.max_cwnd.max(cwnd);
+        if let Some(more) = stream.retransmits {
+            sum.retransmitted = Some(sum.retransmitted.unwrap_or(0).saturating_add(more));
+        }
+        if let Some(cwnd) = stream.snd_cwnd {
+            sum.cwnd_area += cwnd as f64 * seconds;
+            sum.cwnd_seconds += seconds;
+        }
+        sum.max_cwnd = sum.max_cwnd.max(stream.snd_cwnd);
         let srtt_ms = stream.rtt.filter(|rtt| rtt.is_finite() && *rtt > 0.0).map(|rtt| rtt / 1e3);
         all.tables.samples.push(&SampleRow {
             point,
             flow: name,
             t_s: end,
             goodput_mbps: stream.bytes as f64 * 8.0 / seconds / 1e6,
-            cwnd_bytes: cwnd,
+            cwnd_bytes: stream.snd_cwnd,
             srtt_ms,
             ..SampleRow::default()
         });
@@ -212,7 +217,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             rtt_max_ms: ms(sent.and_then(|total| total.max_rtt)),
             retransmitted: sum.retransmitted,
             limited_other: 1.0,
-            mean_cwnd_bytes: sum.cwnd_area / sum.seconds,
+            mean_cwnd_bytes: sum.max_cwnd.map(|_| sum.cwnd_area / sum.cwnd_seconds),
             max_cwnd_bytes: sum.max_cwnd,
             ..FlowRow::default()
         });

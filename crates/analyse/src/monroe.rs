@@ -299,7 +299,7 @@ pub(crate) fn analyse(test: &Test, all: &mut Collector<'_>) -> Result<(), Error>
     let (ends_s, told) = (writer.ends_s, writer.told);
     if let Some(stats) = &stats {
         if !stats.is_whole && told {
-            all.note(first, "windows, losses and limits are unknown, and 0 or empty in the tables");
+            all.note(first, "windows, losses and limits are unknown, and missing in the tables");
         }
         if stats.states.stride() > 1 {
             all.note(first, format_args!("of every {} states one is kept", stats.states.stride()));

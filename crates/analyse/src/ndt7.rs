@@ -325,7 +325,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         begin += test.end;
     }
     if partial {
-        all.note(path, "congestion windows, losses and timeouts are unknown, and 0 in the tables");
+        all.note(path, "congestion windows, losses and timeouts are unknown, and missing in the tables");
     }
     if many {
         all.note(path, "does not tell when its tests began: they are shown one after the other");

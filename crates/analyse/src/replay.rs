@@ -357,8 +357,8 @@ impl<'a> Source<'a> {
     /// sender told.
     fn buffer_bytes(&self, is_forward: bool, base_ms: f64) -> Option<u64> {
         let flows =
-            || self.flows.iter().filter(|row| self.is_forward(row) == is_forward && row.max_in_flight_bytes > 0);
-        let sum = flows().map(|row| row.max_in_flight_bytes.min(1 << 32)).sum::<u64>();
+            || self.flows.iter().filter(|row| self.is_forward(row) == is_forward && row.max_in_flight_bytes > Some(0));
+        let sum = flows().filter_map(|row| row.max_in_flight_bytes).map(|most| most.min(1 << 32)).sum::<u64>();
         let moving: f64 = flows().map(|row| row.goodput_mbps * 1e6 / 8.0 * base_ms / 1e3).sum();
         (sum > 0).then_some(sum.saturating_sub(moving as u64).clamp(64_000, 1 << 30))
     }

@@ -21,7 +21,8 @@ fn check(outcome: Result<Analysis, Error>) {
         assert!(flow.mean_pipe_bytes <= flow.max_pipe_bytes as f64 * 1.000_001, "{flow:?}");
     }
     for flow in tables.flows.iter() {
-        let numbers = [flow.goodput_mbps, flow.throughput_mbps, flow.mean_in_flight_bytes, flow.measured_to_s];
+        let numbers =
+            [flow.goodput_mbps, flow.throughput_mbps, flow.mean_in_flight_bytes.unwrap_or(0.0), flow.measured_to_s];
         assert!(numbers.iter().all(|number| number.is_finite() && *number >= 0.0), "{flow:?}");
     }
     for clock in tables.clocks.iter() {

@@ -19,9 +19,9 @@ fn check(outcome: Result<Analysis, Error>) {
     for flow in tables.flows.iter() {
         let shares = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
         assert!(shares.iter().all(|share| (0.0..=1.000_001).contains(share)), "{flow:?}");
-        let numbers =
-            [flow.goodput_mbps, flow.mean_cwnd_bytes, flow.mean_in_flight_bytes, flow.measured_to_s, flow.start_s];
-        assert!(numbers.iter().all(|number| number.is_finite() && *number >= 0.0), "{flow:?}");
+        let numbers = [flow.goodput_mbps, flow.measured_to_s, flow.start_s].map(Some);
+        let numbers = numbers.into_iter().chain([flow.mean_cwnd_bytes, flow.mean_in_flight_bytes]).flatten();
+        assert!(numbers.into_iter().all(|number| number.is_finite() && number >= 0.0), "{flow:?}");
         assert!(flow.start_s <= flow.measured_to_s, "{flow:?}");
     }
     for row in tables.samples.iter() {

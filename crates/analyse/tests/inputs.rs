@@ -157,7 +157,11 @@ fn raw_states_tell_what_limited_the_flow() {
         tables.samples.iter().map(|row| (row.goodput_mbps, row.cwnd_bytes, row.limit, row.srtt_ms)).collect();
     assert_eq!(
         samples,
-        [(0.0, 10_000, "", Some(40.0)), (8.0, 20_000, "app", Some(40.0)), (8.0, 30_000, "app", Some(40.0))]
+        [
+            (0.0, Some(10_000), "", Some(40.0)),
+            (8.0, Some(20_000), "app", Some(40.0)),
+            (8.0, Some(30_000), "app", Some(40.0))
+        ]
     );
     assert_eq!(tables.tcp_info.row(2).raw, &states[2][..]);
     assert_eq!(tables.tcp_info.row(2).min_rtt_us, Some(30_000));
@@ -203,7 +207,7 @@ fn snapshots_of_ss_become_samples_of_each_connection() {
         [(sender.flow, sender.conn, sender.cc), (receiver.flow, receiver.conn, receiver.cc)],
         [(name, 0, "bbr"), (name, 1, "")]
     );
-    assert_eq!((sender.bytes, receiver.bytes, sender.segments_sent), (3_040_000, 3_040_000, 304));
+    assert_eq!((sender.bytes, receiver.bytes, sender.segments_sent), (3_040_000, 3_040_000, Some(304)));
     assert!((sender.measured_to_s - 0.645_137).abs() < 1e-6, "{sender:?}");
     assert_eq!((sender.rtt_min_ms.map(|ms| (ms * 1e3).round()), receiver.limited_other), (Some(24.0), 1.0));
     // Busy for 12 of 645 ms.
@@ -257,7 +261,10 @@ fn a_port_that_is_used_again_is_another_connection() {
     assert_eq!(flows, [(0, 250_000, 1.0, "cubic".to_owned()), (1, 62_500, 0.5, "cubic".to_owned())]);
     assert_eq!(tables.flows.row(0).flow, "tcp [fd00::1]:1000 > [::ffff:10.0.0.2]:443");
     let sample = tables.samples.row(1);
-    assert_eq!((sample.cwnd_bytes, sample.ssthresh_bytes, sample.in_flight_bytes), (10_000, Some(7_000), 4_000));
+    assert_eq!(
+        (sample.cwnd_bytes, sample.ssthresh_bytes, sample.in_flight_bytes),
+        (Some(10_000), Some(7_000), Some(4_000))
+    );
     // An old kernel: no time is told, and nothing limited.
     assert_eq!((tables.tcp_info.row(1).busy_us, tables.flows.row(0).limited_other), (None, 1.0));
 }
@@ -313,16 +320,18 @@ fn a_test_of_nettest_is_a_point_with_its_radio() {
         ("download", 3_000_000, 1.0, 3.0, "")
     );
     assert_eq!((up.flow, up.bytes, up.start_s, up.goodput_mbps, up.cc), ("upload", 1_000_000, 4.0, 4.0, "cubic"));
-    assert_eq!((up.retransmitted, up.limited_cwnd, down.limited_other), (2, 1.0, 1.0));
+    assert_eq!((up.retransmitted, up.limited_cwnd, down.limited_other), (Some(2), 1.0, 1.0));
+    assert_eq!((down.segments_sent, down.retransmitted, down.rtos, down.lost_packets), (None, None, None, None));
+    assert_eq!((down.mean_cwnd_bytes, down.max_in_flight_bytes, up.max_cwnd_bytes), (None, None, Some(10_000)));
     // The states of one connection are of the direction at their time; a receiver's own round trips are old.
     let samples: Vec<_> =
         tables.samples.iter().map(|row| (row.flow.to_owned(), row.t_s, row.cwnd_bytes, row.srtt_ms)).collect();
     let expected = [
-        ("download", 1.5, 0, None),
-        ("download", 2.5, 0, None),
-        ("upload", 4.5, 10_000, Some(60.0)),
-        ("upload", 5.5, 10_000, Some(60.0)),
-        ("upload", 6.2, 10_000, Some(60.0)),
+        ("download", 1.5, None, None),
+        ("download", 2.5, None, None),
+        ("upload", 4.5, Some(10_000), Some(60.0)),
+        ("upload", 5.5, Some(10_000), Some(60.0)),
+        ("upload", 6.2, Some(10_000), Some(60.0)),
     ];
     assert_eq!(samples, expected.map(|(flow, at, cwnd, srtt)| (flow.to_owned(), at, cwnd, srtt)));
     assert_eq!((tables.latencies.row(0).rtt_ms, tables.latencies.row(0).t_s), (Some(61.0), 0.001));

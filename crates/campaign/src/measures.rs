@@ -65,7 +65,10 @@ fn direction(tables: &Tables, name: &'static str, count: u32, complete: bool) ->
         goodput_mbps: row.goodput_mbps,
         rtt_ms: row.rtt_p50_ms,
         rtt_p95_ms: row.rtt_p95_ms,
-        retransmitted: (row.segments_sent > 0).then(|| row.retransmitted as f64 / row.segments_sent as f64),
+        retransmitted: row
+            .retransmitted
+            .zip(row.segments_sent.filter(|sent| *sent > 0))
+            .map(|(again, sent)| again as f64 / sent as f64),
     };
     Ok(Values {
         name,
@@ -93,8 +96,8 @@ mod tests {
                 completed,
                 measured_from_s: 1.0,
                 measured_to_s: 5.0,
-                segments_sent: 100,
-                retransmitted: 2,
+                segments_sent: Some(100),
+                retransmitted: Some(2),
                 ..FlowRow::default()
             });
         }

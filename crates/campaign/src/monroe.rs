@@ -178,7 +178,7 @@ fn stats(results: &Results, test: &Test) -> Value {
                 rows.push(json!({
                     "flow_id": number, "timestamp_ns": nanos(row.t_s),
                     "tcpi_rtt": row.srtt_ms.map(|ms| (ms * 1e3).round() as u64),
-                    "tcpi_rto": (row.rto_ms > 0.0).then(|| (row.rto_ms * 1e3).round() as u64),
+                    "tcpi_rto": row.rto_ms.map(|ms| (ms * 1e3).round() as u64).filter(|us| *us > 0),
                 }));
             }
             continue;

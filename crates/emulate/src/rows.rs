@@ -49,13 +49,14 @@ pub(crate) fn add(
         };
         let far = observed.iter().find(|seen| is_far(seen));
         let outside = far.or_else(|| observed.iter().find(|seen| is_sent(&measured, seen)));
+        let is_observed = outside.is_some();
         let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
         let mut before = None;
         for sample in &measured.samples {
             // The kernel is asked at moments of its own: what was seen by then, from outside, belongs to its row.
-            let (mut owd, mut lost) = (None, 0);
+            let (mut owd, mut lost) = (None, is_observed.then_some(0));
             while let Some(seen) = outside.next_if(|seen| seen.at <= Time::ZERO + sample.at) {
-                (owd, lost) = (seen.owd.or(owd), lost + seen.lost);
+                (owd, lost) = (seen.owd.or(owd), lost.map(|lost| lost + seen.lost));
             }
             let row = sample_row(measured, sample, before, which);
             tables.samples.push(&SampleRow { owd_ms: owd.map(ms), lost, ..row });
@@ -79,7 +80,7 @@ fn sent_row<'a>(
     let cwnds = || after.iter().map(|sample| f64::from(sample.cwnd) * f64::from(sample.mss));
     // What counts up begins at zero with the connection.
     let (zero, last) = (before.last(), samples.last());
-    let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
+    let since = |what: fn(&Sample) -> Option<u64>| Some(what(last?)?.saturating_sub(zero.and_then(what).unwrap_or(0)));
     let limits = limits(measured, warm);
     let delivered = flow_row(far, which);
     FlowRow {
@@ -87,16 +88,16 @@ fn sent_row<'a>(
         conn: measured.flow.copy,
         cc: in_scenarios(measured.flow.cc),
         completion_s: measured.completion().map(Span::as_secs_f64),
-        retransmitted: since(|s| s.total_retrans.into()),
-        segments_sent: since(|s| s.data_segs_out.into()),
-        rtos: since(|s| s.total_rto.unwrap_or(0).into()),
+        retransmitted: since(|s| Some(s.total_retrans.into())),
+        segments_sent: since(|s| Some(s.data_segs_out.into())),
+        rtos: since(|s| s.total_rto.map(u64::from)),
         limited_app: limits.share(limits.app),
         limited_rwnd: limits.share(limits.rwnd),
         limited_cwnd: limits.share(limits.cwnd),
         limited_pacing: limits.share(limits.pacing),
         limited_other: limits.share(limits.buffer + limits.unknown),
-        mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
-        max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
+        mean_cwnd_bytes: (!after.is_empty()).then(|| cwnds().sum::<f64>() / after.len() as f64),
+        max_cwnd_bytes: cwnds().reduce(f64::max).map(|most| most as u64),
         to: delivered.to,
         end_s: delivered.end_s,
         completed: delivered.completed,
@@ -165,16 +166,16 @@ fn sample_row<'a>(
         conn: measured.flow.copy,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, sample.at.saturating_sub(then)).as_mbps(),
-        cwnd_bytes: bytes(sample.cwnd),
+        cwnd_bytes: Some(bytes(sample.cwnd)),
         cwnd_pep_bytes: None,
         cwnd_e2e_bytes: None,
         ssthresh_bytes: sample.ssthresh.map(bytes),
-        in_flight_bytes: bytes(sample.in_flight()),
+        in_flight_bytes: Some(bytes(sample.in_flight())),
         srtt_ms: (sample.srtt > Span::ZERO).then(|| ms(sample.srtt)),
         rtt_ms: None,
         owd_ms: None,
-        lost: 0,
-        rto_ms: ms(sample.rto),
+        lost: None,
+        rto_ms: Some(ms(sample.rto)),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: sample.pacing_rate.filter(|_| measured.is_paced()).map(Rate::as_mbps),
         limit: limits_between(measured, before, sample).most(),

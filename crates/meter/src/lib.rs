@@ -17,6 +17,7 @@
 //! | `tokens` | tokens: from a control server, or made with a key |
 //! | `session` | the course of a measurement |
 //! | `outcome` | what came out, and what it means |
+//! | `reasons` | what an outcome does not have, and why |
 //! | `rows` | the outcome as tables |
 //!
 //! # Course of a measurement
@@ -42,6 +43,7 @@ mod modem;
 mod outcome;
 mod plan;
 mod probes;
+mod reasons;
 mod rmbt;
 mod rows;
 mod sampler;

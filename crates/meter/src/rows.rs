@@ -170,7 +170,7 @@ pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, 
     }
 }
 
-/// What only the sender knows is missing or 0 if the samples are not its own, and all of its time is in `limited_other`.
+/// What only the sender knows is missing if the samples are not its own, and all of its time is in `limited_other`.
 fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, rtts: &Distribution) -> FlowRow<'a> {
     let end = flow.bytes.last().map_or(end, |(span, _)| flow.start + span);
     let span = end.saturating_since(flow.start);
@@ -179,12 +179,12 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
     let cwnds = || flow.samples.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
     let flights = || flow.samples.iter().map(|sample| bytes(sample, sample.info.in_flight()));
-    let mean = |sum: u64| sum as f64 / flow.samples.len().max(1) as f64;
+    let mean = |sum: u64| Some(sum as f64 / flow.samples.len() as f64).filter(|_| last.is_some());
     let limits = if told.at_sender { flow.sender_limits() } else { None };
     let limits = limits.unwrap_or(Limits { unknown: 1.0, ..Limits::default() });
-    let since = |count: fn(&TcpInfo) -> u32| {
-        let before = told.before.map_or(0, count);
-        last.as_ref().map_or(0, |info| u64::from(count(info).saturating_sub(before)))
+    let since = |count: fn(&TcpInfo) -> Option<u32>| {
+        let before = told.before.and_then(count).unwrap_or(0);
+        last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
     };
     let row = FlowRow {
         point,
@@ -203,9 +203,9 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         bytes: flow.total(),
         goodput_mbps: goodput,
         throughput_mbps: goodput,
-        segments_sent: since(|info| info.data_segs_out),
-        retransmitted: since(|info| info.total_retrans),
-        rtos: since(|info| info.total_rto.unwrap_or(0).into()),
+        segments_sent: since(|info| Some(info.data_segs_out)),
+        retransmitted: since(|info| Some(info.total_retrans)),
+        rtos: since(|info| info.total_rto.map(u32::from)),
         limited_app: limits.share(limits.app),
         limited_cwnd: limits.share(limits.cwnd),
         limited_rwnd: limits.share(limits.rwnd),
@@ -218,9 +218,9 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     }
     FlowRow {
         mean_cwnd_bytes: mean(cwnds().fold(0, u64::saturating_add)),
-        max_cwnd_bytes: cwnds().max().unwrap_or(0),
+        max_cwnd_bytes: cwnds().max(),
         mean_in_flight_bytes: mean(flights().fold(0, u64::saturating_add)),
-        max_in_flight_bytes: flights().max().unwrap_or(0),
+        max_in_flight_bytes: flights().max(),
         ..row
     }
 }
@@ -265,10 +265,10 @@ fn sample_row<'a>(
     let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
     let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced());
     SampleRow {
-        cwnd_bytes: bytes(info.snd_cwnd),
+        cwnd_bytes: Some(bytes(info.snd_cwnd)),
         ssthresh_bytes: info.ssthresh().map(bytes),
-        in_flight_bytes: bytes(info.in_flight()),
-        rto_ms: f64::from(info.rto) / 1e3,
+        in_flight_bytes: Some(bytes(info.in_flight())),
+        rto_ms: Some(f64::from(info.rto) / 1e3),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced()).map(|rate| rate as f64 * 8e-6),
         limit: if span > Span::ZERO { limits.most() } else { "" },

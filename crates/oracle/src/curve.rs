@@ -31,14 +31,16 @@ impl Curve {
         } else {
             exit + 1 + samples[exit..].windows(2).position(is_reduction)?
         };
-        let grows =
-            |row: &SampleRow<'_>| !reduces(row) && row.ssthresh_bytes.is_some_and(|least| row.cwnd_bytes >= least);
+        let grows = |row: &SampleRow<'_>| {
+            !reduces(row) && row.ssthresh_bytes.is_some_and(|least| row.cwnd_bytes >= Some(least))
+        };
         let begin = reduction + samples[reduction..].iter().position(grows)?;
         let first = &samples[begin];
         let curve = samples[begin..].iter();
         let curve = curve
             .take_while(|row| !reduces(row) && row.ssthresh_bytes == first.ssthresh_bytes && row.state != "closed");
-        let points: Vec<_> = curve.map(|row| (row.t_s - first.t_s, row.cwnd_bytes as f64 / 1e3)).collect();
+        let points: Vec<_> =
+            curve.filter_map(|row| Some((row.t_s - first.t_s, row.cwnd_bytes? as f64 / 1e3))).collect();
         Some(Curve { points }).filter(|curve| curve.length() >= SHORTEST_S)
     }
 

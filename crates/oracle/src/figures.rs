@@ -82,15 +82,16 @@ impl Figures {
         let measured = || samples.iter().filter(|row| row.t_s >= flow.measured_from_s && row.state != "closed");
         let srtts = sorted(measured().filter_map(|row| row.srtt_ms));
         let is_mdcc = flow.cc == "mdcc";
-        let windows = sorted(measured().filter(|_| is_mdcc).map(|row| row.cwnd_bytes as f64 / 1e3));
+        let windows = sorted(measured().filter(|_| is_mdcc).filter_map(|row| Some(row.cwnd_bytes? as f64 / 1e3)));
         let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
+        let segments = flow.retransmitted.zip(flow.segments_sent);
         Figures {
             goodput_mbps: flow.goodput_mbps,
             rtt_p50_ms: flow.rtt_p50_ms,
             rtt_p95_ms: flow.rtt_p95_ms,
             srtt_p50_ms: quantile(&srtts, 0.5),
             srtt_p95_ms: quantile(&srtts, 0.95),
-            retransmitted_percent: percent(flow.retransmitted as f64, flow.segments_sent as f64),
+            retransmitted_percent: segments.and_then(|(again, sent)| percent(again as f64, sent as f64)),
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),
             curve: (flow.cc == "cubic").then(|| Curve::new(samples)).flatten(),

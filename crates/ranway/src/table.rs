@@ -115,7 +115,8 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
         }
         let of = tcp.get(&(flow.point, flow.flow, flow.conn));
         let count = |value: fn(&TcpFlowRow<'_>) -> u64| of.map_or_else(|| "-".to_owned(), |row| value(row).to_string());
-        let share = (flow.segments_sent > 0).then(|| flow.retransmitted as f64 / flow.segments_sent as f64 * 100.0);
+        let sent = flow.segments_sent.filter(|sent| *sent > 0);
+        let share = flow.retransmitted.zip(sent).map(|(again, sent)| again as f64 / sent as f64 * 100.0);
         let name = if flow.conn > 0 { format!("{} #{}", flow.flow, flow.conn + 1) } else { flow.flow.to_owned() };
         let mut cells = vec![
             name,
@@ -128,11 +129,15 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             count(|row| row.spurious),
             count(|row| row.out_of_order),
             count(|row| row.timeouts),
-            number(Some(flow.max_in_flight_bytes as f64 / 1e3), 0),
+            number(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0),
             number(of.map(|row| row.max_pipe_bytes as f64 / 1e3), 0),
         ];
         if both_ends {
-            cells.extend([number(flow.owd_p50_ms, 1), number(flow.owd_p95_ms, 1), flow.lost_packets.to_string()]);
+            cells.extend([
+                number(flow.owd_p50_ms, 1),
+                number(flow.owd_p95_ms, 1),
+                number(flow.lost_packets.map(|lost| lost as f64), 0),
+            ]);
         }
         table.add_row(cells);
     }

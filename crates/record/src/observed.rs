@@ -137,14 +137,14 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         bytes: counters.delivered,
         goodput_mbps: flow.goodput().as_mbps(),
         throughput_mbps: flow.throughput().as_mbps(),
-        segments_sent: counters.segments,
-        retransmitted: counters.retransmitted,
-        dup_acks: counters.dup_acks,
-        ce_marks: counters.marked,
-        lost_packets: flow.lost(),
+        segments_sent: Some(counters.segments),
+        retransmitted: Some(counters.retransmitted),
+        dup_acks: Some(counters.dup_acks),
+        ce_marks: Some(counters.marked),
+        lost_packets: Some(flow.lost()),
         limited_other: 1.0,
-        mean_in_flight_bytes: flow.mean_in_flight,
-        max_in_flight_bytes: flow.max_in_flight,
+        mean_in_flight_bytes: Some(flow.mean_in_flight),
+        max_in_flight_bytes: Some(flow.max_in_flight),
         ..FlowRow::with_delays(&flow.rtts, owds)
     }
 }
@@ -158,11 +158,11 @@ pub fn sample_row<'a>(flow: &'a Flow, sample: &Sample, (point, run): (u32, u32))
         conn: flow.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: sample.goodput().as_mbps(),
-        in_flight_bytes: sample.in_flight,
+        in_flight_bytes: Some(sample.in_flight),
         srtt_ms: sample.srtt.map(ms),
         rtt_ms: sample.rtt.map(ms),
         owd_ms: sample.owd.map(ms),
-        lost: sample.lost,
+        lost: Some(sample.lost),
         state: if sample.closed { "closed" } else { "" },
         ..SampleRow::default()
     }

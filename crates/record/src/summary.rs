@@ -481,6 +481,12 @@ impl Run<'_> {
     /// The figures of `rows`, which are the copies of a flow, or of all flows.
     fn figures(&self, rows: &[FlowRow<'_>], flow: Option<&str>) -> Figures {
         let sum = |value: fn(&FlowRow<'_>) -> f64| rows.iter().map(value).sum::<f64>();
+        // Of the flows whose sender tells both.
+        let part = |part: fn(&FlowRow<'_>) -> Option<u64>| {
+            let known = rows.iter().filter_map(|row| Some((part(row)?, row.segments_sent?)));
+            let (part, whole) = known.fold((0, 0), |sum: (u64, u64), of| (sum.0 + of.0, sum.1 + of.1));
+            ratio(part as f64, whole as f64)
+        };
         let from = rows.iter().map(|row| row.measured_from_s).reduce(f64::min).unwrap_or(0.0);
         let to = rows.iter().map(|row| row.measured_to_s).reduce(f64::max).unwrap_or(0.0);
         let measured = |row: &FlowRow<'_>| (row.measured_to_s - row.measured_from_s).max(0.0);
@@ -505,15 +511,13 @@ impl Run<'_> {
             owd_p50_ms: owd[0],
             owd_p95_ms: owd[1],
             // What was sent before the warm-up's end may be lost after it.
-            loss: ratio(sum(|row| row.lost_packets as f64), sum(|row| row.segments_sent as f64))
-                .filter(|_| without_tcp)
-                .map(|loss| loss.min(1.0)),
+            loss: part(|row| row.lost_packets).filter(|_| without_tcp).map(|loss| loss.min(1.0)),
             transfers: (!transfers.is_empty()).then_some(transfers.len() as f64),
             transfers_finished: ratio(finished, transfers.len() as f64),
             completion_s: ratio(completions.iter().map(|(time, _)| time).sum(), finished),
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
-            retransmission_rate: ratio(sum(|row| row.retransmitted as f64), sum(|row| row.segments_sent as f64)),
+            retransmission_rate: part(|row| row.retransmitted),
             // Without a congestion control there is no sender that knows: UDP, or a connection of real hosts.
             limited: (time > 0.0 && rows.iter().any(|row| !row.cc.is_empty())).then(|| {
                 [

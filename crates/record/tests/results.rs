@@ -279,7 +279,8 @@ fn the_summary_follows_from_the_tables() {
 fn a_flow_without_tcp_has_one_way_delays_and_loss_and_a_tcp_flow_no_loss() {
     let made_up = made_up::single("a call", 10);
     let (mut results, template) = (made_up.clone(), made_up.tables.flows.row(0));
-    let call = FlowRow { flow: "call", transport: "udp", cc: "", segments_sent: 200, lost_packets: 3, ..template };
+    let call =
+        FlowRow { flow: "call", transport: "udp", cc: "", segments_sent: Some(200), lost_packets: Some(3), ..template };
     let call = FlowRow { owd_p50_ms: Some(20.0), owd_p95_ms: Some(60.0), ..call };
     let mut tables = record::Tables::default();
     tables.flows.push(&template);
@@ -295,7 +296,7 @@ fn a_flow_without_tcp_has_one_way_delays_and_loss_and_a_tcp_flow_no_loss() {
     // Of several copies together: all packets, not the mean of the quantiles.
     for (conn, owd_ms, count) in [(0, 20.0, 97), (1, 200.0, 3)] {
         if conn == 1 {
-            results.tables.flows.push(&FlowRow { conn, owd_p50_ms: Some(200.0), lost_packets: 197, ..call });
+            results.tables.flows.push(&FlowRow { conn, owd_p50_ms: Some(200.0), lost_packets: Some(197), ..call });
         }
         results.tables.owds.push(&record::tables::OwdRow { point: 0, run: 0, flow: "call", conn, owd_ms, count });
     }

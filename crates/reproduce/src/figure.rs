@@ -298,7 +298,7 @@ impl Series {
     fn of(self, row: &SampleRow) -> Option<f64> {
         match self {
             Series::Goodput => Some(row.goodput_mbps),
-            Series::Cwnd => Some(row.cwnd_bytes as f64 / 1e3),
+            Series::Cwnd => row.cwnd_bytes.map(|bytes| bytes as f64 / 1e3),
             Series::CwndPep => row.cwnd_pep_bytes.map(|bytes| bytes as f64 / 1e3),
             Series::CwndE2e => row.cwnd_e2e_bytes.map(|bytes| bytes as f64 / 1e3),
         }

@@ -233,7 +233,7 @@ impl Measure {
                 (all > 0.0).then(|| of / all * 100.0)
             }
             Measure::WindowRatio { flow, over } => {
-                let of = |flow: &String| flows().find(|row| row.flow == flow).map(|row| row.mean_cwnd_bytes);
+                let of = |flow: &String| flows().find(|row| row.flow == flow).and_then(|row| row.mean_cwnd_bytes);
                 of(flow).zip(of(over)).map(|(one, other)| one / other)
             }
             Measure::Completion { flow } => flows().find(|row| row.flow == flow).and_then(|row| row.completion_s),
@@ -288,7 +288,7 @@ impl Measure {
                 let of = |flow| delay(results, point, run, flow, Percentile::P50);
                 of(flow).zip(of(over)).map(|(one, other)| one / other)
             }
-            Measure::Lost { flow } => sum(flow, |row| row.lost_packets as f64),
+            Measure::Lost { flow } => sum(flow, |row| row.lost_packets.map_or(f64::NAN, |lost| lost as f64)),
             Measure::Starved { direction } => {
                 let rows = results.tables.ues.iter();
                 let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.direction == direction);

@@ -34,9 +34,9 @@ impl Shorten for f64 {
     }
 }
 
-impl Shorten for Option<f64> {
+impl<T: Shorten> Shorten for Option<T> {
     fn shorten(self) -> Self {
-        self.map(short)
+        self.map(T::shorten)
     }
 }
 
@@ -64,8 +64,8 @@ row! {
         point: u32, run: u32, flow: &'a str, conn: u32, transport: &'a str, cc: &'a str, from: &'a str, to: &'a str,
         start_s: f64, measured_from_s: f64, completion_s: Option<f64>, bytes: u64, goodput_mbps: f64,
         throughput_mbps: f64, rtt_min_ms: Option<f64>, rtt_p50_ms: Option<f64>, rtt_p95_ms: Option<f64>,
-        rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, segments_sent: u64,
-        retransmitted: u64, rtos: u64, ce_marks: u64, lost_packets: u64,
+        rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, segments_sent: Option<u64>,
+        retransmitted: Option<u64>, rtos: Option<u64>, ce_marks: Option<u64>, lost_packets: Option<u64>,
     }
 }
 

@@ -190,12 +190,12 @@ pub(super) fn whole(tables: &Tables) -> Vec<Series<'_>> {
         all.push((row.point, row.run, Of::Goodput(row.flow, row.conn)), GOODPUT, &goodput);
         let values = [
             Some(row.t_s),
-            Some(row.cwnd_bytes as f64),
+            row.cwnd_bytes.map(|bytes| bytes as f64),
             row.ssthresh_bytes.map(|bytes| bytes as f64),
-            Some(row.in_flight_bytes as f64),
+            row.in_flight_bytes.map(|bytes| bytes as f64),
             row.srtt_ms,
             row.owd_ms,
-            (row.lost > 0).then_some(row.lost as f64),
+            row.lost.filter(|lost| *lost > 0).map(|lost| lost as f64),
         ];
         all.push((row.point, row.run, Of::Samples(row.flow, row.conn)), SAMPLE, &values);
     }

@@ -5,8 +5,8 @@ use units::{Distribution, Span};
 
 table! {
     /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
-    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`; what only its sender knows is empty or 0, and all of its
-    /// time is in `limited_other`.
+    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`. What is not known of a flow is empty or missing; if it is not
+    /// known what limited it, all of its time is in `limited_other`.
     pub struct FlowRow<'a> in Flows "flows" {
         /// Point of the sweep.
         "" point: u32,
@@ -68,27 +68,27 @@ table! {
         /// 95th percentile of the data packets' one-way delay.
         "ms" owd_p95_ms: opt_f64,
         /// Data segments sent, retransmissions included.
-        "" segments_sent: u64,
+        "" segments_sent: opt_u64,
         /// Data segments retransmitted for whichever reason.
-        "" retransmitted: u64,
+        "" retransmitted: opt_u64,
         /// Of these, in fast recovery.
-        "" retrans_fast: u64,
+        "" retrans_fast: opt_u64,
         /// Of these, after a retransmission timeout.
-        "" retrans_rto: u64,
+        "" retrans_rto: opt_u64,
         /// Of these, as tail loss probes.
-        "" retrans_tlp: u64,
+        "" retrans_tlp: opt_u64,
         /// Retransmission timeouts.
-        "" rtos: u64,
+        "" rtos: opt_u64,
         /// Congestion window reductions that were undone as spurious.
-        "" undos: u64,
+        "" undos: opt_u64,
         /// Duplicate acknowledgements that the sender received.
-        "" dup_acks: u64,
+        "" dup_acks: opt_u64,
         /// The most of them in succession, since the start: after one loss, as long as nothing new was acknowledged.
-        "" max_dup_acks: u64,
+        "" max_dup_acks: opt_u64,
         /// Its packets that were marked with congestion experienced.
-        "" ce_marks: u64,
+        "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction.
-        "" lost_packets: u64,
+        "" lost_packets: opt_u64,
         /// Share of its connections' time in which the application had nothing to send (0 to 1).
         "1" limited_app: f64,
         /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
@@ -100,20 +100,20 @@ table! {
         /// The rest of its connections' time: the handshake, a full send buffer, the queue of its own host (0 to 1).
         "1" limited_other: f64,
         /// Mean congestion window of a connection over time.
-        "B" mean_cwnd_bytes: f64,
+        "B" mean_cwnd_bytes: opt_f64,
         /// Largest congestion window of a connection.
-        "B" max_cwnd_bytes: u64,
+        "B" max_cwnd_bytes: opt_u64,
         /// Mean of a connection's bytes in flight over time.
-        "B" mean_in_flight_bytes: f64,
+        "B" mean_in_flight_bytes: opt_f64,
         /// Most bytes in flight of a connection.
-        "B" max_in_flight_bytes: u64,
+        "B" max_in_flight_bytes: opt_u64,
     }
 }
 
 table! {
     /// A flow's copy at a sampling moment: its goodput over all its connections, and the state of the newest of them,
-    /// which is zero, empty or missing while there is none, for UDP, and as far as only its sender knows it. The last row of
-    /// a TCP flow is the first after everything was sent and acknowledged.
+    /// which is zero, empty or missing while there is none and for UDP, and empty or missing if it is not known. The last row
+    /// of a TCP flow is the first after everything was sent and acknowledged.
     pub struct SampleRow<'a> in Samples "samples" {
         /// Point of the sweep.
         "" point: u32,
@@ -128,7 +128,7 @@ table! {
         /// Payload that arrived for the first time since the sample before, over that interval.
         "Mbit/s" goodput_mbps: f64,
         /// Congestion window.
-        "B" cwnd_bytes: u64,
+        "B" cwnd_bytes: opt_u64,
         /// With `mdcc`, the window of the wired domain, which a PEP's reports clock.
         "B" cwnd_pep_bytes: opt_u64,
         /// With `mdcc`, the window of the whole path; missing while no PEP is heard.
@@ -136,7 +136,7 @@ table! {
         /// Slow start threshold; missing while infinite.
         "B" ssthresh_bytes: opt_u64,
         /// Bytes in flight as the sender estimates them.
-        "B" in_flight_bytes: u64,
+        "B" in_flight_bytes: opt_u64,
         /// Smoothed round-trip time; missing before the first sample.
         "ms" srtt_ms: opt_f64,
         /// The latest round-trip time sample; missing if there was none since the sample before.
@@ -144,9 +144,9 @@ table! {
         /// Mean one-way delay of the data packets that arrived since the sample before; missing if none did.
         "ms" owd_ms: opt_f64,
         /// Its packets that were lost since the sample before, in either direction.
-        "" lost: u64,
+        "" lost: opt_u64,
         /// Retransmission timeout.
-        "ms" rto_ms: f64,
+        "ms" rto_ms: opt_f64,
         /// Pacing rate; missing if the sender does not pace.
         "Mbit/s" pacing_mbps: opt_f64,
         /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer),

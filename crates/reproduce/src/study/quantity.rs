@@ -229,7 +229,7 @@ mod tests {
                 let state = if i % 20 == 5 && conn == 0 { "probe-rtt" } else { "probe-bw" };
                 let row =
                     SampleRow { flow: "up-1", conn, t_s, goodput_mbps, state, limit: "cwnd", ..SampleRow::default() };
-                let row = SampleRow { rto_ms: 700.0, srtt_ms: Some(400.0), in_flight_bytes: 5_000, ..row };
+                let row = SampleRow { rto_ms: Some(700.0), srtt_ms: Some(400.0), in_flight_bytes: Some(5_000), ..row };
                 results.tables.samples.push(&row);
             }
             let rsrp_dbm = if t_s <= 10.0 { -72.0 } else { -90.0 };

@@ -144,14 +144,15 @@ impl Test {
 
 impl OneFlow {
     fn new(row: &FlowRow) -> OneFlow {
+        let count = |count: Option<u64>| count.map_or(f64::NAN, |count| count as f64);
         OneFlow {
             goodput_mbps: row.goodput_mbps,
             rtt_ms: row.rtt_mean_ms.unwrap_or(f64::NAN),
-            in_flight_kb: row.mean_in_flight_bytes / 1e3,
-            sent: row.segments_sent as f64,
-            retransmitted: row.retransmitted as f64,
-            timeouts: row.rtos as f64,
-            dup_acks: row.max_dup_acks as f64,
+            in_flight_kb: row.mean_in_flight_bytes.unwrap_or(f64::NAN) / 1e3,
+            sent: count(row.segments_sent),
+            retransmitted: count(row.retransmitted),
+            timeouts: count(row.rtos),
+            dup_acks: count(row.max_dup_acks),
             samples: Vec::new(),
         }
     }
@@ -164,8 +165,8 @@ impl OneFlow {
         self.samples.push(Sample {
             t_s: row.t_s,
             goodput_mbps: row.goodput_mbps,
-            in_flight_kb: row.in_flight_bytes as f64 / 1e3,
-            rto_ms: row.rto_ms,
+            in_flight_kb: row.in_flight_bytes.map_or(f64::NAN, |bytes| bytes as f64 / 1e3),
+            rto_ms: row.rto_ms.unwrap_or(f64::NAN),
             srtt_ms: row.srtt_ms.unwrap_or(f64::NAN),
             probes_rtt: row.state == "probe-rtt",
         });

@@ -110,7 +110,7 @@ mod tests {
                 conn: 1,
                 t_s,
                 goodput_mbps,
-                cwnd_bytes: 14_480,
+                cwnd_bytes: Some(14_480),
                 ..SampleRow::default()
             });
             tables.queues.push(&QueueRow { link: "s1", t_s, bytes: 3_000, ..QueueRow::default() });

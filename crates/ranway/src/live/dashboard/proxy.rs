@@ -113,8 +113,8 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         flow: &name,
         t_s,
         goodput_mbps: mbps(bytes, seconds),
-        cwnd_bytes: sum(|one| one.radio_window),
-        in_flight_bytes: sum(|one| one.arrived.saturating_sub(one.delivered + one.waiting())),
+        cwnd_bytes: Some(sum(|one| one.radio_window)),
+        in_flight_bytes: Some(sum(|one| one.arrived.saturating_sub(one.delivered + one.waiting()))),
         srtt_ms: rtt,
         ..SampleRow::default()
     });
@@ -171,8 +171,8 @@ mod tests {
         let status = |connections| Status { accepting: true, connections, ..Status::default() };
         let rows = state.rows(&status(vec![connection(1, 1_000_000), connection(2, 500_000)]), 1.0);
         let sample = rows.samples.row(0);
-        assert_eq!((sample.flow, sample.goodput_mbps, sample.cwnd_bytes), ("10.0.0.2", 12.0, 28_960));
-        assert_eq!((sample.srtt_ms, sample.in_flight_bytes), (Some(30.0), 2 * 877));
+        assert_eq!((sample.flow, sample.goodput_mbps, sample.cwnd_bytes), ("10.0.0.2", 12.0, Some(28_960)));
+        assert_eq!((sample.srtt_ms, sample.in_flight_bytes), (Some(30.0), Some(2 * 877)));
         assert_eq!((rows.queues.row(0).bytes, rows.proxies.row(0).promised_mbps), (246, Some(1.0)));
         // The second one is gone, and a third is there.
         let rows = state.rows(&status(vec![connection(1, 1_250_000), connection(3, 250_000)]), 2.0);

@@ -180,7 +180,7 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     }
     if args.json {
         let answer = json!({ "out": out, "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
-            "missing": outcome.missing, "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
+            "missing": outcome.reasons(), "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
             "summary": results.summary() });
         writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
@@ -425,7 +425,7 @@ fn results(
         "interval_ms": ms(plan.interval),
         "started_unix_s": outcome.unix.as_secs_f64().floor(),
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
-        "missing": outcome.missing,
+        "missing": outcome.reasons(),
         "capture": captured.and_then(|captured| captured.as_ref().ok()).map(capture::json),
         "loads": outcome.loads.iter().map(|load| describe(outcome, load)).collect::<Vec<_>>(),
     }});

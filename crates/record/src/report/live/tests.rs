@@ -12,7 +12,7 @@ fn board() -> Board {
 }
 
 fn sample(flow: &str, t_s: f64, goodput_mbps: f64) -> SampleRow<'_> {
-    SampleRow { flow, t_s, goodput_mbps, cwnd_bytes: 14_480, ..SampleRow::default() }
+    SampleRow { flow, t_s, goodput_mbps, cwnd_bytes: Some(14_480), ..SampleRow::default() }
 }
 
 fn samples<'a>(rows: impl IntoIterator<Item = SampleRow<'a>>) -> Tables {

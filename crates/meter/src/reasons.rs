@@ -1,0 +1,201 @@
+//! What an outcome does not have, and why.
+
+use std::collections::BTreeMap;
+
+use observe::located::Located;
+
+use crate::kinds::{Probe, Way};
+use crate::outcome::{FlowOutcome, Load, Outcome, Phase};
+
+impl Outcome {
+    /// Returns what is missing in the results, and why: what a source did not give ([`Outcome::missing`]), and what the flows, the
+    /// kernel or the path do not tell. A reason that does not concern all loads names those that it does.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = self.missing.clone();
+        reasons.extend(self.untold().into_iter().map(str::to_owned));
+        let mut of_loads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (number, load) in self.loads.iter().enumerate() {
+            for reason in self.unmeasured(load) {
+                of_loads.entry(reason).or_default().push(number.to_string());
+            }
+        }
+        reasons.extend(of_loads.into_iter().map(|(reason, loads)| match loads.len() {
+            all if all == self.loads.len() => reason.to_owned(),
+            _ => format!("{reason} (load {})", loads.join(", ")),
+        }));
+        reasons
+    }
+
+    /// What this end does not know of the flows.
+    fn untold(&self) -> Vec<&'static str> {
+        let flows = || self.loads.iter().flat_map(|load| &load.flows);
+        let uploads = || flows().filter(|flow| flow.way == Way::Up);
+        let infos = || uploads().filter_map(|flow| Some(&flow.samples.last()?.info));
+        let mut reasons = Vec::new();
+        if flows().any(|flow| flow.way == Way::Down) {
+            reasons.push(
+                "downloads: windows, bytes in flight, retransmissions, timeouts, limits, BBR's state and the queue of the \
+                 sender's host are known at the server alone",
+            );
+        }
+        if uploads().next().is_none() {
+            return reasons;
+        }
+        if infos().any(|info| info.total_rto.is_none()) {
+            reasons.push("timeouts: the kernel does not count them, as Linux 6.7 does");
+        }
+        if infos().any(|info| info.busy_time.is_none()) {
+            reasons.push("what limited uploads: the kernel does not count it, as Linux 4.10 does");
+        }
+        if !uploads().any(|flow| flow.congestion == "bbr") {
+            reasons.push("BBR's state: no upload is sent with BBR");
+        } else if uploads().any(lacks_bbr) {
+            reasons.push("BBR's state: the kernel does not tell it");
+        }
+        if !uploads().flat_map(|flow| &flow.passages).any(|passage| passage.queued.is_some()) {
+            reasons.push("the host's queue: the kernel stamped no data of uploads");
+        }
+        reasons
+    }
+
+    /// What the probes of a load do not tell.
+    fn unmeasured(&self, load: &Load) -> Vec<&'static str> {
+        let mut reasons = Vec::new();
+        if self.responsiveness(load).is_none() {
+            let has = |wanted: Probe| !self.rtts(load, Phase::During, |probe| probe == wanted).is_empty();
+            reasons.push(if !has(Probe::Request) {
+                "round trips a minute: no request to the server's program was answered under load; RMBT alone has them"
+            } else if !has(Probe::Handshake) {
+                "round trips a minute: no TCP handshake was answered under load"
+            } else {
+                "round trips a minute: the kernel tells no round-trip time of the flows"
+            });
+        }
+        let Located { modem, network, .. } = self.located(load);
+        if modem.is_none() {
+            reasons.push(
+                "the queues of modem and network: no router behind the modem, 2 ms away or more, answered probes",
+            );
+        } else if network.is_none() {
+            reasons.push("the network's queue: no probe to the server was answered both before and under load");
+        }
+        reasons
+    }
+}
+
+/// Whether the kernel does not tell the state of an upload with BBR.
+fn lacks_bbr(flow: &FlowOutcome) -> bool {
+    flow.congestion == "bbr" && flow.samples.last().is_some_and(|sample| sample.bbr.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Passage;
+    use crate::kinds::Latency;
+    use crate::sampler::Sample;
+    use measure::rate::Samples;
+    use units::{Span, Time};
+    use wire::tcp_info::{BbrInfo, TcpInfo};
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn flow(way: Way, congestion: &str, info: TcpInfo) -> FlowOutcome {
+        let queued = Some(Span::from_millis(1));
+        let mut bytes = Samples::default();
+        bytes.record(Span::ZERO, 0);
+        bytes.finish(Span::from_secs(1), 1_000_000);
+        FlowOutcome {
+            way,
+            number: 0,
+            congestion: congestion.into(),
+            start: at(1000),
+            bytes,
+            samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
+            passages: vec![Passage { written: at(1500), buffered: None, queued, travelled: None }],
+            failure: None,
+        }
+    }
+
+    /// The state of a sender in a kernel that counts everything.
+    fn told() -> TcpInfo {
+        TcpInfo {
+            rtt: 1,
+            snd_cwnd: 10,
+            snd_mss: 1000,
+            total_retrans: 2,
+            total_rto: Some(1),
+            busy_time: Some(1),
+            rwnd_limited: Some(0),
+            sndbuf_limited: Some(0),
+            ..TcpInfo::default()
+        }
+    }
+
+    fn outcome(flows: Vec<Vec<FlowOutcome>>, probes: &[Probe]) -> Outcome {
+        let loads = flows.into_iter().map(|flows| Load { times: [0, 1000, 2000, 3000].map(at), flows });
+        let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
+        Outcome {
+            unix: Span::ZERO,
+            loads: loads.collect(),
+            latencies: [500, 1500].iter().flat_map(|&ms| probes.iter().map(move |probe| latency(probe, ms))).collect(),
+            cells: Vec::new(),
+            missing: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    const ALL: [Probe; 3] = [Probe::Hop(2), Probe::Request, Probe::Handshake];
+
+    #[test]
+    fn whatever_is_missing_has_a_reason() {
+        let bbr = FlowOutcome {
+            samples: vec![Sample {
+                at: at(1500),
+                raw: Box::default(),
+                info: told(),
+                bbr: Some(BbrInfo { bandwidth: 1, min_rtt: None, pacing_gain: 1.0, cwnd_gain: 2.0 }),
+                delivered: 9,
+            }],
+            ..flow(Way::Up, "bbr", told())
+        };
+        assert_eq!(outcome(vec![vec![bbr]], &ALL).reasons(), [""; 0]);
+        let of = |flow: FlowOutcome, probes: &[Probe]| outcome(vec![vec![flow]], probes).reasons();
+        assert_eq!(of(flow(Way::Up, "bbr", told()), &ALL), ["BBR's state: the kernel does not tell it"]);
+        assert_eq!(of(flow(Way::Up, "cubic", told()), &ALL), ["BBR's state: no upload is sent with BBR"]);
+        let old = TcpInfo { total_rto: None, busy_time: None, ..told() };
+        let reasons = of(FlowOutcome { passages: Vec::new(), ..flow(Way::Up, "cubic", old) }, &ALL);
+        let begin = |begin: &str| reasons.iter().any(|reason| reason.starts_with(begin));
+        assert!(begin("timeouts: ") && begin("what limited uploads: ") && begin("the host's queue: "), "{reasons:?}");
+        let reasons = of(flow(Way::Up, "cubic", told()), &[]);
+        let begin = |begin: &str| reasons.iter().any(|reason| reason.starts_with(begin));
+        assert!(begin("round trips a minute: no request") && begin("the queues of modem and network: "), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_reason_names_the_loads_that_it_concerns() {
+        let down = flow(Way::Down, "", TcpInfo::default());
+        let reasons = outcome(vec![vec![flow(Way::Up, "cubic", told())], vec![down]], &ALL).reasons();
+        assert!(reasons[0].starts_with("downloads: "), "{reasons:?}");
+        assert_eq!(reasons[2], "round trips a minute: the kernel tells no round-trip time of the flows (load 1)");
+    }
+
+    #[test]
+    fn what_the_kernel_or_this_end_does_not_know_is_missing_in_tables() {
+        let old = TcpInfo { total_rto: None, ..told() };
+        let flows =
+            vec![vec![flow(Way::Up, "cubic", told()), flow(Way::Up, "cubic", old), flow(Way::Down, "", told())]];
+        let tables = outcome(flows, &[]).tables();
+        let [new, old, down] = [0, 1, 2].map(|row| tables.flows.row(row));
+        assert_eq!((new.rtos, new.retransmitted, new.max_cwnd_bytes), (Some(1), Some(2), Some(10_000)));
+        assert_eq!((old.rtos, old.retransmitted), (None, Some(2)));
+        let counts = [down.segments_sent, down.retransmitted, down.rtos, down.max_cwnd_bytes, down.max_in_flight_bytes];
+        assert_eq!((counts, down.mean_cwnd_bytes, down.mean_in_flight_bytes), ([None; 5], None, None));
+        // Nobody at this end sees marks, losses on the way or what a sender undoes.
+        assert_eq!((new.ce_marks, new.lost_packets, new.undos, new.dup_acks), (None, None, None, None));
+        let sample = tables.samples.row(2);
+        assert_eq!((sample.cwnd_bytes, sample.in_flight_bytes, sample.rto_ms, sample.lost), (None, None, None, None));
+    }
+}
