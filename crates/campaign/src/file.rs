@@ -174,11 +174,14 @@ pub struct Publish {
     pub grid_m: f64,
     /// Further words to remove, such as the name of an operator.
     pub remove: Vec<String>,
+    /// Whether cells of real modems keep their identities, which tell where the modem was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep_cells: bool,
 }
 
 impl Default for Publish {
     fn default() -> Publish {
-        Publish { licence: "CC-BY-4.0".to_owned(), grid_m: 1000.0, remove: Vec::new() }
+        Publish { licence: "CC-BY-4.0".to_owned(), grid_m: 1000.0, remove: Vec::new(), keep_cells: false }
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `bootstrap` | the cluster bootstrap |
 //! | `summary` | medians and intervals over all tests |
 //! | `scrub` | removes identities, coarsens places |
+//! | `cells` | labels for cells of real modems |
 //! | `monroe`, `publish` | exports |
 //!
 //! This crate does not run tests: its caller does, test by test, in the order of [`Plan`], and tells the [`Store`] of each outcome.
@@ -20,6 +21,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod bootstrap;
+mod cells;
 mod error;
 mod file;
 mod host;

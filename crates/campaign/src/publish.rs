@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use record::{Results, Tables};
 use serde_json::{Value, json};
 
+use crate::cells::Cells;
 use crate::plan::Plan;
 use crate::scrub::{Scrub, coarsen};
 use crate::store::{Folder, Store, json as to_json};
@@ -18,7 +19,7 @@ use crate::{Error, File};
 /// A test cannot be read, or the folder not be written.
 pub fn export(file: &File, plan: &Plan, store: &Store, summary: &Summary, scrub: &Scrub) -> Result<PathBuf, Error> {
     let mut folder = Folder::create(store, "publish")?;
-    let mut index = Vec::new();
+    let (mut index, mut cells) = (Vec::new(), Cells::default());
     for test in &plan.tests {
         let finished = store.has_finished(test)?;
         let entry = store.last(test);
@@ -38,6 +39,9 @@ pub fn export(file: &File, plan: &Plan, store: &Store, summary: &Summary, scrub:
             continue;
         }
         let mut results = Results::read(&store.results(test))?;
+        if !file.publish.keep_cells {
+            cells.relabel(&mut results.tables);
+        }
         results.tables.map_texts(&|text| scrub.text(text));
         results.meta.title = scrub.text(&results.meta.title);
         scrub.value(&mut results.meta.scenario);
@@ -136,6 +140,12 @@ fn readme(file: &File, plan: &Plan, scrub: &Scrub) -> String {
     if file.location.is_some() {
         let _ = write!(text, "; the place is the centre of a cell of {} m", file.publish.grid_m);
     }
+    text += if file.publish.keep_cells {
+        ". The identities of cells are kept: they tell where the modem was"
+    } else {
+        ". The identities of cells were replaced by numbers, the same ones in all tests: `cell` in the table `modem` is the N of \
+         `cell-N` in `mobility`. Physical cell identities were left out"
+    };
     text += ". Times of day are kept. Packet captures are not part of this folder.\n";
     let _ = write!(text, "\nLicence of the data: {}\n", file.publish.licence);
     text

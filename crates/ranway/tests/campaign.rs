@@ -8,7 +8,7 @@ use common::{command, eventually, may, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use record::Results;
-use record::tables::FlowRow;
+use record::tables::{FlowRow, MobilityRow, ModemRow};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -341,6 +341,74 @@ fn a_folder_for_publication_has_checksums_units_and_no_identity() {
     let tables = tables.expect("readable").tables;
     let names: BTreeSet<String> = tables.flows.iter().map(|row| row.flow.to_owned()).collect();
     assert_eq!(names, ["of [removed]", "to [removed]", "upload"].map(str::to_owned).into());
+}
+
+/// Adds what a modem tells to the results of a test: two cells, of which the second one is entered.
+fn add_modem(results: &Path, cells: [u64; 2]) {
+    let mut read = Results::read(results).expect("results");
+    for (cell, t_s) in cells.into_iter().zip([0.5, 1.0]) {
+        let (cell, pci) = (Some(cell), Some(301));
+        let row = ModemRow {
+            t_s,
+            source: "modemmanager",
+            modem: "wwan0",
+            technology: "lte",
+            cell,
+            pci,
+            ..ModemRow::default()
+        };
+        read.tables.modem.push(&row);
+    }
+    let cell = cells[1].to_string();
+    let changed = MobilityRow { t_s: 1.0, ue: "wwan0", event: "changed", cell: &cell, ..MobilityRow::default() };
+    read.tables.mobility.push(&changed);
+    for (name, bytes) in read.to_files().expect("files") {
+        fs::write(results.join(name), bytes).expect("written");
+    }
+}
+
+#[test]
+fn published_cells_have_labels_unless_the_campaign_keeps_their_identities() {
+    for keep in [false, true] {
+        let publish = if keep { "[publish]\nkeep_cells = true\n" } else { "" };
+        let campaign =
+            "title = 't'\ncc = ['cubic']\nrepetitions = 2\ntime = '1 s'\n[where]\nsimulation = 'link.toml'\n";
+        let dir = scratch(&(campaign.to_owned() + publish));
+        succeed(dir.path(), &["--quiet"]);
+        let mut tests: Vec<PathBuf> = fs::read_dir(dir.path().join("out/tests"))
+            .expect("tests")
+            .map(|entry| entry.expect("a test").path())
+            .collect();
+        tests.sort();
+        add_modem(&tests[0], [27_447_297, 27_447_298]);
+        add_modem(&tests[1], [27_447_298, 27_447_299]);
+        succeed(dir.path(), &["--quiet", "--publish"]);
+        let folder = dir.path().join("out/publish");
+        let secrets: &[&str] = if keep { &[] } else { &["27447297", "27447298", "27447299"] };
+        check_published(&folder, secrets);
+        let published = |test: &Path| {
+            let of = |name: &str| {
+                let path = folder.join("tests").join(test.file_name().expect("a name")).join(name);
+                (name.to_owned(), fs::read(path).expect("it is there"))
+            };
+            let files = ["meta.json", "timing.json", "modem.parquet", "mobility.parquet"].map(of);
+            let results = Results::from_files(files.into()).expect("results");
+            let modem: Vec<_> = results.tables.modem.iter().map(|row| (row.cell.expect("a cell"), row.pci)).collect();
+            let changed: Vec<String> = results.tables.mobility.iter().map(|row| row.cell.to_owned()).collect();
+            (modem, changed)
+        };
+        let readme = fs::read_to_string(folder.join("README.md")).expect("it is there");
+        if keep {
+            let cells = vec![(27_447_297, Some(301)), (27_447_298, Some(301))];
+            assert_eq!(published(&tests[0]), (cells, vec!["27447298".to_owned()]));
+            assert!(readme.contains("identities of cells are kept"), "{readme}");
+            continue;
+        }
+        // The cell that both tests have seen has one label.
+        assert_eq!(published(&tests[0]), (vec![(1, None), (2, None)], vec!["cell-2".to_owned()]));
+        assert_eq!(published(&tests[1]), (vec![(2, None), (3, None)], vec!["cell-3".to_owned()]));
+        assert!(readme.contains("identities of cells were replaced by numbers"), "{readme}");
+    }
 }
 
 #[test]
