@@ -182,13 +182,25 @@ fn a_campaign_that_is_killed_at_any_point_resumes_to_the_same_results() {
 
 #[test]
 fn after_an_interruption_the_same_command_resumes() {
-    let dir = scratch(&CAMPAIGN.replace("time = '2 s'", "time = '60 s'\npause = '100 ms'"));
+    let campaign = CAMPAIGN.replace("time = '2 s'", "time = '20 s'\npause = '100 ms'");
+    let dir = scratch(&campaign);
     let mut running = Running::start(dir.path());
     running.until(1);
     kill(Pid::from_raw(running.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
     assert_eq!(running.0.wait().expect("it ends").code(), Some(130));
     let finished = json(&dir.path().join("out"), "summary.json")["finished"].as_u64().expect("a number");
     assert!((1..12).contains(&finished), "{finished}");
+    let before = results(dir.path());
+    succeed(dir.path(), &["--quiet"]);
+    let after = results(dir.path());
+    assert!(before.iter().all(|(name, bytes)| after.get(name) == Some(bytes)), "finished tests are kept");
+    let whole = scratch(&campaign);
+    succeed(whole.path(), &["--quiet"]);
+    assert!(after == results(whole.path()), "an interruption changes no result");
+    // No finished test is run again.
+    let journal = json(&dir.path().join("out"), "journal.json");
+    let finished = journal.as_array().expect("an array").iter().filter(|entry| entry["outcome"] == "finished");
+    assert_eq!(finished.count(), 12, "{journal}");
 }
 
 #[test]
