@@ -6,6 +6,8 @@ mod common;
 
 use common::{Server, plan, run};
 use meter::{Amount, Fault, Phase, Plan, Probe, Protocol, Trust, Way, measure};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBuf;
 use record::Table;
 use services::measure::Open;
 use std::io::{Read, Write};
@@ -127,6 +129,76 @@ fn the_congestion_controls_of_uploads_take_turns() {
     };
     let names: Vec<&str> = outcome.loads[0].flows.iter().map(|flow| flow.congestion.as_str()).collect();
     assert_eq!(names, ["cubic", "reno", "cubic"]);
+}
+
+#[test]
+fn an_upload_with_bbr_has_its_state_and_others_have_none() {
+    let server = Server::start(Open::Private);
+    let (congestion, loads) = (vec!["bbr".to_owned(), "cubic".to_owned()], vec![vec![Way::Up]]);
+    let outcome = match run(&Plan { congestion, loads, ..plan(server.address(), Protocol::Rmbt) }) {
+        Err(Fault::Option(why)) => return println!("SKIPPED: {why}"),
+        other => other.expect("it succeeds"),
+    };
+    let tables = outcome.tables();
+    let of = |conn: u32| tables.tcp_info.iter().filter(move |row| row.conn == conn);
+    assert!(of(0).count() > 20 && of(1).count() > 20);
+    for row in of(0) {
+        let gains = [row.bbr_pacing_gain, row.bbr_cwnd_gain].map(|gain| gain.expect("BBR tells it"));
+        assert!(gains.iter().all(|gain| (0.3..4.0).contains(gain)), "{gains:?}");
+    }
+    let last = of(0).last().expect("the last one");
+    // Loopback carries more than 100 Mbit/s, within less than 100 ms.
+    assert!(last.bbr_bw_mbps.is_some_and(|mbps| mbps > 100.0), "{last:?}");
+    assert!(last.bbr_min_rtt_us.is_some_and(|us| us < 100_000), "{last:?}");
+    for row in of(1) {
+        let state = [row.bbr_bw_mbps, row.bbr_pacing_gain, row.bbr_cwnd_gain];
+        assert_eq!((state, row.bbr_min_rtt_us), ([None; 3], None));
+    }
+    assert!(!outcome.reasons().iter().any(|reason| reason.starts_with("BBR")), "{:?}", outcome.reasons());
+}
+
+/// A middlebox before a server that takes 64 kB in 10 ms from each client, into a small buffer.
+fn sluggish(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    setsockopt(&listener, RcvBuf, &32_768).expect("connections inherit it");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.expect("it accepts");
+            let mut server = TcpStream::connect(server).expect("it listens");
+            let (mut answers, mut back) = (server.try_clone().expect("a copy"), client.try_clone().expect("a copy"));
+            thread::spawn(move || {
+                let _ = std::io::copy(&mut answers, &mut back);
+                let _ = back.shutdown(Shutdown::Write);
+            });
+            thread::spawn(move || {
+                let mut buffer = vec![0; 65_536];
+                while let Ok(length @ 1..) = client.read(&mut buffer) {
+                    if server.write_all(&buffer[..length]).is_err() {
+                        break;
+                    }
+                    if length > 4_096 {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                }
+                let _ = server.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn an_upload_to_a_receiver_that_does_not_read_is_limited_by_its_window() {
+    let server = Server::start(Open::Private);
+    let loads = vec![vec![Way::Up]];
+    let plan = Plan { loads, flows: 1, ..plan(sluggish(server.address()), Protocol::Rmbt) };
+    let outcome = run(&plan).expect("it succeeds");
+    let tables = outcome.tables();
+    let flow = tables.flows.row(0);
+    assert!(flow.limited_rwnd > 0.5, "{flow:?}");
+    let by_window = tables.samples.iter().filter(|row| row.limit == "rwnd").count();
+    assert!(by_window * 2 > tables.samples.len(), "{by_window} of {}", tables.samples.len());
 }
 
 #[test]

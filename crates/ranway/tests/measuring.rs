@@ -8,7 +8,10 @@ mod common;
 use common::{command, emulate, is_late, may, scratch, text};
 use record::tables::FlowRow;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
 use testkit::realtime::{Watch, at_once, conclusive};
 
 /// A modem between `mid` and `b`, 20 ms behind it a server.
@@ -118,6 +121,63 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         // The receiver of a download only estimates them.
         let tolerance = if direction == "up" { 0.05 } else { 0.3 };
         assert!((here - there).abs() < (tolerance * there).max(1.0), "{protocol} {direction}: {here} {there}");
+    }
+}
+
+/// A server on an address of loopback, which ends with the test.
+struct Server(Child, String);
+
+impl Server {
+    fn start(listen: &str) -> Server {
+        let mut command = command(Path::new("."), &["measure", "serve", "--open", "--listen", listen]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let line = lines.next().expect("it says where it serves").expect("it is text");
+        let address = line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next());
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        thread::spawn(move || lines.count());
+        Server(child, address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
+    if !may() {
+        return;
+    }
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        let (server, dir) = (Server::start(listen), tempfile::tempdir().expect("a temporary directory"));
+        let args = [
+            "measure", &server.1, "--json", "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms",
+            "-o", "measured",
+        ];
+        let output = command(dir.path(), &args).output().expect("it runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let results = record::Results::read(&dir.path().join("measured")).expect("they were written");
+        for phase in ["before", "during", "after"] {
+            let rows = || results.tables.latencies.iter().filter(|row| row.probe == "echo" && row.phase == phase);
+            let answered = rows().filter(|row| row.rtt_ms.is_some_and(|ms| ms > 0.0 && ms < 1_000.0)).count();
+            assert!(
+                answered > 0 && answered * 2 >= rows().count(),
+                "{listen} {phase}: {answered} of {}",
+                rows().count()
+            );
+        }
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let missing: Vec<&str> =
+            answer["missing"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        assert!(!missing.iter().any(|why| why.contains("ICMP")), "{missing:?}");
+        // Loopback has no router, and CUBIC no state of BBR's: this is said, too.
+        for why in ["the queues of modem and network: ", "BBR's state: "] {
+            assert!(missing.iter().any(|reason| reason.starts_with(why)), "{why} {missing:?}");
+        }
     }
 }
 
