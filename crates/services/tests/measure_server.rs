@@ -232,6 +232,54 @@ fn who_finds_no_room_learns_when_to_come_back() {
 }
 
 #[test]
+fn all_clients_together_have_so_many_flows() {
+    let limits = Limits { flows: 2, ..Limits::default() };
+    let server = Running::start(Options { limits, ..guarded() });
+    let open = || Conn::open(connect(server.address), How::Upgrade, &token(server.address));
+    let (one, two) = (open().expect("first"), open().expect("second"));
+    assert_eq!(open().map(drop), Err("busy, retry after 5 s".into()));
+    assert_eq!(server.metric("ranway_measure_flows"), 2);
+    assert_eq!(server.metric("ranway_measure_refused_total{limit=\"flows\"}"), 1);
+    assert_eq!(server.metric("ranway_measure_refused_total{limit=\"flows_of_address\"}"), 0);
+    one.quit().expect("it says good-bye");
+    eventually("there is room again", || open().ok());
+    drop(two);
+    server.stop();
+}
+
+#[test]
+fn a_transfer_without_a_byte_for_too_long_ends() {
+    let results = tempfile::tempdir().expect("a temporary directory");
+    let store = Some(Store::new(results.path().to_owned()));
+    let limits = Limits { idle: Duration::from_secs(1), ..Limits::default() };
+    let server = Running::start(Options { limits, results: store, ..guarded() });
+    let text = token(server.address);
+    let path = format!("{}?access_token={}", ndt7::UPLOAD, text.replace('+', "%2B").replace('#', "%23"));
+    let request = measure::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
+    let rmbt = [format!("TOKEN {text}\nPUTNORESULT 4096\n").into_bytes(), vec![0; 10_000]].concat();
+    for (count, (what, words)) in (1..).zip([("rmbt", rmbt), ("ndt7", request.into_bytes())]) {
+        let mut stream = connect(server.address);
+        stream.write_all(&words).expect("it takes it");
+        let start = Instant::now();
+        // The server ends it, with or without last words.
+        let mut buffer = [0; 4096];
+        while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        let seconds = start.elapsed().as_secs_f64();
+        // The bound is above what a busy machine takes.
+        assert!((0.9..8.0).contains(&seconds), "{what}: {seconds}");
+        eventually("the time-out is counted", || {
+            (server.metric("ranway_measure_timeouts_total") == count).then_some(())
+        });
+    }
+    eventually("no flow is left", || (server.metric("ranway_measure_flows") == 0).then_some(()));
+    let line = eventually("the transfer is stored", || {
+        stored(results.path()).into_iter().find(|line| line["protocol"] == "rmbt")
+    });
+    assert_eq!((line["bytes"].as_u64(), &line["complete"]), (Some(10_000), &false.into()));
+    server.stop();
+}
+
+#[test]
 fn without_control_there_is_no_control_server() {
     let server = Running::start(Options::default());
     for what in ["settings", "testRequest", "result"] {
