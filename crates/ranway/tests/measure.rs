@@ -16,6 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The connections of an attack.
@@ -30,6 +31,8 @@ struct Server {
     child: Child,
     address: SocketAddr,
     metrics: Option<SocketAddr>,
+    /// What it says after its first line.
+    said: Option<JoinHandle<Vec<String>>>,
 }
 
 impl Server {
@@ -43,13 +46,17 @@ impl Server {
         let address = rest.split([',', ';']).next().and_then(|text| text.parse().ok()).expect("an address");
         let metrics = rest.split_once("http://").and_then(|(_, text)| text.split(';').next()?.parse().ok());
         // What follows is read, so the command never waits for a full pipe.
-        std::thread::spawn(move || lines.count());
-        Server { child, address, metrics }
+        let said = Some(std::thread::spawn(move || lines.map_while(Result::ok).collect()));
+        Server { child, address, metrics, said }
+    }
+
+    fn all_metrics(&self) -> String {
+        let address = self.metrics.expect("it has metrics");
+        exchange(&mut connect(address), b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").2
     }
 
     fn metric(&self, name: &str) -> u64 {
-        let address = self.metrics.expect("it has metrics");
-        let text = exchange(&mut connect(address), b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").2;
+        let text = self.all_metrics();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{name}: {text}")).parse().expect("a number")
     }
@@ -77,9 +84,11 @@ impl Server {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
     }
 
-    fn stop(mut self) {
+    /// Ends the server in order. Returns what it has said since its first line.
+    fn stop(mut self) -> Vec<String> {
         self.signal(Signal::SIGTERM);
         assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+        self.said.take().expect("it is read once").join().expect("it does not panic")
     }
 }
 
@@ -201,6 +210,29 @@ fn the_end_of_the_server_waits_for_running_tests() {
     server.stop();
     assert!(test.join().expect("it does not panic").1.is_ok());
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn neither_messages_nor_metrics_have_an_address_of_a_client() {
+    let server = Server::start(&["--control", "--self-signed", "--metrics", "127.0.0.1:0"]);
+    let client = Ipv4Addr::new(127, 7, 9, 77);
+    let open = |token: &str| Conn::open(connect_from(client, server.address), How::Upgrade, token);
+    let mut conn = open(&token(server.address)).expect("a valid token");
+    conn.put(End::After(units::Span::from_millis(1_500)), 1 << 16, true).expect("an upload");
+    conn.get_time(1, 1 << 16).expect("a download");
+    conn.quit().expect("it says good-bye");
+    // What a server might complain about: a forged token, TLS that is none, and a client that vanishes in a transfer.
+    assert!(open("forged").is_err());
+    let _ = connect_from(client, server.address).write_all(b"\x16\x03\x01\x00\x05hello");
+    let _ =
+        connect_from(client, server.address).write_all(format!("TOKEN {}\nPUT\nxxx", token(server.address)).as_bytes());
+    server.counts("ranway_measure_open", 0);
+    let metrics = server.all_metrics();
+    let said = server.stop();
+    assert_eq!(said.iter().filter(|line| line.contains("127.7.9.0/24: rmbt ")).count(), 2, "{said:?}");
+    for text in said.iter().chain([&metrics]) {
+        assert!(!text.contains("127.7.9.77"), "{text}");
+    }
 }
 
 #[test]
