@@ -280,7 +280,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.ues[0].bearer.nr.rlc.sn: 10 is not one of 12, 18",
         ),
         ("", "bearer = { nr = { pdcp_sn = 7 } }", "nr.ues[0].bearer.nr.pdcp_sn: 7 is not one of 12, 18"),
-        ("", "bearer = { nr = { buffer = \"1 B\" } }", "nr.ues[0].bearer.nr.buffer: 1 B is out of range: must be from 1.5 kB"),
+        (
+            "",
+            "bearer = { nr = { buffer = \"1 B\" } }",
+            "nr.ues[0].bearer.nr.buffer: 1 B is out of range: must be from 1.5 kB",
+        ),
         (
             "",
             "fading = { kind = \"tdl\", profile = \"a\", delay_spread = \"1 s\" }",

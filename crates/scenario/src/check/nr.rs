@@ -142,10 +142,9 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
     }
     let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
     let fewest = fewest_symbols(dmrs_symbols, overhead);
-    for (letter, direction, symbols, control) in [
-        ('D', "down", *downlink_symbols, control_symbols),
-        ('U', "up", *uplink_symbols, uplink_control_symbols),
-    ] {
+    for (letter, direction, symbols, control) in
+        [('D', "down", *downlink_symbols, control_symbols), ('U', "up", *uplink_symbols, uplink_control_symbols)]
+    {
         let needed = control + fewest;
         let in_special = if pattern.contains('S') { symbols } else { 0 };
         if !pattern.contains(letter) && in_special < needed {
