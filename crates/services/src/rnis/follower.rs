@@ -10,8 +10,10 @@ use rnis::{AddressMap, Network, RadioReport};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
+/// Interval at which UEs that have been silent for long are forgotten.
+const TICK: Duration = Duration::from_secs(1);
 /// Time for an input to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -42,6 +44,14 @@ impl Follower {
                 report(next);
                 true
             }));
+            let ticked = hub.clone();
+            tokio::spawn(async move {
+                let mut ticks = interval(TICK);
+                loop {
+                    ticks.tick().await;
+                    ticked.tick();
+                }
+            });
             Ok(tokio::spawn(async move {
                 if let Err(why) = opened.run(&hub, &log).await {
                     log.line(format_args!("{}", why.0));
