@@ -1,18 +1,19 @@
 """What `ranway proxy` costs on this machine, beside HAProxy and the bare router in the same run.
 
-Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build
---release -p ranway`); PEPsal, if its program is given (peers/README.md). Three namespaces in a row: a UE, a router, a
-server; veth pairs between them.
-Both proxies are transparent, move bytes by splice and run on one processor (1); the hosts run on
-another one (0), which they share. `rapid` is `ranway proxy` with reports of a radio that carries more
-than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the reports
-runs on the hosts' processor, and beside the others as well, for nothing. They take turns, so that what else the
-machine does meets all alike:
+Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build --release -p ranway`);
+nginx, if it is installed (Debian's `nginx` and `libnginx-mod-stream`), and PEPsal, if its program is given
+(peers/README.md). Three namespaces in a row: a UE, a router, a server; veth pairs between them. The proxies are
+transparent and run on one processor (1); the hosts run on another one (0), which they share. HAProxy and `ranway
+proxy` move bytes by splice, nginx and PEPsal copy them. `rapid` is `ranway proxy` with reports of a radio that
+carries more than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the
+reports runs on the hosts' processor, and beside the others as well, for nothing. They take turns, so that what else
+the machine does meets all alike:
 
 - Mbit/s of payload that one flow, 16 and 1,000 flows deliver from the server to the UE (iperf3), and the proxy's
   processor time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
   are the limit;
-- connections per second (connect, a byte there and back, end), and the proxy's processor time for each;
+- connections per second (connect, a byte there and back, end) one after the other and 64 at a time, and the proxy's
+  processor time for each: its reciprocal is what one processor carries, also where the hosts are the limit;
 - resident memory and memory of the whole machine for each of some connections on which the server sends and the UE
   stops reading;
 - the round trip of a byte on an open connection, median and 99th percentile.
@@ -25,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -41,10 +43,15 @@ ROOT = Path(__file__).resolve().parent.parent
 UE, ROUTER, SERVER = (f"ranway-bench-{os.getpid()}-{name}" for name in "urs")
 ADDRESS = "10.2.0.2"
 HOSTS, PROXY = "0", "1"
+# Connections at a time where the client does not wait for each.
+AT_ONCE = 64
 # The longest that a program may take, in s: one whose connection stands still does not end.
 PATIENCE = 60
 # The most that it accepts.
 PEPSAL_CONNECTIONS = "4096"
+# The proxies that are not ours.
+OTHERS = ("haproxy", "nginx", "pepsal")
+NGINX_MODULE = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 
 HAPROXY = """
 global
@@ -61,6 +68,36 @@ listen proxy
   bind :5000 transparent
   source 0.0.0.0 usesrc clientip
   server any 0.0.0.0:0
+"""
+# Its stream module has no splice. Its listening sockets are not transparent, so START_NGINX makes one and hands it over
+# as in an upgrade.
+NGINX = """
+daemon off;
+worker_processes 1;
+user root;
+pid {dir}/pid;
+error_log {dir}/log;
+load_module {module};
+events {{ worker_connections 8192; }}
+stream {{
+  proxy_buffer_size 256k;
+  server {{
+    listen 5000;
+    proxy_pass $server_addr:$server_port;
+    proxy_bind $remote_addr transparent;
+    proxy_timeout 2h;
+  }}
+}}
+"""
+START_NGINX = """
+import os, socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_IP, 19, 1)  # IP_TRANSPARENT
+s.bind(("0.0.0.0", 5000))
+s.listen(4096)
+s.set_inheritable(True)
+os.environ["NGINX"] = f"{s.fileno()};"
+os.execvp("nginx", ["nginx", "-p", sys.argv[1], "-c", f"{sys.argv[1]}/nginx.conf"])
 """
 RULES = """
 table ip peer {
@@ -92,17 +129,56 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 """
+# Answers a byte, and ends when the client does.
+ANSWER = """
+import select, socket
+listener = socket.create_server(("10.2.0.2", 5202), backlog=4096)
+listener.setblocking(False)
+poll, open_ = select.epoll(), {}
+poll.register(listener, select.EPOLLIN)
+print("ready", flush=True)
+while True:
+    for file, _ in poll.poll():
+        if file == listener.fileno():
+            s, _ = listener.accept()
+            open_[s.fileno()] = s
+            poll.register(s, select.EPOLLIN)
+        else:
+            try:
+                data = open_[file].recv(16)
+                if data:
+                    open_[file].send(data)
+                    continue
+            except ConnectionError:
+                # At its end, the client resets what is open.
+                pass
+            open_.pop(file).close()
+"""
+# So many connections at once: each sends a byte, and ends when it is back.
 CONNECT = """
-import socket, sys, time
-end, count, start = time.monotonic() + float(sys.argv[1]), 0, time.monotonic()
-while time.monotonic() < end:
-    s = socket.create_connection(("10.2.0.2", 5201))
-    s.sendall(b"x")
-    s.recv(1)
-    s.shutdown(socket.SHUT_WR)
-    s.recv(1)
-    s.close()
-    count += 1
+import select, socket, sys, time
+start, seconds, at_once = time.monotonic(), float(sys.argv[1]), int(sys.argv[2])
+poll, open_, count = select.epoll(), {}, 0
+def connect():
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("10.2.0.2", 5202))
+    open_[s.fileno()] = s
+    poll.register(s, select.EPOLLOUT)
+for _ in range(at_once):
+    connect()
+while time.monotonic() < start + seconds:
+    for file, event in poll.poll(1):
+        s = open_[file]
+        if event == select.EPOLLOUT:
+            s.send(b"x")
+            poll.modify(file, select.EPOLLIN)
+        elif s.recv(1):
+            s.shutdown(socket.SHUT_WR)
+        else:
+            open_.pop(file).close()
+            count += 1
+            connect()
 print(count / (time.monotonic() - start))
 """
 PING = """
@@ -162,12 +238,15 @@ def network() -> Iterator[None]:
             run(f"ip -n {name} link set lo up")
         for host, interface, end, net in ((UE, "u0", "ran", 1), (SERVER, "s0", "wan", 2)):
             run(f"ip -n {host} link add {interface} type veth peer name {end} netns {ROUTER}")
-            run(f"ip -n {host} addr add 10.{net}.0.2/24 dev {interface}")
-            run(f"ip -n {ROUTER} addr add 10.{net}.0.1/24 dev {end}")
+            for prefix, length in ((f"10.{net}.0.", "24"), (f"fd0{net}::", "64 nodad")):
+                run(f"ip -n {host} addr add {prefix}2/{length} dev {interface}")
+                run(f"ip -n {ROUTER} addr add {prefix}1/{length} dev {end}")
             run(f"ip -n {host} link set {interface} up")
             run(f"ip -n {ROUTER} link set {end} up")
-            run(f"ip -n {host} route add default via 10.{net}.0.1")
-        subprocess.run(inside(ROUTER, "sysctl", "-qw", "net.ipv4.ip_forward=1"), check=True)
+            for gateway in (f"10.{net}.0.1", f"fd0{net}::1"):
+                run(f"ip -n {host} route add default via {gateway}")
+        for forwarding in ("ipv4.ip_forward", "ipv6.conf.all.forwarding"):
+            subprocess.run(inside(ROUTER, "sysctl", "-qw", f"net.{forwarding}=1"), check=True)
         # Thousands of ports in TIME-WAIT make each further connection slower, whatever is in between.
         for name in (UE, ROUTER, SERVER):
             subprocess.run(inside(name, "sysctl", "-qw", "net.ipv4.tcp_max_tw_buckets=100"), check=True)
@@ -178,8 +257,8 @@ def network() -> Iterator[None]:
 
 
 @contextmanager
-def echo() -> Iterator[None]:
-    command = inside(SERVER, sys.executable, "-c", ECHO)
+def serving(program: str) -> Iterator[None]:
+    command = inside(SERVER, sys.executable, "-c", program)
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert server.stdout is not None
@@ -222,8 +301,8 @@ def woken(process: int) -> Iterator[None]:
 
 
 @contextmanager
-def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
-    """Runs a proxy. Gives its process."""
+def way(name: str, ranway: Path, pepsal: Path | None, scratch: str) -> Iterator[int | None]:
+    """Runs a proxy, with its files in a directory. Gives its process."""
     if name == "bare":
         with reports(None):
             yield None
@@ -243,10 +322,13 @@ def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
         run(f"ip -n {ROUTER} rule add fwmark 1 lookup 100")
         run(f"ip -n {ROUTER} route add local default dev lo table 100")
         if name == "haproxy":
-            with tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False) as file:
-                file.write(HAPROXY)
+            file = Path(scratch) / "haproxy.cfg"
+            file.write_text(HAPROXY)
             # -db: in the foreground, without a master.
-            command = ["haproxy", "-db", "-f", file.name]
+            command = ["haproxy", "-db", "-f", str(file)]
+        elif name == "nginx":
+            (Path(scratch) / "nginx.conf").write_text(NGINX.format(dir=scratch, module=NGINX_MODULE))
+            command = [sys.executable, "-c", START_NGINX, scratch]
         else:
             command = [str(pepsal), "-p", "5000", "-c", PEPSAL_CONNECTIONS]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -256,15 +338,19 @@ def way(name: str, ranway: Path, pepsal: Path | None) -> Iterator[int | None]:
         raise RuntimeError(f"{name} does not start")
     try:
         with reports(socket if name == "rapid" else None), woken(running.pid) if name == "pepsal" else nullcontext():
-            # `ip` and `taskset` have become it.
-            yield running.pid
+            # `ip` and `taskset` have become it; of nginx, a child does the work.
+            yield child(running.pid) if name == "nginx" else running.pid
     finally:
         running.send_signal(signal.SIGKILL if name in ("haproxy", "pepsal") else signal.SIGTERM)
         running.wait()
-        if name in ("haproxy", "pepsal"):
+        if name in OTHERS:
             subprocess.run(inside(ROUTER, "nft", "delete", "table", "ip", "peer"), check=False)
             run(f"ip -n {ROUTER} rule del fwmark 1 lookup 100")
             run(f"ip -n {ROUTER} route flush table 100")
+
+
+def child(process: int) -> int:
+    return int(Path(f"/proc/{process}/task/{process}/children").read_text())
 
 
 def processor(process: int | None) -> float:
@@ -323,12 +409,13 @@ def python(host: str, program: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
-def connections(seconds: float, process: int | None) -> dict[str, float]:
+def connections(at_once: int, seconds: float, process: int | None) -> dict[str, float]:
     """Connections per second, and the process's time for each in us."""
     before = processor(process)
-    rate = float(python(UE, CONNECT, str(seconds)))
+    rate = float(python(UE, CONNECT, str(seconds), str(at_once)))
     taken = processor(process) - before
-    return {"connections/s": rate, "processor us/connection": taken * 1e6 / rate / seconds}
+    of = "connections/s" if at_once == 1 else f"connections/s, {at_once} at once"
+    return {of: rate, of.replace("connections/s", "processor us/connection"): taken * 1e6 / rate / seconds}
 
 
 def round_trips() -> dict[str, float]:
@@ -358,7 +445,7 @@ def figures_of(name: str, process: int | None, arguments: argparse.Namespace) ->
     """The figures of one turn, by name. PEPsal breaks connections when there are many; such a figure is left out."""
     parts: list[Callable[[], dict[str, float]]] = [
         *(partial(transfers, flows, arguments.seconds, process) for flows in (1, 16, 1000)),
-        partial(connections, arguments.seconds, process),
+        *(partial(connections, at_once, arguments.seconds, process) for at_once in (1, AT_ONCE)),
         round_trips,
     ]
     if process is not None:
@@ -388,11 +475,19 @@ def main() -> int:
         return 2
     # So that the namespaces go even then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    names = ["bare", "haproxy", *(["pepsal"] if arguments.pepsal else []), "ranway", "rapid"]
+    has_nginx = shutil.which("nginx") is not None and NGINX_MODULE.exists()
+    others = {"haproxy": True, "nginx": has_nginx, "pepsal": arguments.pepsal is not None}
+    names = ["bare", *(name for name, there in others.items() if there), "ranway", "rapid"]
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
         # Each has a network of its own: connections of a proxy that is killed go on in the kernel for a while.
-        with network(), echo(), way(name, arguments.ranway, arguments.pepsal) as process:
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            network(),
+            serving(ECHO),
+            serving(ANSWER),
+            way(name, arguments.ranway, arguments.pepsal, scratch) as process,
+        ):
             for what, value in figures_of(name, process, arguments):
                 of.setdefault(what, []).append(value)
     medians = {name: {what: statistics.median(values) for what, values in of.items()} for name, of in figures.items()}

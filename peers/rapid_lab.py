@@ -1,12 +1,13 @@
 """Section 5 of the RAPID paper with real programs, over the emulated LTE cell and through `ranway proxy`.
 
-Needs root, nftables, OpenSSH, wget, iperf3 and a built `ranway` (`cargo build --release -p ranway`; `tools/setup lab`
-installs the rest). The cell is the paper's: LTE FDD of 5 MHz, RLC AM with 1 MB, 50 ms from the server. Each case
-runs without a proxy and with the policy `best`, and beside that the same flows are simulated:
+Needs root, nftables, OpenSSH, wget, iperf3, aioquic and a built `ranway` (`cargo build --release -p ranway`;
+`tools/setup lab` installs the rest). The cell is the paper's: LTE FDD of 5 MHz, RLC AM with 1 MB, 50 ms from the
+server. Each case runs without a proxy and with the policy `best`, and beside that the same flows are simulated:
 
 - two downloads by CUBIC (wget);
 - 500 kB over an open ssh connection beside two downloads;
-- UDP of 8 Mbit/s, and of 150 kbit/s, beside a download (iperf3).
+- UDP of 8 Mbit/s, and of 150 kbit/s, beside a download (iperf3);
+- a download by QUIC with CUBIC (aioquic), which passes the proxy unsplit, beside one by TCP.
 
 Goodput is that of the receiver, and delay the time from the moment at which the server sent a byte to its arrival at
 the UE, with its time in the proxy; both are counted after the first seconds. Of ssh, the delay is the time of a
@@ -19,15 +20,20 @@ median delay by more than 20 %, and `late` if the machine was too busy for the e
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import json
 import os
 import shutil
+import socket
+import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WARMUP_S = 4
@@ -69,6 +75,13 @@ name = "udp"
 start = "100 ms"
 traffic = {{ kind = "cbr", rate = "{rate} bit/s", packet = "{packet} B" }}
 """
+QUIC = """
+[[flows]]
+name = "quic"
+cc = "cubic"
+start = "100 ms"
+proxied = false
+"""
 SSHD = """
 HostKey {dir}/host
 AuthorizedKeysFile {dir}/client.pub
@@ -79,18 +92,25 @@ PermitRootLogin yes
 """
 # The server's senders, whatever this machine's default is.
 CUBIC = "ip route add 10.0.1.0/24 dev cell0 congctl cubic"
+QUIC_PORT = 4433
+# Packets of QUIC that fit into the MTU, and its receive window, in bytes.
+QUIC_PACKET, QUIC_WINDOW = 1400, 8_000_000
+# Names under which this file is a program of the lab.
+QUIC_SERVER, QUIC_CLIENT = "quic-server", "quic-client"
 # Bytes of IPv4 and UDP headers, which the simulated packets include.
 HEADERS = 28
 
 
 @dataclass(frozen=True)
 class Case:
-    """What runs at once: downloads, UDP of a rate in bit/s with packets of a length, and short transfers by ssh."""
+    """What runs at once: downloads, UDP of a rate in bit/s with packets of a length, short transfers by ssh, and a
+    download by QUIC."""
 
     name: str
     downloads: int
     udp: tuple[int, int] | None = None
     ssh: bool = False
+    quic: bool = False
 
 
 CASES = (
@@ -98,6 +118,7 @@ CASES = (
     Case("ssh", 2, ssh=True),
     Case("UDP 8 Mbit/s", 1, udp=(8_000_000, 1400)),
     Case("UDP 150 kbit/s", 1, udp=(150_000, 200)),
+    Case("QUIC", 1, quic=True),
 )
 
 
@@ -144,12 +165,16 @@ def simulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pa
         text += UDP.format(rate=case.udp[0], packet=case.udp[1])
     if case.ssh:
         text += SSH.format(start=WARMUP_S + 1, size=FILE)
+    if case.quic:
+        text += QUIC
     (scratch / "simulated.toml").write_text(text)
     run([arguments.ranway, "run", "simulated.toml", "--quiet", "-o", "simulated"], scratch)
     rows = flows(scratch / "simulated")
     found = {"downloads": figures([row for row in rows if row["flow"].startswith("download")])}
     if case.udp:
         found["udp"] = figures([row for row in rows if row["flow"] == "udp"])
+    if case.quic:
+        found["quic"] = figures([row for row in rows if row["flow"] == "quic"])
     if case.ssh:
         [row] = [row for row in rows if row["flow"] == "ssh"]
         found["ssh"] = transfers([row["completion_s"]["mean"]])
@@ -193,6 +218,10 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
             f"  [ $got = {FILE} ] || exit 1\n"
             f'  echo "$before $(date +%s.%N)" >>{scratch}/times; sleep 2\ndone\n'
         )
+    if case.quic:
+        program = f"{arguments.python} {Path(__file__).resolve()}"
+        server = ["--server", f"{CUBIC}; exec {program} {QUIC_SERVER}"]
+        commands += f"{program} {QUIC_CLIENT} {arguments.seconds}\n"
     script = f"end=$(( $(cut -d. -f1 /proc/uptime) + {arguments.seconds - 4} ))\nsleep 0.2\n{commands}wait\ntrue\n"
     command = [arguments.ranway, "emulate", "emulated.toml", "--max-lateness", "2 ms", "-o", "emulated", *server]
     done = run([*command, "--", "sh", "-c", script], scratch, ENDS)
@@ -200,14 +229,69 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     rows, first = flows(scratch / "emulated"), "server" if policy == "none" else "core"
     web = [row for row in rows if row["flow"].startswith(f"tcp {first}:80 > ue")]
     found = {"downloads": figures(web)}
-    if case.udp:
-        legs = ["server:5201 > ue"] if policy == "none" else ["server:5201 > core", "core:5201 > ue"]
+    for kind, port in (("udp", 5201), ("quic", QUIC_PORT)):
+        if not getattr(case, kind):
+            continue
+        legs = [f"server:{port} > ue"] if policy == "none" else [f"server:{port} > core", f"core:{port} > ue"]
         each = [figures([row for row in rows if row["flow"].startswith(f"udp {leg}")]) for leg in legs]
-        found["udp"] = Figures(each[-1].mbps, sum(leg.delay_ms for leg in each))
+        found[kind] = Figures(each[-1].mbps, sum(leg.delay_ms for leg in each))
     if case.ssh:
         pairs = [map(float, line.split()) for line in (scratch / "times").read_text().splitlines()]
         found["ssh"] = transfers([after - before for before, after in pairs])
     return found, done.returncode == 0
+
+
+def quic_configuration(is_client: bool) -> Any:
+    from aioquic.quic.configuration import QuicConfiguration
+
+    return QuicConfiguration(
+        is_client=is_client,
+        alpn_protocols=["lab"],
+        congestion_control_algorithm="cubic",
+        max_datagram_size=QUIC_PACKET,
+        max_data=QUIC_WINDOW,
+        max_stream_data=QUIC_WINDOW,
+        verify_mode=ssl.CERT_NONE,
+    )
+
+
+async def quic_server() -> None:
+    """Sends as many bytes on a stream as the client asks for."""
+    from aioquic.asyncio import QuicConnectionProtocol, serve
+    from aioquic.quic.events import QuicEvent, StreamDataReceived
+
+    class Sender(QuicConnectionProtocol):
+        def quic_event_received(self, event: QuicEvent) -> None:
+            if isinstance(event, StreamDataReceived):
+                self._quic.send_stream_data(event.stream_id, bytes(int(event.data)), end_stream=True)
+                self.transmit()
+
+    configuration = quic_configuration(is_client=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        key, certificate = f"{scratch}/key", f"{scratch}/certificate"
+        subject = ["-subj", "/CN=server", "-keyout", key, "-out", certificate]
+        command = ["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", *subject]
+        subprocess.run(command, check=True, capture_output=True)
+        configuration.load_cert_chain(certificate, key)
+    await serve("0.0.0.0", QUIC_PORT, configuration=configuration, create_protocol=Sender)
+    await asyncio.Event().wait()
+
+
+async def quic_client(seconds: float) -> None:
+    """Downloads for some seconds."""
+    from aioquic.asyncio import connect
+
+    address = socket.getaddrinfo("server", None, socket.AF_INET)[0][4][0]
+    async with connect(address, QUIC_PORT, configuration=quic_configuration(is_client=True)) as client:
+        reader, writer = await client.create_stream()
+        # More than the cell carries.
+        writer.write(str(int(seconds * 25e6 / 8)).encode())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while await reader.read(1 << 16):
+                    pass
+        # To close it takes seconds, in which the lab would measure silence.
+        os._exit(0)
 
 
 def within(simulated: Figures, emulated: Figures) -> bool:
@@ -221,12 +305,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
+    python = ROOT / "target" / "lab-tools" / "bin" / "python"
+    parser.add_argument(
+        "--python", type=Path, default=python, help="a Python that has aioquic (default: that of tools/setup lab)"
+    )
+    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="default: all")
     parser.add_argument("--seconds", type=int, default=20, help="length of each run (default: 20)")
     parser.add_argument("--policies", nargs="+", default=["none", "best"], help="default: none best")
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "rapid_lab.json")
     arguments = parser.parse_args()
     arguments.ranway = arguments.ranway.resolve()
-    missing = [tool for tool in ("ssh", "ssh-keygen", "wget", "iperf3", "nft") if shutil.which(tool) is None]
+    tools = ("ssh", "ssh-keygen", "wget", "iperf3", "nft", "openssl", str(arguments.python))
+    missing = [tool for tool in tools if shutil.which(tool) is None]
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
@@ -242,7 +332,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         prepare_ssh(scratch)
-        for case in CASES:
+        for case in [case for case in CASES if case.name in (arguments.cases or [case.name])]:
             for policy in arguments.policies:
                 simulated = simulate(case, policy, arguments, scratch)
                 emulated, in_time = emulate(case, policy, arguments, scratch)
@@ -263,4 +353,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == [QUIC_SERVER]:
+        asyncio.run(quic_server())
+    elif sys.argv[1:2] == [QUIC_CLIENT]:
+        asyncio.run(quic_client(float(sys.argv[2])))
+    else:
+        sys.exit(main())

@@ -1,0 +1,321 @@
+//! End-to-end tests of `ranway proxy` whose time runs out, whose reports are hostile, or whose tools are missing. Tests that need
+//! root report when they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::proxied::*;
+use common::spaces::ip;
+use common::text;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The timeout in these tests.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Waits for the end of `stream`, which must be a reset after the timeout and not much later.
+fn is_reset_in_time(stream: &mut TcpStream, since: Instant) {
+    assert_eq!(ending(stream), Some(ErrorKind::ConnectionReset));
+    let waited = since.elapsed();
+    assert!(waited >= TIMEOUT && waited < TIMEOUT + Duration::from_secs(5), "{waited:?}");
+}
+
+#[test]
+fn root_an_idle_connection_is_reset_on_both_sides_and_a_busy_one_goes_on() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--idle-timeout", "2 s"]);
+    let listeners = SERVERS.map(|server| net.listen(SERVER, server));
+    // Addresses of IPv6 can be used after a while.
+    drop(net.pair(&listeners[1]));
+    let (mut busy, mut busy_server) = net.pair(&listeners[0]);
+    let mut idle = [0, 1, 1].map(|family| net.pair(&listeners[family]));
+    // This one has never carried a byte.
+    let (untouched, others) = idle.split_last_mut().expect("there are three");
+    for (client, server) in &mut *others {
+        exchange(client, server);
+    }
+    let start = Instant::now();
+    while start.elapsed() < 2 * TIMEOUT {
+        exchange(&mut busy, &mut busy_server);
+        thread::sleep(TIMEOUT / 20);
+    }
+    for (client, server) in others.iter_mut().chain([untouched]) {
+        is_reset_in_time(client, start);
+        is_reset_in_time(server, start);
+    }
+    exchange(&mut busy, &mut busy_server);
+    let totals = net.status().totals;
+    let counted = (totals.idle_timeouts, totals.open, totals.reset, totals.closed);
+    assert_eq!(counted, (3, 1, 0, 1), "{totals:?}");
+}
+
+#[test]
+fn root_a_half_closed_connection_is_reset_unless_bytes_still_pass() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--half-closed-timeout", "2 s"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut whole, mut whole_server) = net.pair(&listener);
+    exchange(&mut whole, &mut whole_server);
+    let half_closed = |by_client: bool| {
+        let (client, server) = net.pair(&listener);
+        let (closing, mut other) = if by_client { (client, server) } else { (server, client) };
+        closing.shutdown(Shutdown::Write).expect("it is open");
+        assert_eq!(ending(&mut other), None);
+        (closing, other)
+    };
+    let start = Instant::now();
+    let mut silent = [true, false].map(half_closed);
+    let (mut reader, mut writer) = half_closed(true);
+    let mut sent = 0;
+    while start.elapsed() < 2 * TIMEOUT {
+        writer.write_all(&[byte(sent, 3)]).expect("it is open");
+        sent += 1;
+        thread::sleep(TIMEOUT / 20);
+    }
+    writer.shutdown(Shutdown::Write).expect("it is open");
+    assert_eq!(read_whole(&mut reader, |at| byte(at, 3), |_| {}), sent);
+    for (closing, other) in &mut silent {
+        is_reset_in_time(closing, start);
+        // The kernel reports a reset after an end to writers only.
+        let error = other.write_all(b"more").expect_err("it is reset");
+        assert!([ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind()), "{error}");
+    }
+    exchange(&mut whole, &mut whole_server);
+    let totals = net.until("one is open", |status| status.totals.open == 1).totals;
+    let counted = (totals.half_closed_timeouts, totals.idle_timeouts, totals.closed, totals.reset);
+    assert_eq!(counted, (2, 0, 1, 0), "{totals:?}");
+}
+
+#[test]
+fn root_a_connection_to_a_silent_host_is_reset_after_the_connect_timeout() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--connect-timeout", "2 s"]);
+    // Packets to these vanish behind the server and the UE.
+    for (host, gateways, network) in [(SERVER, ["10.2.0.2", "fd02::2"], 8), (UE, ["10.1.0.2", "fd01::2"], 9)] {
+        let networks = [format!("10.{network}.0.0/24"), format!("fd0{network}::/64")];
+        for (gateway, network) in gateways.into_iter().zip(networks) {
+            ip(&format!("-n {} route add blackhole {network}", net.space(host)));
+            ip(&format!("-n {} route add {network} via {gateway}", net.space(ROUTER)));
+        }
+    }
+    let silent = [(UE, "10.8.0.1:80"), (UE, "[fd08::1]:80"), (SERVER, "10.9.0.1:80"), (SERVER, "[fd09::1]:80")];
+    for (from, to) in silent {
+        let start = Instant::now();
+        is_reset_in_time(&mut net.connect(from, to.parse().expect("an address")), start);
+    }
+    let totals = net.status().totals;
+    let counted = (totals.connect_timeouts, totals.connect_failed, totals.established, totals.open);
+    assert_eq!(counted, (4, 0, 0, 0), "{totals:?}");
+}
+
+fn micros() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros()
+}
+
+/// A report on the first UE whose fields, but for those of `changes`, are plausible.
+fn report(changes: &[(&str, &str)]) -> String {
+    let (time, address) = (micros().to_string(), format!("\"{}\"", UES[0]));
+    let plausible = [
+        ("time_us", time.as_str()),
+        ("interval_us", "5000"),
+        ("cell", "1"),
+        ("rnti", "61"),
+        ("address", &address),
+        ("n_prb", "100"),
+        ("slots", "5"),
+        ("cell_prbs", "0"),
+        ("active_ues", "0"),
+        ("prbs", "0"),
+        ("acked_bits", "0"),
+        ("blocks", "0"),
+        ("failed", "0"),
+        // A tenth of a Mbit/s for each.
+        ("bits_per_prb", "400"),
+    ];
+    let value = |name, value| changes.iter().find(|(of, _)| *of == name).map_or(value, |(_, changed)| *changed);
+    let mut fields: Vec<String> =
+        plausible.iter().map(|(name, of)| format!("\"{name}\":{}", value(*name, *of))).collect();
+    let more = changes.iter().filter(|(name, _)| plausible.iter().all(|(of, _)| of != name));
+    fields.extend(more.map(|(name, value)| format!("\"{name}\":{value}")));
+    format!("{{{}}}\n", fields.join(","))
+}
+
+/// Lines that no cell would send, and reports that are well-formed and absurd.
+fn hostile() -> Vec<Vec<u8>> {
+    let future = (micros() + 3_600_000_000).to_string();
+    let reports = [
+        &[("time_us", "0")][..],
+        &[("time_us", future.as_str())],
+        &[("time_us", "18446744073709551")],
+        &[("time_us", "18446744073709551615")],
+        &[("time_us", "-1")],
+        &[("time_us", "1e400")],
+        &[("interval_us", "0")],
+        &[("interval_us", "3600000000")],
+        &[("interval_us", "18446744073709551615")],
+        &[("interval_us", "1"), ("slots", "4294967295"), ("n_prb", "65535"), ("bits_per_prb", "1000000")],
+        &[("interval_us", "1"), ("acked_bits", "18446744073709551615"), ("prbs", "500")],
+        &[("n_prb", "0"), ("slots", "0")],
+        &[("n_prb", "65536")],
+        &[("bits_per_prb", "NaN")],
+        &[("bits_per_prb", "-0.0")],
+        &[("bits_per_prb", "1e-300")],
+        &[("bits_per_prb", "0")],
+        &[("bits_per_prb", "null"), ("acked_bits", "0"), ("prbs", "0")],
+        &[("queue_bytes", "18446744073709551615")],
+        &[("active_ues", "65535"), ("cell_prbs", "500")],
+        &[("failed", "4294967295"), ("blocks", "1")],
+        &[("blocks", "4294967295"), ("failed", "4294967295")],
+        &[("mcs", "255"), ("layers", "255"), ("cqi", "255")],
+        &[("address", "\"10.1.0.999\"")],
+        &[("address", "[]")],
+        // A UE of which each address is the second one of the other, or of itself.
+        &[("second_address", "\"10.1.0.2\"")],
+        &[("second_address", "\"fd01::2\"")],
+        &[("address", "\"fd01::2\""), ("second_address", "\"10.1.0.2\"")],
+        &[("address", "\"::\""), ("second_address", "\"255.255.255.255\"")],
+        &[("cell", "18446744073709551615"), ("rnti", "65535")],
+    ];
+    let mut lines: Vec<Vec<u8>> = reports.iter().map(|changes| report(changes).into_bytes()).collect();
+    let nested = [vec![b'['; 100_000], b"\n".to_vec()].concat();
+    let long = [report(&[]).trim_end().as_bytes(), &vec![b' '; 3 << 20], b"x\n"].concat();
+    let name = [b"{\"", &vec![b'a'; 500_000][..], b"\":1}\n"].concat();
+    let plain = ["\n", "{}\n", "null\n", "{\"time_us\":\n", "\u{0}\u{0}\n", "{\"time_us\":1}{\"time_us\":1}\n"];
+    lines.extend([nested, long, name, b"\xff\xfe\xfd\n".to_vec()]);
+    lines.extend(plain.map(|line| line.as_bytes().to_vec()));
+    lines
+}
+
+/// Sends hostile lines, random ones and mutilated reports, each line after another number of bytes.
+fn attack(path: &str, dice: &mut Dice) {
+    let mut socket = UnixStream::connect(path).expect("the proxy has made it");
+    let mut send = |bytes: &[u8]| socket.write_all(bytes).expect("faults do not end it");
+    for line in hostile() {
+        send(&line);
+    }
+    for _ in 0..300 {
+        let mut line: Vec<u8> = (0..dice.below(200)).map(|_| dice.below(256) as u8).collect();
+        line.push(b'\n');
+        send(&line);
+        let mut line = report(&[]).into_bytes();
+        for _ in 0..=dice.below(3) {
+            let at = dice.below(line.len() as u64) as usize;
+            line[at] = dice.below(256) as u8;
+        }
+        send(&line);
+    }
+    // A flood for UEs that there are not, and half a line at the end.
+    for n in 0..20_000_u32 {
+        let (address, rnti) = (format!("\"10.200.{}.{}\"", n >> 8, n & 255), (n & 0xffff).to_string());
+        send(report(&[("address", &address), ("rnti", &rnti)]).as_bytes());
+    }
+    send(report(&[]).split_at(40).0.as_bytes());
+}
+
+/// Sends plausible reports until it is told to stop.
+fn report_well(path: &str, stop: &AtomicBool) {
+    let mut socket = UnixStream::connect(path).expect("the proxy has made it");
+    while !stop.load(Relaxed) {
+        socket.write_all(report(&[]).as_bytes()).expect("the proxy reads them");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn root_hostile_reports_cost_no_byte_and_good_ones_count_afterwards() {
+    let Some(net) = Net::new() else { return };
+    let path = net.dir.path().join("reports").display().to_string();
+    let _proxy = net.proxy(&["--reports", &format!("recording:unix:{path}")]);
+    let pairs = SERVERS.map(|server| net.pair(&net.listen(SERVER, server)));
+    let (stop, attacked) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let transfers = pairs.map(|(mut client, mut server)| {
+            let stop = &stop;
+            let sender = scope.spawn(move || {
+                let (mut sent, block): (u64, Vec<u8>) = (0, (0..1 << 16).map(|n| byte(n, 7)).collect());
+                while !stop.load(Relaxed) {
+                    server.write_all(&block).expect("it is open");
+                    sent += block.len() as u64;
+                }
+                server.shutdown(Shutdown::Write).expect("it is open");
+                sent
+            });
+            (sender, scope.spawn(move || read_whole(&mut client, |at| byte(at & 0xffff, 7), |_| {})))
+        });
+        let attackers = [1, 2, 3].map(|seed| {
+            let path = &path;
+            scope.spawn(move || attack(path, &mut Dice(seed)))
+        });
+        let before = net.status().totals.to_ue_bytes;
+        for attacker in attackers {
+            attacker.join().expect("the proxy reads on");
+        }
+        net.until("bytes pass", |status| status.totals.to_ue_bytes > before + (1 << 20));
+        scope.spawn(|| report_well(&path, &attacked));
+        // IPv4 has 40 Mbit/s, and IPv6 is still the second address of the same UE or has no reports.
+        let promised = net.until("good reports count", |status| {
+            let of_ue = |one: &&services::proxy::Connection| one.ue.ip().to_string() == UES[0];
+            let promised = status.connections.iter().find(of_ue).and_then(|one| one.promised_mbps);
+            promised.is_some_and(|mbps| (10.0..44.0).contains(&mbps))
+        });
+        println!("{:?}", promised.connections.iter().map(|one| (one.ue, one.promised_mbps)).collect::<Vec<_>>());
+        stop.store(true, Relaxed);
+        for (sender, reader) in transfers {
+            assert_eq!(sender.join().expect("it is open"), reader.join().expect("the bytes are right"));
+        }
+        attacked.store(true, Relaxed);
+    });
+    let totals = net.until("they have ended", |status| status.totals.open == 0).totals;
+    assert_eq!((totals.closed, totals.reset, totals.internal_errors), (2, 0, 0), "{totals:?}");
+}
+
+/// Puts a program `nft` with these lines of shell, or none, into a directory, and `ip` beside it if `has_ip`.
+fn tools(directory: &Path, nft: Option<&str>, has_ip: bool) {
+    fs::create_dir(directory).expect("it is new");
+    if has_ip {
+        let found = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"].into_iter().find(|path| Path::new(path).exists());
+        symlink(found.expect("the tests use it"), directory.join("ip")).expect("it is new");
+    }
+    if let Some(lines) = nft {
+        fs::write(directory.join("nft"), format!("#!/bin/sh\n{lines}\n")).expect("it is new");
+        fs::set_permissions(directory.join("nft"), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+}
+
+#[test]
+fn root_a_missing_or_failing_tool_is_one_line_and_changes_nothing() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let start = |name: &str, nft, has_ip| {
+        let directory = net.dir.path().join(name);
+        tools(&directory, nft, has_ip);
+        let mut command = net.command(ROUTER, "env");
+        command.arg(format!("PATH={}", directory.display())).arg(env!("CARGO_BIN_EXE_ranway"));
+        command.args(["proxy", "--wan", "wan", "--ran", "ran"]).output().expect("it starts")
+    };
+    let fails = "echo 'Error: Could not process rule: Operation not supported' >&2\necho more >&2\nexit 1";
+    let kernel = "error: this kernel cannot intercept connections (nftables with tproxy and socket is needed): ";
+    for (name, nft, has_ip, why) in [
+        ("no-nft", None, true, "error: `nft` is missing: install nftables".to_owned()),
+        ("no-ip", Some("exit 0"), false, "error: `ip` is missing: install iproute2".to_owned()),
+        ("failing", Some(fails), true, format!("{kernel}Error: Could not process rule: Operation not supported")),
+        ("silent", Some("exit 1"), true, format!("{kernel}nft failed")),
+    ] {
+        let output = start(name, nft, has_ip);
+        assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why.as_str()), "{name}");
+        assert_eq!(net.traces(), before, "{name}");
+    }
+    // This one permits everything, reads the rules, and makes no table: what has been done by then is undone.
+    let output = start("no-table", Some("[ $1 = -c ] && exit 0\nread -r line\nread -r line\nexit 1"), true);
+    let why = "error: run `nft -i`: it did not make its table";
+    assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(1), why));
+    assert_eq!(net.traces(), before);
+}
