@@ -17,7 +17,7 @@
 //! In a sticky directory such as `/tmp`, entries belong to their owners, so it is accepted on the path; a directory
 //! opened below it has to pass the same check. A process without privileges gives an attacker nothing to gain, so
 //! nothing is rejected.
-
+//!
 //! Files that users name are read by [`read()`]: regular files, up to a length.
 
 #![allow(clippy::disallowed_methods)] // This crate is where the others meet the disk.

@@ -35,13 +35,10 @@ use rnis::{AddressMap, Network, RadioReport};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
-/// Interval between checks for what has expired.
-const TICK: Duration = Duration::from_millis(200);
 /// The most HTTP connections at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 1024;
 
@@ -122,13 +119,10 @@ impl Service {
             serve(listener, router, MOST_CONNECTIONS).await;
             Ok(())
         });
-        let ticked = hub.clone();
+        let expiring = hub.clone();
         tasks.spawn(async move {
-            let mut ticks = tokio::time::interval(TICK);
-            loop {
-                ticks.tick().await;
-                ticked.tick();
-            }
+            expiring.expire().await;
+            Ok(())
         });
         if let Some(broker) = broker {
             let (mailbox, log) = (hub.mailbox(), log.clone());

@@ -249,8 +249,10 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         let (open, seconds) = (proxy.connections(), limit.as_secs());
         terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
     }
-    let is_busy = |connections: usize| connections > 0 || start.elapsed() < proxy::HANDSHAKES;
-    while is_busy(proxy.connections()) && start.elapsed() < limit && !terminal::is_closed() {
+    while (proxy.connections() > 0 || start.elapsed() < proxy::HANDSHAKES)
+        && start.elapsed() < limit
+        && !terminal::is_closed()
+    {
         show(proxy.tick()?, args.quiet);
         if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
             break;

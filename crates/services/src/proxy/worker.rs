@@ -217,7 +217,7 @@ impl Worker {
         if token == WAKE {
             self.shared.gate.waker(self.shared.number).clear();
         } else if token >= LISTEN {
-            self.accept((token - LISTEN) as usize, ACCEPTS);
+            self.accept((token - LISTEN) as usize);
         } else if let Some(key) = self.find(token) {
             let leg = (token & 1) as usize;
             self.guarded(key, |worker, key| worker.on_leg(key, leg, flags));
@@ -266,8 +266,8 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self, listener: usize, most: usize) {
-        for _ in 0..most {
+    fn accept(&mut self, listener: usize) {
+        for _ in 0..ACCEPTS {
             let Some(Listener { side, socket, .. }) = self.shared.listeners.get(listener) else { return };
             let side = *side;
             match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {

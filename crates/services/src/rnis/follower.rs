@@ -10,10 +10,8 @@ use rnis::{AddressMap, Network, RadioReport};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{interval, timeout};
+use tokio::time::timeout;
 
-/// Interval at which UEs that have been silent for long are forgotten.
-const TICK: Duration = Duration::from_secs(1);
 /// Time for an input to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -44,14 +42,7 @@ impl Follower {
                 report(next);
                 true
             }));
-            let ticked = hub.clone();
-            tokio::spawn(async move {
-                let mut ticks = interval(TICK);
-                loop {
-                    ticks.tick().await;
-                    ticked.tick();
-                }
-            });
+            tokio::spawn(hub.clone().expire());
             Ok(tokio::spawn(async move {
                 if let Err(why) = opened.run(&hub, &log).await {
                     log.line(format_args!("{}", why.0));

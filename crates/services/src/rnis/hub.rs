@@ -9,12 +9,14 @@ use rnis::{AddressMap, Network, RadioReport, Record, State};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore, broadcast};
 use units::Time;
 
+/// Interval between checks for what has expired.
+const TICK: Duration = Duration::from_millis(200);
 /// Reports that a slow reader of the in-process feed may lag behind.
 const FEED_LENGTH: usize = 1024;
 /// Callbacks in progress at a time, in all and of one subscriber's host.
@@ -256,8 +258,17 @@ impl Hub {
         over_websocket.then(|| inner.outboxes.get(&id).cloned()).flatten()
     }
 
+    /// Looks for what has expired, again and again.
+    pub(super) async fn expire(self: Arc<Hub>) {
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            ticks.tick().await;
+            self.tick();
+        }
+    }
+
     /// Forgets silent UEs, and ends subscriptions that have expired after a last notification.
-    pub(super) fn tick(&self) {
+    fn tick(&self) {
         let now = unix_now();
         let inner = &mut *self.inner();
         inner.state.forget(now);
