@@ -98,7 +98,7 @@ impl Capture {
         }
     }
 
-    /// Flushes the capture to the disk.
+    /// Ends the capture.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -21,6 +21,7 @@
 
 mod capture;
 mod caught;
+mod durable;
 mod error;
 mod job;
 mod merge;

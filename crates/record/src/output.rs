@@ -1,7 +1,7 @@
 //! A results directory in the making, which appears whole or not at all.
 //!
-//! Files go to the hidden sibling `.NAME.partial`, each is flushed to the disk, and at the end one rename puts the
-//! directory in its place. Earlier results there are exchanged atomically (on Linux; by two renames elsewhere) and then
+//! Files go to the hidden sibling `.NAME.partial`. In the end all are flushed to the disk, and one rename puts the directory
+//! in its place. Earlier results there are exchanged atomically (on Linux; by two renames elsewhere) and then
 //! removed. A directory with anything else in it is refused before the run starts. An interrupted run leaves at most
 //! the hidden sibling, which the next one to the same place removes; a lock on it tells it from one that is still running.
 //!
@@ -12,10 +12,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use disk::{Dir, Made};
 
 use crate::Error;
+use crate::durable::Written;
 use crate::meta::is_complete;
 
 /// What captures leave for the results, in bytes.
@@ -34,6 +36,7 @@ pub struct Output {
     partial: OsString,
     /// Holds the lock for as long as it is open.
     dir: Dir,
+    written: Arc<Written>,
     /// Dropped after `partial` is gone.
     parents: Option<Made>,
     committed: bool,
@@ -68,7 +71,8 @@ impl Output {
             let is_there = |found: Option<(_, _)>| Ok::<_, Error>(found.map(|(_, id)| id) == Some(dir.identity()?));
             // Another run may have taken it for an abandoned one before it was locked.
             if dir.lock() && is_there(parent.look(&partial)?)? {
-                return Ok(Output { parent, name, partial, dir, parents: Some(parents), committed: false });
+                let written = Arc::default();
+                return Ok(Output { parent, name, partial, dir, written, parents: Some(parents), committed: false });
             }
         }
         Err(Error::Busy { path: parent.path().join(name) })
@@ -90,7 +94,8 @@ impl Output {
             dir = if dir.look(parent)?.is_some() { dir.sub(parent)? } else { dir.make(parent, false)? };
         }
         let file = dir.create_new(file)?;
-        Ok(OutputFile { path: self.place().join(name), file: BufWriter::with_capacity(1 << 16, file) })
+        let file = BufWriter::with_capacity(1 << 16, file);
+        Ok(OutputFile { path: self.place().join(name), file, written: self.written.clone() })
     }
 
     /// Renames a file that was written (names below the directory, with `/`, in the same folder).
@@ -112,6 +117,7 @@ impl Output {
     /// # Errors
     /// [`Error::Io`].
     pub fn clear(&self) -> Result<(), Error> {
+        self.written.clear();
         for name in self.dir.names()? {
             self.dir.remove_tree(&name)?;
         }
@@ -143,6 +149,7 @@ impl Output {
     /// [`Error::Io`]; what was there before is still there.
     pub fn commit(mut self) -> Result<(), Error> {
         refuse_foreign(&self.parent, &self.name)?;
+        self.written.sync()?;
         self.dir.publish(0o777)?;
         self.dir.sync()?;
         let ours = self.parent.look(&self.partial)?.map(|(_, identity)| identity) == Some(self.dir.identity()?);
@@ -237,6 +244,7 @@ impl Drop for Output {
 pub struct OutputFile {
     path: PathBuf,
     file: BufWriter<File>,
+    written: Arc<Written>,
 }
 
 impl OutputFile {
@@ -251,13 +259,16 @@ impl OutputFile {
         disk::space(self.file.get_ref()).is_some_and(|space| space.free < RESERVE.min(space.total / 8))
     }
 
-    /// Flushes the file to the disk.
+    /// Writes what is left in memory. The file is on the disk after [`Output::commit`].
     ///
     /// # Errors
     /// [`Error::Io`], as of a full disk.
-    pub fn finish(mut self) -> Result<(), Error> {
-        let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        flushed.map_err(Error::io("write", &self.path))
+    pub fn finish(self) -> Result<(), Error> {
+        let OutputFile { path, file, written } = self;
+        match file.into_inner() {
+            Ok(file) => written.add(path, file),
+            Err(error) => Err(Error::io("write", &path)(error.into_error())),
+        }
     }
 }
 
