@@ -146,10 +146,11 @@ fn root_a_control_sees_the_flows_and_holds_their_windows() {
     assert!(last.wan_rtt.is_some() && last.ran_rtt.is_some() && last.ran_min_rtt.is_some());
 }
 
-/// Notes to which UE each flow belongs, and the UEs of the reports.
+/// Notes to which UE each flow belongs, how many there have been, and the UEs of the reports.
 #[derive(Clone, Default)]
 struct Belongs {
     flows: Arc<Mutex<BTreeMap<FlowKey, IpAddr>>>,
+    opened: Arc<AtomicU32>,
     reported: Arc<Mutex<Vec<IpAddr>>>,
 }
 
@@ -157,6 +158,7 @@ impl Control<FlowKey, IpAddr> for Belongs {
     fn open(&mut self, flow: FlowKey, ue: IpAddr, _: u32, _: Time) {
         let before = self.flows.lock().expect("nobody panics").insert(flow, ue);
         assert!(before.is_none());
+        self.opened.fetch_add(1, Relaxed);
     }
     fn close(&mut self, flow: FlowKey) {
         self.flows.lock().expect("nobody panics").remove(&flow).expect("it is open");
@@ -196,6 +198,38 @@ fn root_flows_over_both_ip_versions_belong_to_one_ue_once_a_report_says_so() {
     reports.put(&report);
     assert_eq!(names(), ["10.1.0.2"]);
     assert_eq!(*belongs.reported.lock().expect("nobody panics"), [IpAddr::from([10, 1, 0, 2])]);
+    net.inside(ROUTER, || drop(proxy));
+}
+
+#[test]
+fn root_connections_are_controlled_once_they_carry_data_or_last() {
+    conclusive(connections_are_controlled_once_they_carry_data_or_last);
+}
+
+fn connections_are_controlled_once_they_carry_data_or_last(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let belongs = Belongs::default();
+    let control = Box::new(belongs.clone());
+    let proxy = start_with(&net, Governor { control, reports: Inbox::default(), ipv6_prefix: 64, windows: None });
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let opened = |after: Duration| {
+        thread::sleep(after);
+        belongs.opened.load(Relaxed)
+    };
+    for _ in 0..20 {
+        let (mut client, mut server) = net.pair(&listener);
+        client.write_all(b"?").expect("it is open");
+        server.read_exact(&mut [0]).expect("it arrives");
+        server.write_all(b"!").expect("it is open");
+        client.read_exact(&mut [0]).expect("it arrives");
+    }
+    assert_eq!(opened(Duration::from_millis(200)), 0, "short ones are over before");
+    let _idle = net.pair(&listener);
+    assert_eq!(opened(Duration::from_millis(200)), 1, "one that lasts");
+    let (mut client, mut server) = net.pair(&listener);
+    server.write_all(&[7; 10_000]).expect("it is open");
+    client.read_exact(&mut [0; 10_000]).expect("it arrives");
+    assert_eq!(opened(Duration::from_millis(50)), 2, "one that carries data");
     net.inside(ROUTER, || drop(proxy));
 }
 

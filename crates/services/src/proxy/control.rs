@@ -11,7 +11,7 @@
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -53,6 +53,10 @@ const LONGEST_PACKET: u64 = 64 << 10;
 /// How long a worker takes to move such a packet, in ns. When all flows begin to send at once, its first turn takes that long for
 /// each of them; idle flows have the settings for it in advance.
 const MOVE: u64 = 64_000;
+/// A connection is controlled once it has carried this many bytes towards its UE, or is this old. Most are over before: they send
+/// less than an initial window of ten segments (RFC 6928), to which the control's settings would come too late.
+const WORTH: u64 = 8 << 10;
+const YOUNG: Span = Span::from_millis(100);
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
@@ -117,16 +121,26 @@ struct Controlled {
     replaced: Option<String>,
 }
 
+/// What the control follows.
+#[derive(Default)]
+struct Flows {
+    controlled: BTreeMap<FlowKey, Controlled>,
+    /// Established connections that are not controlled yet, and when each was established, in this order. Those that have ended or
+    /// are controlled are only in the second.
+    young: BTreeSet<FlowKey>,
+    by_age: VecDeque<(Time, FlowKey)>,
+}
+
 /// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
 pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) -> bool {
     let Governor { mut control, reports, ipv6_prefix, mut windows } = governor;
-    let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
+    let mut flows = Flows::default();
     let mut ues = Ues::new(ipv6_prefix);
     let controlling =
         AssertUnwindSafe(|| drive(&mut *control, &reports, &mut ues, &mut windows, &mut flows, workers, stop));
     let is_well = catch_unwind(controlling).is_ok();
     let most = bounds(workers);
-    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
+    flows.controlled.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
     is_well
 }
 
@@ -135,7 +149,7 @@ fn drive(
     reports: &Inbox,
     ues: &mut Ues,
     windows: &mut Option<Box<dyn RadioWindows>>,
-    flows: &mut BTreeMap<FlowKey, Controlled>,
+    flows: &mut Flows,
     workers: &[Arc<Shared>],
     stop: &AtomicBool,
 ) {
@@ -150,6 +164,11 @@ fn drive(
             news.iter().for_each(|&news| learn(control, shared, ues, flows, news, clock.now()));
         }
         let now = clock.now();
+        while let Some((_, key)) = flows.by_age.pop_front_if(|(since, _)| now.saturating_since(*since) >= YOUNG) {
+            if let Some((shared, _)) = all.iter().find(|(shared, _)| shared.number == key.worker) {
+                adopt(control, shared, ues, flows, key, now);
+            }
+        }
         if let Some(windows) = windows
             && extended.is_none_or(|last| now.saturating_since(last) >= EXTEND)
         {
@@ -161,13 +180,13 @@ fn drive(
             Some(due) if due <= now && rests_until <= Instant::now() => {
                 let before = thread_time();
                 for report in reports.take(now, unix_now()) {
-                    let Some((name, former)) = ues.learn(&report.ue) else { continue };
+                    let Some((name, former)) = ues.learn(&report.ue, now) else { continue };
                     if let Some(former) = former {
-                        rename(control, ues, flows, former, now);
+                        rename(control, ues, &mut flows.controlled, former, now);
                     }
                     control.on_report(name, &report, now);
                 }
-                update(control, windows, flows, workers, now);
+                update(control, windows, &mut flows.controlled, workers, now);
                 rests_until = Instant::now() + REST * thread_time().saturating_sub(before);
             }
             due => {
@@ -187,38 +206,61 @@ fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
     })
 }
 
-/// Tells the control what has happened to a connection of a worker.
+/// Takes note of what has happened to a connection of a worker.
 fn learn(
     control: &mut dyn Control<FlowKey, IpAddr>,
     shared: &Shared,
     ues: &Ues,
-    flows: &mut BTreeMap<FlowKey, Controlled>,
+    flows: &mut Flows,
     news: News,
     now: Time,
 ) {
     let key = |id| FlowKey { worker: shared.number, id };
     match news {
         News::Established(id) => {
-            let Some(flow) = shared.registry.get(id).filter(|_| !flows.contains_key(&key(id))) else { return };
-            flow.on_noted();
-            let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
-            let ue = ues.name(flow.ue().ip());
-            control.open(key(id), ue, mss, now);
-            let flow = Arc::downgrade(&flow);
-            flows.insert(key(id), Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
+            if !flows.controlled.contains_key(&key(id)) && flows.young.insert(key(id)) {
+                flows.by_age.push_back((now, key(id)));
+            }
         }
         News::Progress(id) => {
-            if let Some(flow) = flows.get(&key(id)).and_then(|controlled| controlled.flow.upgrade()) {
+            if let Some(flow) = flows.controlled.get(&key(id)).and_then(|controlled| controlled.flow.upgrade()) {
                 flow.on_noted();
                 control.on_progress(key(id));
+            } else if let Some(flow) = shared.registry.get(id).filter(|_| flows.young.contains(&key(id))) {
+                flow.on_noted();
+                if flow.to_ue.taken.load(Relaxed) >= WORTH {
+                    adopt(control, shared, ues, flows, key(id), now);
+                }
             }
         }
         News::Closed(id) => {
-            if flows.remove(&key(id)).is_some() {
+            flows.young.remove(&key(id));
+            if flows.controlled.remove(&key(id)).is_some() {
                 control.close(key(id));
             }
         }
     }
+}
+
+/// Tells the control of a connection of a worker that is not controlled yet, unless it has ended.
+fn adopt(
+    control: &mut dyn Control<FlowKey, IpAddr>,
+    shared: &Shared,
+    ues: &Ues,
+    flows: &mut Flows,
+    key: FlowKey,
+    now: Time,
+) {
+    let Some(flow) = flows.young.take(&key).and_then(|key| shared.registry.get(key.id)) else { return };
+    flow.on_noted();
+    let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
+    let ue = ues.name(flow.ue().ip());
+    control.open(key, ue, mss, now);
+    if flow.taken() != [0, 0] {
+        control.on_progress(key);
+    }
+    let flow = Arc::downgrade(&flow);
+    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
 }
 
 /// Tells the control of the UE that the flows of `former` belong to by now.

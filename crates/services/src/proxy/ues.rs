@@ -7,41 +7,52 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use rnis::UeId;
+use units::{Span, Time};
 
 /// UEs with two addresses that are remembered. Those beyond count as two UEs.
 const MOST: usize = 65_536;
+/// They are forgotten once no report has named both addresses for [`STALE`]; [`FORGET`] is the interval between checks.
+const STALE: Span = Span::from_secs(60);
+const FORGET: Span = Span::from_secs(10);
 
 /// Names UEs by one of their addresses, which for IPv6 is the first of the UE's prefix.
 #[derive(Debug)]
 pub(super) struct Ues {
     /// The bits of an IPv6 address that all addresses of a UE share.
     prefix_mask: u128,
-    /// By its second address: the name of a UE.
-    seconds: BTreeMap<IpAddr, IpAddr>,
+    /// By its second address: the name of a UE, and when a report had both last.
+    seconds: BTreeMap<IpAddr, (IpAddr, Time)>,
+    /// When stale ones were forgotten last.
+    forgotten: Time,
 }
 
 impl Ues {
     /// UEs whose IPv6 prefixes have this length in bits, at most 128.
     pub(super) fn new(prefix_len: u8) -> Ues {
         let prefix_mask = u128::MAX.checked_shl(128 - u32::from(prefix_len.min(128))).unwrap_or(0);
-        Ues { prefix_mask, seconds: BTreeMap::new() }
+        Ues { prefix_mask, seconds: BTreeMap::new(), forgotten: Time::ZERO }
     }
 
     /// Returns the name of the UE that has this address.
     pub(super) fn name(&self, address: IpAddr) -> IpAddr {
         let own = self.own_name(address);
-        self.seconds.get(&own).copied().unwrap_or(own)
+        self.seconds.get(&own).map_or(own, |&(name, _)| name)
     }
 
-    /// Takes note of the addresses of a UE in a report. Returns its name, and the former one if its flows have another by now.
-    pub(super) fn learn(&mut self, ue: &UeId) -> Option<(IpAddr, Option<IpAddr>)> {
+    /// Takes note of the addresses of a UE in a report that came at `now`. Returns its name, and the former one if its flows have
+    /// another by now.
+    pub(super) fn learn(&mut self, ue: &UeId, now: Time) -> Option<(IpAddr, Option<IpAddr>)> {
+        if now.saturating_since(self.forgotten) >= FORGET {
+            self.forgotten = now;
+            self.seconds.retain(|_, (_, last)| now.saturating_since(*last) < STALE);
+        }
         let name = self.own_name(ue.address?);
         // A second address that has become a first one is nobody's second any more.
-        let separated = self.seconds.remove(&name);
+        let separated = self.seconds.remove(&name).map(|(name, _)| name);
         let second = ue.second_address.map(|second| self.own_name(second)).filter(|&second| second != name);
         let joined = second.filter(|second| {
             let has_place = self.seconds.len() < MOST || self.seconds.contains_key(second);
-            has_place && self.seconds.insert(*second, name) != Some(name)
+            has_place && self.seconds.insert(*second, (name, now)).is_none_or(|(before, _)| before != name)
         });
         Some((name, joined.or(separated)))
     }
@@ -57,6 +68,8 @@ impl Ues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Time = Time::from_nanos(100_000_000_000);
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
@@ -82,17 +95,17 @@ mod tests {
         let mut ues = Ues::new(64);
         let (v4, v6) = (ip("10.0.1.1"), ip("fd00:0:1:1::"));
         assert_eq!(ues.name(ip("fd00:0:1:1::1")), v6);
-        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1"))), Some((v4, Some(v6))));
+        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1")), NOW), Some((v4, Some(v6))));
         assert_eq!(ues.name(ip("fd00:0:1:1::99")), v4);
         // The next report says nothing new.
-        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1"))), Some((v4, None)));
-        assert_eq!(ues.learn(&ue("10.0.1.1", None)), Some((v4, None)));
+        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1")), NOW), Some((v4, None)));
+        assert_eq!(ues.learn(&ue("10.0.1.1", None), NOW), Some((v4, None)));
         // The prefix is given to another UE.
-        assert_eq!(ues.learn(&ue("10.0.1.2", Some("fd00:0:1:1::1"))), Some((ip("10.0.1.2"), Some(v6))));
+        assert_eq!(ues.learn(&ue("10.0.1.2", Some("fd00:0:1:1::1")), NOW), Some((ip("10.0.1.2"), Some(v6))));
         // It is reported by itself.
-        assert_eq!(ues.learn(&ue("fd00:0:1:1::1", None)), Some((v6, Some(ip("10.0.1.2")))));
+        assert_eq!(ues.learn(&ue("fd00:0:1:1::1", None), NOW), Some((v6, Some(ip("10.0.1.2")))));
         assert_eq!(ues.name(v6), v6);
-        assert_eq!(ues.learn(&UeId::new(7)), None);
+        assert_eq!(ues.learn(&UeId::new(7), NOW), None);
     }
 
     #[test]
@@ -100,8 +113,20 @@ mod tests {
         let mut ues = Ues::new(64);
         for n in 0..MOST as u128 + 10 {
             let second: IpAddr = Ipv6Addr::from_bits((0xfd00 << 112) | (n << 64)).into();
-            ues.learn(&UeId { second_address: Some(second), ..UeId::new(1).at([10, 0, 0, 1]) });
+            ues.learn(&UeId { second_address: Some(second), ..UeId::new(1).at([10, 0, 0, 1]) }, NOW);
         }
         assert_eq!(ues.seconds.len(), MOST);
+    }
+
+    #[test]
+    fn second_addresses_that_no_report_names_are_forgotten() {
+        let mut ues = Ues::new(64);
+        let both = |n: u8| ue(&format!("10.0.1.{n}"), Some(&format!("fd00:0:1:{n}::1")));
+        ues.learn(&both(1), NOW);
+        ues.learn(&both(2), NOW);
+        ues.learn(&both(2), NOW + Span::from_secs(50));
+        ues.learn(&ue("10.0.1.1", None), NOW + STALE);
+        assert_eq!(ues.name(ip("fd00:0:1:1::1")), ip("fd00:0:1:1::"));
+        assert_eq!(ues.name(ip("fd00:0:1:2::1")), ip("10.0.1.2"));
     }
 }
