@@ -86,6 +86,8 @@ fn uma_losses_are_the_formulas() {
     // 2 GHz, 25 m and 1.5 m high: break point 4 * 24 * 0.5 * 2e9 / c = 320.2215 m; log10(hypot(100, 23.5)) = 2.0116725.
     close(Urban::break_m(25.0, 1.5, 2e9), 320.2215, 1e-4);
     close(Urban::MACRO.los_db(100.0, 25.0, 1.5, 2e9), 28.0 + 22.0 * 2.011_672_5 + 6.020_6, 1e-4);
+    // Beyond it: d3D = sqrt(1000^2 + 23.5^2), log10 = 3.0001199; log10(320.2215^2 + 23.5^2) = 5.0132337:
+    // 28 + 40 * 3.0001199 + 6.0206 - 9 * 5.0132337 = 108.9063.
     close(Urban::MACRO.los_db(1000.0, 25.0, 1.5, 2e9), 108.906_3, 1e-4);
     close(Urban::MACRO.nlos_db(500.0, 25.0, 1.5, 2e9), 125.055_1, 1e-4);
     close(Urban::MACRO.sight_probability(200.0), 0.128_048, 1e-6);
@@ -93,11 +95,32 @@ fn uma_losses_are_the_formulas() {
 }
 
 #[test]
+fn umi_losses_are_the_formulas() {
+    // 3.5 GHz (log10 = 0.5440680), 10 m and 1.5 m high. Break point: 4 * 9 * 0.5 * 3.5e9 / 299792458 = 210.1454 m.
+    close(Urban::break_m(10.0, 1.5, 3.5e9), 210.1454, 1e-4);
+    // At 100 m, d3D = sqrt(100^2 + 8.5^2) = 100.360600, log10 = 2.0015633:
+    // 32.4 + 21 * 2.0015633 + 20 * 0.5440680 = 85.31419.
+    close(Urban::MICRO.los_db(100.0, 10.0, 1.5, 3.5e9), 85.314_19, 1e-4);
+    // Beyond it, at 500 m: d3D = 500.072245, log10 = 2.6990327; log10(210.1454^2 + 8.5^2) = log10(44233.34) = 4.6457497:
+    // 32.4 + 40 * 2.6990327 + 20 * 0.5440680 - 9.5 * 4.6457497 = 107.10805. The nearer formula would say 99.96105.
+    close(Urban::MICRO.los_db(500.0, 10.0, 1.5, 3.5e9), 107.108_05, 1e-4);
+    // Without line of sight at 500 m, the UE 5 m high: d3D = 500.025, log10 = 2.6989917:
+    // 22.4 + 35.3 * 2.6989917 + 21.3 * 0.5440680 - 0.3 * 3.5 = 128.21306.
+    close(Urban::MICRO.nlos_db(500.0, 10.0, 5.0, 3.5e9), 128.213_06, 1e-4);
+    // 18 / 200 + exp(-200 / 36) * (1 - 18 / 200) = 0.09 + 0.0038659 * 0.91.
+    close(Urban::MICRO.sight_probability(200.0), 0.093_518, 1e-6);
+    assert_eq!(Urban::MICRO.sight_probability(18.0), 1.0);
+}
+
+#[test]
 fn rma_losses_are_the_formulas() {
     // 800 MHz, 35 m and 1.5 m high, buildings of 5 m (5^1.72 = 15.93046), streets of 20 m.
     close(rma_break_m(35.0, 1.5, 8e8), 880.2549, 1e-4);
     close(rma_los_db(500.0, 35.0, 1.5, 8e8, 5.0), 85.792_36, 1e-4);
-    close(rma_los_db(3000.0, 35.0, 1.5, 8e8, 5.0), 112.634_21, 1e-4);
+    // Beyond the break point, PL1 there and 40 log10(d3D / dBP): 20 log10(40 pi 880.2549 * 0.8 / 3) = 89.39574,
+    // 0.03 * 15.93046 * log10(880.2549) = 1.40727, 0.044 * 15.93046 = 0.70094, 0.002 log10(5) * 880.2549 = 1.23054:
+    // 89.39574 + 1.40727 - 0.70094 + 1.23054 + 40 log10(3000.18704 / 880.2549) = 91.33261 + 21.30159.
+    close(rma_los_db(3000.0, 35.0, 1.5, 8e8, 5.0), 91.332_61 + 21.301_59, 1e-4);
     close(rma_nlos_db(1000.0, 35.0, 1.5, 8e8, 5.0, 20.0), 117.604_74, 1e-4);
     close(rma_sight_probability(1000.0), 0.371_577, 1e-6);
     assert_eq!(rma_sight_probability(10.0), 1.0);
@@ -178,7 +201,9 @@ fn cost_231_losses_are_the_formulas() {
 fn losses_are_continuous_at_the_break_point_and_grow_with_distance() {
     for (site, ue, hz) in [(25.0, 1.5, 2e9), (25.0, 12.0, 0.8e9), (25.0, 1.5, 3.5e9)] {
         let edge = Urban::break_m(site, ue, hz);
-        close(Urban::MACRO.los_db(edge * (1.0 + 1e-9), site, ue, hz), Urban::MACRO.los_db(edge, site, ue, hz), 1e-6);
+        for model in [Urban::MACRO, Urban::MICRO] {
+            close(model.los_db(edge * (1.0 + 1e-9), site, ue, hz), model.los_db(edge, site, ue, hz), 1e-6);
+        }
     }
     for (site, ue, hz, building) in [(35.0, 1.5, 8e8, 5.0), (150.0, 10.0, 2e9, 50.0), (10.0, 1.0, 7e8, 5.0)] {
         let edge = rma_break_m(site, ue, hz);
