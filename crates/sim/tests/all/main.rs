@@ -15,6 +15,7 @@ mod lte_keys;
 mod mdcc;
 mod middlebox;
 mod nr;
+mod nr_keys;
 mod own_host;
 mod pep;
 mod proxy;
