@@ -82,7 +82,8 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   const sight = lines("los").map((line) => ({ ...line, steps: true }));
   const hides = sight.some((line) => line.y.includes(0));
   const beams = (y: string, suffix: string, dash?: number[]): Line[] => lines(y, suffix, dash).map((line) => ({ ...line, steps: true }));
-  const directed = [...beams("cell_beam", ": cell"), ...beams("ue_beam", ": UE", HOST_DASH)];
+  // Either end may have no array.
+  const directed = [...beams("cell_beam", ": cell"), ...beams("ue_beam", ": UE", HOST_DASH)].filter((line) => line.y.some((beam) => beam !== null));
   const moves = directed.some((line) => new Set(line.y.filter((beam) => beam !== null)).size > 1);
   const cells = cases.flatMap(({ of, prefix, second }) =>
     seriesOf(of, run, "cell").map((series, i) => ({ series, label: prefix + series.name, look: lookOf(i, second) })),

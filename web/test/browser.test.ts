@@ -105,12 +105,33 @@ const data = {
   ],
 };
 
+const none = { scheduled_mbps: null, block_error_rate: null, utilisation: null, core_ms: null, queue_ms: null, air_ms: null, harq_ms: null, rlc_ms: null };
+/** A result with a UE for each of these lines of sight and numbers of beams, ten a second. */
+const street = (ues: { los: number[]; cell: (number | null)[]; ue: (number | null)[] }[]) => {
+  const result = data.results[0]!;
+  const name = (i: number) => `walker-${i + 1}`;
+  const summaries = ues.map((_, i) => ({ ue: name(i), downlink: none, uplink: none, handovers: null, handover_failures: null, link_failures: null }));
+  const ofUe = ({ los, cell, ue }: (typeof ues)[number], i: number) => {
+    const columns = { t: los.map((_, at) => at / 10), dl_mbps: los.map(() => 100), los, cell_beam: cell, ue_beam: ue };
+    return { point: 0, run: 0, kind: "radio", name: name(i), conn: null, columns };
+  };
+  const points = result.summary.points.slice(0, 1).map((point) => ({ ...point, ues: summaries }));
+  const meta = { ...result.meta, points: result.meta.points.slice(0, 1), runs: 1 };
+  return { ...data, results: [{ ...result, meta, summary: { points }, mobility: [], series: [...series(0, 0), ...ues.map(ofUe)] }] };
+};
+
 /** What the script below finds out, as the page's data attributes. */
 const PROBE = `
 addEventListener("error", (event) => (document.body.dataset.error = event.message));
 URL.createObjectURL = (blob) => (blob.text().then((text) => (keep(text), document.body.dataset["saved"] = (document.body.dataset["saved"] ?? "") + text.slice(0, 300) + "\\u0001")), "#");
 const keep = (text) => {
-  if (/>cell-2</.test(text)) document.body.dataset["marked"] = (document.body.dataset["marked"] ?? "") + /<title>([^<]*)/.exec(text)[1] + "|";
+  const title = /<title>([^<]*)/.exec(text)?.[1];
+  if (/>cell-2</.test(text)) document.body.dataset["marked"] = (document.body.dataset["marked"] ?? "") + title + "|";
+  if (["Line of sight", "Beams"].includes(title)) {
+    const paths = [...new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("g[clip-path] path[stroke-linejoin]")].map((path) => path.getAttribute("d"));
+    const labels = [...text.matchAll(/<text x="36"[^>]*>([^<]*)/g)].map(([, label]) => label);
+    document.body.dataset[title === "Beams" ? "beams" : "sight"] = [labels.join(), ...paths, />hidden</.test(text)].join("|");
+  }
 };
 setTimeout(() => {
   const { dataset } = document.body;
@@ -131,11 +152,11 @@ setTimeout(() => {
   }
 }, 1500);`;
 
-function page(width: number, hash: string, height = 900): Record<string, string> {
+function page(width: number, hash: string, height = 900, shown: object = data): Record<string, string> {
   const dir = mkdtempSync(join(tmpdir(), "ranway-page-"));
   try {
     const template = readFileSync("../crates/record/assets/report.html", "utf8");
-    const html = template.replace('"RANWAY-DATA"', () => JSON.stringify(data)).replace("</body>", () => `<script>${PROBE}</script></body>`);
+    const html = template.replace('"RANWAY-DATA"', () => JSON.stringify(shown)).replace("</body>", () => `<script>${PROBE}</script></body>`);
     writeFileSync(join(dir, "page.html"), html);
     const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
     const options = ["--headless", "--no-sandbox", "--disable-gpu", ...quiet, `--user-data-dir=${dir}/profile`, `--window-size=${width},${height}`];
@@ -189,5 +210,42 @@ test("plots over time are marked where the cell changed", { skip }, () => {
   for (const title of ["RTT distribution", "RTT of each flow", "Goodput against RTT"]) {
     assert.ok(found["titles"]!.split("|").includes(title), `${title} in ${found["titles"]}`);
     assert.ok(!marked.includes(title), `${title} in ${marked}`);
+  }
+});
+
+/** The heights of a saved path's points, each once a step, and the distances between its steps. */
+const steps = (path: string) => {
+  const points = [...path.matchAll(/[ML]([\d.-]+) ([\d.-]+)/g)].map(([, x, y]) => [Number(x), Number(y)] as const);
+  const turns = points.filter(([, y], i) => i > 0 && y !== points[i - 1]![1]);
+  return { heights: [points[0]![1], ...turns.map(([, y]) => y)], at: turns.map(([x]) => (x - points[0]![0]) / (points.at(-1)![0] - points[0]![0])) };
+};
+
+test("the line of sight and the beams are drawn where they change", { skip }, () => {
+  const at = (values: [number, number][]) => t.map((x) => values.filter(([from]) => from <= x).at(-1)![1]);
+  // It passes a corner from 1 to 3 s, and another one stands in the open, with an array at the cell alone.
+  const corner = { los: at([[0, 1], [1, 0], [3, 1]]), cell: at([[0, 4], [2, 5]]), ue: at([[0, 0], [4, 2]]) };
+  const open = { los: t.map(() => 1), cell: t.map(() => 7), ue: t.map(() => null) };
+  const found = page(1280, "#at=marks", 900, street([corner, open]));
+  assert.equal(found["error"], undefined);
+  const [labels, first, second, hidden] = found["sight"]!.split("|");
+  assert.deepEqual([labels, hidden], ["walker-1,walker-2", "true"]);
+  const passes = steps(first!);
+  assert.equal(passes.heights.length, 3, first);
+  // Hidden is below.
+  assert.ok(passes.heights[1]! > passes.heights[0]! && passes.heights[2] === passes.heights[0], first);
+  // The last of 50 samples is at 4.9 s.
+  for (const [i, s] of [1, 3].entries()) assert.ok(Math.abs(passes.at[i]! - s / 4.9) < 0.01, `${passes.at}`);
+  assert.deepEqual(steps(second!).heights, [passes.heights[0]]);
+  const [beams, cell, still, ue] = found["beams"]!.split("|");
+  assert.equal(beams, "walker-1: cell,walker-2: cell,walker-1: UE");
+  assert.ok(Math.abs(steps(cell!).at[0]! - 2 / 4.9) < 0.01 && Math.abs(steps(ue!).at[0]! - 4 / 4.9) < 0.01, found["beams"]);
+  // Beams 4, 5 and 7 are above one another.
+  const [four, five] = steps(cell!).heights;
+  assert.ok(Math.abs((five! - steps(still!).heights[0]!) / (four! - five!) - 2) < 0.02, found["beams"]);
+  const alone = page(1280, "#at=marks", 900, street([open]));
+  assert.equal(alone["error"], undefined);
+  for (const title of ["Line of sight", "Beams"]) {
+    assert.ok(found["titles"]!.split("|").includes(title), found["titles"]);
+    assert.ok(!alone["titles"]!.split("|").includes(title) && alone["titles"]!.includes("Downlink capacity"), alone["titles"]);
   }
 });
