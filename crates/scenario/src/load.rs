@@ -634,7 +634,7 @@ fn name_file(node: &mut Node, path: &[Step], found: &mut Named) {
 
 /// Converts one point from its tree to a checked scenario.
 fn resolve(document: &Node, flows: Flows) -> Result<Scenario, Vec<Fault>> {
-    let mut scenario: Scenario = de::read(document).map_err(|fault| vec![fault])?;
+    let mut scenario: Scenario = de::read(document).map_err(|fault| name_tcp_defaults(document, vec![fault]))?;
     let mut check = Check::default();
     check::scenario(&scenario, flows, &mut check);
     topology::resolve(&mut scenario, &mut check);
@@ -644,5 +644,24 @@ fn resolve(document: &Node, flows: Flows) -> Result<Scenario, Vec<Fault>> {
     let place = |(path, message): (Vec<Step>, String)| {
         Fault::new(Some(tree::origin_at(document, &path)), tree::show(&path), message)
     };
-    Err(check.faults.into_iter().map(place).collect())
+    Err(name_tcp_defaults(document, check.faults.into_iter().map(place).collect()))
+}
+
+/// Tells a fault of the table `tcp` once, under its own key, although each flow has a copy of the value.
+fn name_tcp_defaults(document: &Node, faults: Vec<Fault>) -> Vec<Fault> {
+    let common = document.table().and_then(|root| root.get("tcp")).and_then(Node::table);
+    let mut told: Vec<Fault> = Vec::with_capacity(faults.len());
+    for mut fault in faults {
+        let of_flow = fault.key.strip_prefix("flows[").and_then(|key| key.split_once("].tcp."));
+        if let Some((_, name)) = of_flow
+            && let Some(value) = common.and_then(|common| common.get(name))
+            && fault.origin.as_ref().is_some_and(|origin| [&value.origin, &value.key].contains(&origin))
+        {
+            fault.key = format!("tcp.{name}");
+        }
+        if !told.contains(&fault) {
+            told.push(fault);
+        }
+    }
+    told
 }
