@@ -441,6 +441,12 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
             c.key("queue", |c| c.wrong(what));
         }
     }
+    if bearer.above.is_none()
+        && let Queue::DropTail { bytes: Some(bytes), .. } = bearer.queue
+        && bytes > Bytes::ZERO
+    {
+        c.key("queue", |c| c.range("bytes", bytes, LEAST_BUFFER..=MAX_BYTES));
+    }
     c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
 }
 
