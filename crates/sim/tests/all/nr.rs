@@ -1,6 +1,6 @@
 //! Networks of NR cells in the simulator: presets, buildings, both technologies in one network, and random places.
 
-use crate::common::{flow, near, run};
+use crate::common::{flow, load, near, run, run_on};
 use record::Tables;
 use std::collections::BTreeSet;
 
@@ -52,6 +52,35 @@ fn one_building_takes_the_line_of_sight_and_most_of_the_rate() {
     let failed: Vec<f64> = rows.iter().filter(|row| row.t_s > 5.0).filter_map(|row| row.dl_bler).collect();
     let bler = failed.iter().sum::<f64>() / failed.len() as f64;
     assert!((0.05..0.15).contains(&bler), "the outer loop aims at a tenth, not {bler}");
+}
+
+#[test]
+fn the_report_of_a_street_has_the_line_of_sight_and_the_beams_at_each_moment() {
+    let text = format!("duration = \"16 s\"\ninclude = [\"preset:nr-street\"]\n{BUFFERS}\n[[flows]]\nname = \"f\"\n");
+    let results = run_on(&load(&text, &[]), 1).results;
+    let page = record::report::html(&results);
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let data = &page[page.find(start).expect("the page has data") + start.len()..];
+    let data = data.split("</script").next().expect("the data ends");
+    let data: serde_json::Value = serde_json::from_str(data).expect("the data is JSON");
+    let all = data["results"][0]["series"].as_array().expect("series");
+    let radio = all.iter().find(|one| one["kind"] == "radio").expect("of the UE");
+    let column = |name: &str| -> Vec<Option<f64>> {
+        let values = radio["columns"][name].as_array().unwrap_or_else(|| panic!("no {name}"));
+        values.iter().map(serde_json::Value::as_f64).collect()
+    };
+    // What the page draws as "Line of sight" and "Beams".
+    let rows: Vec<_> = results.tables.radio.iter().collect();
+    assert_eq!(column("t").len(), rows.len(), "all samples fit");
+    assert_eq!(column("los"), rows.iter().map(|row| Some(f64::from(u8::from(row.los)))).collect::<Vec<_>>());
+    let beams = |of: fn(&record::tables::RadioRow<'_>) -> Option<u64>| -> Vec<Option<f64>> {
+        rows.iter().map(|row| of(row).map(|beam| beam as f64)).collect()
+    };
+    let [cell, ue] = [beams(|row| row.cell_beam), beams(|row| row.ue_beam)];
+    assert!(column("cell_beam") == cell && column("ue_beam") == ue);
+    for (name, column) in [("los", column("los")), ("cell_beam", cell)] {
+        assert!(column.windows(2).any(|pair| pair[0] != pair[1]), "{name} changes");
+    }
 }
 
 #[test]
