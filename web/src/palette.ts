@@ -29,6 +29,12 @@ export function colour(i: number): string {
   return COLOURS[i % COLOURS.length]!;
 }
 
+/** The colour of a value between the least (0) and the greatest (1): from blue over grey to orange. */
+export function between(share: number): string {
+  const [low, high] = [COLOURS[0], COLOURS[4]].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16))) as [number[], number[]];
+  return `#${low.map((from, i) => Math.round(from + (high[i]! - from) * share).toString(16).padStart(2, "0")).join("")}`;
+}
+
 /** The dash of line `i`, none in the first round. */
 export function dashOf(i: number): number[] | undefined {
   const dash = DASHES[Math.floor(i / COLOURS.length) % DASHES.length]!;

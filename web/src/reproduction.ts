@@ -4,7 +4,7 @@ import { h } from "./dom";
 import type { Drawn, Row } from "./generated/reproduction";
 import { number } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
-import { colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
+import { between, colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
 import { linePlot } from "./plots";
 import { scatterPlot, type Cloud } from "./scatter";
 
@@ -62,6 +62,10 @@ function figure(drawn: Drawn): HTMLElement | null {
   if (drawn.kind === "points") {
     return scatterPlot(drawn.title, cloudsOf(drawn.lines), drawn.x, drawn.y, "ellipses cover 95 % of normally distributed points");
   }
+  if (drawn.kind === "places") return places(drawn);
+  if (drawn.kind === "curves") {
+    return scatterPlot(drawn.title, cloudsOf(drawn.lines).map((one) => ({ ...one, joined: true })), drawn.x, drawn.y);
+  }
   if (drawn.kind === "means" || drawn.kind === "boxes" || drawn.kind === "spreads") {
     const boxes = drawn.kind !== "means";
     const series: MeanSeries[] = drawn.lines.map((line) => ({
@@ -103,6 +107,17 @@ export function cloudsOf(lines: Drawn["lines"]): Cloud[] {
     else if (before !== undefined) before.outline = points;
   }
   return clouds;
+}
+
+/** A map: a way in colours, and outlines of what is beside it. */
+function places(drawn: Drawn): HTMLElement {
+  const shades = drawn.lines.flatMap((line) => line.shade ?? []).filter((shade) => shade !== null);
+  const [least, most] = [Math.min(...shades), Math.max(...shades)];
+  const named = drawn.names.length > 0;
+  const paint = (shade: number | null): string | null => (shade === null ? null : named ? colour(shade) : between((shade - least) / (most - least || 1)));
+  const clouds = cloudsOf(drawn.lines).map((one, i) => ({ ...one, colours: (drawn.lines[i]!.shade ?? []).map(paint), hollow: i > 0 }));
+  const scale = named ? `colours: ${drawn.down}, ${drawn.names.length} in all` : `${drawn.down}: ${number(least)} blue, ${number(most)} orange`;
+  return scatterPlot(drawn.title, clouds, drawn.x, drawn.y, shades.length > 0 ? `${scale}; the axes have different scales` : undefined);
 }
 
 /** A table of coloured cells: blue above zero, orange below. */

@@ -18,9 +18,9 @@ pub struct Drawn {
     pub x: String,
     /// Title of the vertical axis, or of a map's cells.
     pub y: String,
-    /// Title of a map's rows.
+    /// Title of a map's rows, or of what the colours of places stand for.
     pub down: String,
-    /// Labels on the horizontal axis, if it is not numeric.
+    /// Labels on the horizontal axis, if it is not numeric; of places, the names whose numbers the colours stand for.
     pub names: Vec<String>,
     /// The lines; for a map, the rows from top to bottom.
     pub lines: Vec<Line>,
@@ -45,6 +45,10 @@ pub enum Kind {
     Points,
     /// A value for each combination of two swept keys.
     Map,
+    /// Points on a map, coloured by a value or a name.
+    Places,
+    /// Lines through points in their order, with a gap where there is no value.
+    Curves,
 }
 
 /// A line with its data.
@@ -62,6 +66,10 @@ pub struct Line {
     /// For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`. For spreads: the least value, the mean (`y`)
     /// less and plus the standard deviation, and the greatest.
     pub around: Vec<Option<[f64; 4]>>,
+    /// Of places: the value or the number of the name that gives each its colour; null for an outline without colour.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<Option<f64>>>"))]
+    pub shade: Vec<Option<f64>>,
     /// Whether it is a published level.
     pub published: bool,
     /// Of a plot of points: whether it is the outline around the points of the line before.

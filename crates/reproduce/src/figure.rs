@@ -5,6 +5,8 @@ use crate::data::Data;
 use crate::drawn::{Drawn, Kind, Line};
 use crate::measure::{Measure, Percentile};
 use crate::points::At;
+use crate::route::Along;
+use crate::sequence::Sequence;
 use crate::study::OverTests;
 use record::tables::SampleRow;
 use record::{Point, Results};
@@ -77,6 +79,10 @@ pub enum Figure {
     },
     /// A quantity of tests.
     Tests(OverTests),
+    /// A UE's way past the cells.
+    Route(Along),
+    /// Sequence numbers over time.
+    Sequence(Sequence),
     /// A value over two swept keys, as a table of coloured cells.
     Map {
         /// Its title.
@@ -136,14 +142,19 @@ pub struct Level {
 }
 
 impl Figure {
-    /// Returns what is wrong with its keys, or with the names of its flows.
-    pub(crate) fn fault(&self, is_known: impl Fn(&str) -> bool) -> Option<String> {
-        let Figure::Tests(figure) = self else { return None };
-        let unknown = || {
-            let flows = figure.lines.iter().flat_map(|line| line.flows());
-            flows.into_iter().find(|flow| !is_known(flow)).map(|flow| format!("the scenario has no flow `{flow}`"))
+    /// Returns what is wrong with its keys, or with the names of its flows or its UE.
+    pub(crate) fn fault(&self, is_flow: impl Fn(&str) -> bool, is_ue: impl Fn(&str) -> bool) -> Option<String> {
+        let (fault, flows): (_, Vec<&str>) = match self {
+            Figure::Tests(figure) => (figure.fault(), figure.lines.iter().flat_map(|line| line.flows()).collect()),
+            Figure::Sequence(figure) => (None, figure.lines.iter().map(|line| line.flow.as_str()).collect()),
+            Figure::Route(figure) => {
+                return (!is_ue(&figure.ue)).then(|| format!("the scenario has no UE `{}`", figure.ue));
+            }
+            _ => return None,
         };
-        figure.fault().map(str::to_owned).or_else(unknown)
+        let unknown =
+            || flows.into_iter().find(|flow| !is_flow(flow)).map(|flow| format!("the scenario has no flow `{flow}`"));
+        fault.map(str::to_owned).or_else(unknown)
     }
 
     /// Returns whether each of its lines matches a point of the sweep.
@@ -158,7 +169,7 @@ impl Figure {
                 lines.iter().all(|of| is_there(&of.point)) && swept(over)
             }
             Figure::Map { point, over, down, .. } => is_there(point) && swept(over) && swept(down),
-            Figure::Tests(_) => true,
+            Figure::Tests(_) | Figure::Route(_) | Figure::Sequence(_) => true,
         }
     }
 
@@ -205,6 +216,8 @@ impl Figure {
                 Drawn { title, kind: Kind::Boxes, x: over.clone(), y, names, lines, ..blank }
             }
             Figure::Tests(figure) => figure.draw(data.study(), blank),
+            Figure::Route(figure) => figure.draw(results, blank),
+            Figure::Sequence(figure) => figure.draw(results, blank),
             Figure::Map { y, over, down, point, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
                 let names = values_of(results, over);
@@ -236,6 +249,8 @@ impl Figure {
             | Figure::Boxes { title, .. }
             | Figure::Map { title, .. } => title,
             Figure::Tests(figure) => &figure.title,
+            Figure::Route(figure) => &figure.title,
+            Figure::Sequence(figure) => &figure.title,
         }
     }
 }

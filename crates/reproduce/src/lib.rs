@@ -16,6 +16,8 @@ mod open;
 mod paper;
 mod pattern;
 mod points;
+mod route;
+mod sequence;
 mod study;
 #[cfg(test)]
 mod types;
@@ -30,4 +32,6 @@ pub use measure::{Edge, Floor, Measure};
 pub use open::{is_folder, papers};
 pub use paper::{Experiment, Paper, Setting};
 pub use points::At;
+pub use route::Along;
+pub use sequence::Sequence;
 pub use study::{OverTests, Quantity, Statistic, Tests};

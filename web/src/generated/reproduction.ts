@@ -70,7 +70,7 @@ why?: string, };
 /**
  * How a figure is drawn.
  */
-export type Kind = "lines" | "steps" | "means" | "boxes" | "spreads" | "points" | "map";
+export type Kind = "lines" | "steps" | "means" | "boxes" | "spreads" | "points" | "map" | "places" | "curves";
 
 /**
  * A line with its data.
@@ -97,6 +97,10 @@ ci: Array<number | null>,
  * less and plus the standard deviation, and the greatest.
  */
 around: Array<[number, number, number, number] | null>,
+/**
+ * Of places: the value or the number of the name that gives each its colour; null for an outline without colour.
+ */
+shade?: Array<number | null>,
 /**
  * Whether it is a published level.
  */
@@ -135,11 +139,11 @@ x: string,
  */
 y: string,
 /**
- * Title of a map's rows.
+ * Title of a map's rows, or of what the colours of places stand for.
  */
 down: string,
 /**
- * Labels on the horizontal axis, if it is not numeric.
+ * Labels on the horizontal axis, if it is not numeric; of places, the names whose numbers the colours stand for.
  */
 names: Array<string>,
 /**

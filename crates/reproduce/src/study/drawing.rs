@@ -5,6 +5,7 @@ use super::tests_of::{Sample, Study, Test};
 use super::{Quantity, Tests};
 use crate::drawn::{Drawn, Kind, Line};
 use serde::Deserialize;
+use units::Span;
 
 /// Points of an ellipse's outline.
 const OUTLINE: usize = 73;
@@ -34,6 +35,8 @@ pub struct OverTests {
     /// The width of intervals of it.
     #[serde(default)]
     bin: f64,
+    /// Of `flows`: the interval over which values are averaged. Default: a second.
+    step: Option<Span>,
     /// The groups of `boxes`, from left to right.
     #[serde(default)]
     names: Vec<String>,
@@ -55,8 +58,6 @@ pub(crate) enum Drawing {
     Boxes,
     /// Each flow of a test over time.
     Flows,
-    /// What each flow of a test has delivered so far, MB.
-    Sequence,
 }
 
 /// A line: tests of one group, or for `boxes` of one group for each name.
@@ -100,12 +101,12 @@ impl OverTests {
         if self.lines.iter().any(|line| line.flows().len() != groups || groups == 0) {
             return Some("each line needs one pattern in `tests`, of `boxes` one for each of `names`");
         }
-        let over_time = [Quantity::SecondGoodput, Quantity::SecondInFlight];
-        if self.drawn == Drawing::Sequence && self.of != Quantity::SecondGoodput {
-            return Some("`sequence` draws `second-goodput`");
+        let over_time = [Quantity::SecondGoodput, Quantity::SecondInFlight, Quantity::SampleSrtt];
+        if self.step.is_some_and(|step| self.drawn != Drawing::Flows || step == Span::ZERO) {
+            return Some("`step` belongs to `flows`, and must be positive");
         }
         (self.drawn == Drawing::Flows && !over_time.contains(&self.of))
-            .then_some("`flows` draws `second-goodput` or `second-in-flight`")
+            .then_some("`flows` draws `second-goodput`, `second-in-flight` or `sample-srtt`")
     }
 
     pub(crate) fn draw(&self, study: &Study, blank: Drawn) -> Drawn {
@@ -113,13 +114,13 @@ impl OverTests {
         let kind = match self.drawn {
             Drawing::Scatter => Kind::Points,
             Drawing::Distribution => Kind::Steps,
-            Drawing::Intervals | Drawing::Flows | Drawing::Sequence => Kind::Lines,
+            Drawing::Intervals | Drawing::Flows => Kind::Lines,
             Drawing::Boxes => Kind::Spreads,
         };
         let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
         let (x, y) = match self.drawn {
             Drawing::Distribution => (self.x.clone(), or(&self.y, "share")),
-            Drawing::Flows | Drawing::Sequence => (or(&self.x, "time since the start, s"), self.y.clone()),
+            Drawing::Flows => (or(&self.x, "time since the start, s"), self.y.clone()),
             _ => (self.x.clone(), self.y.clone()),
         };
         Drawn { title: self.title.clone(), kind, x, y, names: self.names.clone(), lines, ..blank }
@@ -167,30 +168,30 @@ impl OverTests {
                 }
                 vec![drawn]
             }
-            Drawing::Flows | Drawing::Sequence => {
+            Drawing::Flows => {
                 let test = study.matching(0, patterns[0]).next();
                 test.map(|test| self.flows(test, &label)).unwrap_or_default()
             }
         }
     }
 
-    /// A line for each flow of a test, with means over a second.
+    /// A line for each flow of a test, with means over `step`.
     fn flows(&self, test: &Test, label: &str) -> Vec<Line> {
         let value = |sample: &Sample| match self.of {
             Quantity::SecondInFlight => sample.in_flight_kb,
+            Quantity::SampleSrtt => sample.srtt_ms,
             _ => sample.goodput_mbps,
         };
+        let step = self.step.map_or(1.0, Span::as_secs_f64);
         let start =
             test.copies.iter().filter_map(|flow| flow.samples.first()).map(|s| s.t_s).fold(f64::INFINITY, f64::min);
         let of_flow = |(i, flow): (usize, &super::tests_of::OneFlow)| {
             let mut drawn = Line { label: format!("{label} {}", i + 1), ..Line::default() };
-            let mut so_far = 0.0;
-            let second = |sample: &Sample| (sample.t_s - start).floor();
-            for samples in flow.samples.chunk_by(|a, b| second(a) == second(b)) {
-                drawn.x.push(second(&samples[0]) + 0.5);
-                let mean = samples.iter().map(value).sum::<f64>() / samples.len() as f64;
-                so_far += mean / 8.0;
-                drawn.y.push(Some(if self.drawn == Drawing::Sequence { so_far } else { mean }));
+            // A sample at the end of an interval that is as long as the sampling interval may be a little early.
+            let number = |sample: &Sample| ((sample.t_s - start) / step + 1e-6).floor();
+            for samples in flow.samples.chunk_by(|a, b| number(a) == number(b)) {
+                drawn.x.push((number(&samples[0]) + 0.5) * step);
+                drawn.y.push(Some(samples.iter().map(value).sum::<f64>() / samples.len() as f64));
             }
             drawn
         };

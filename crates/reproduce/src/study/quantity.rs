@@ -46,6 +46,8 @@ pub enum Quantity {
     DupAcks,
     /// Retransmission timeout less smoothed round-trip time, s, of each sample of each flow.
     RtoMargin,
+    /// Smoothed round-trip time, ms, of each sample of each flow.
+    SampleSrtt,
     /// Time from one phase of BBR's `ProbeRTT` to the next, s, of each flow.
     ProbeInterval,
     /// The middle of each second since the beginning of the run, s.
@@ -100,6 +102,10 @@ impl Quantity {
             Quantity::RtoMargin => {
                 let samples = test.copies.iter().flat_map(|flow| &flow.samples);
                 samples.map(|sample| (sample.rto_ms - sample.srtt_ms) / 1e3).collect()
+            }
+            Quantity::SampleSrtt => {
+                let samples = test.copies.iter().flat_map(|flow| &flow.samples);
+                samples.map(|sample| sample.srtt_ms).collect()
             }
             Quantity::ProbeInterval => test.copies.iter().flat_map(|flow| probe_intervals(&flow.samples)).collect(),
             Quantity::SecondTime => seconds(test).iter().map(|second| second.t_s).collect(),
