@@ -1,0 +1,200 @@
+//! The study of the LTE uplink, on a few short tests of each congestion control: every check has a verdict on something that was
+//! measured, every figure something to show, and the same input gives the same output.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+use record::{Results, report};
+use reproduce::{Drawn, Experiment, Kind, Paper, Published, Row, Verdict, compare, draw, papers};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+/// The checks of the paper's claims.
+const CHECKS: u32 = 22;
+/// A bus fast enough to pass a cell in 8 s.
+const RIDE: &str =
+    r#"ride={ kind = "route", points = [[0, 0, 1.5], [14000, 0, 1.5], [24000, 0, 1.5]], speeds = [30] }"#;
+
+/// Three tests of each congestion control at each node: 24 s each, in which BBR drains the queue twice. A quarter of the bandwidth
+/// takes a quarter of the packets; its received power is 6 dB more.
+fn short() -> Vec<String> {
+    let all = ["duration=234 s", "runs=1", "tests=3", "background=1", "lte.bandwidth=5 MHz", RIDE];
+    let mut set = all.map(str::to_owned).to_vec();
+    for node in ["node", "bus"] {
+        for (cc, from, to) in [("cubic", 1, 25), ("new-reno", 27, 51), ("bbr", 53, 77)] {
+            let flow = format!("flows.{node}-{cc}");
+            set.extend([
+                format!("{flow}.start={from} s"),
+                format!("{flow}.stop={to} s"),
+                format!("{flow}.repeat.every=78 s"),
+            ]);
+        }
+    }
+    set
+}
+
+/// One test of each congestion control at each node, as packets: on the bus around a handover. CUBIC fills the modem in 8 s.
+fn close_up() -> Vec<String> {
+    let mut set = vec!["duration=56 s".to_owned(), "background=1".into(), "modem=500 kB".into(), RIDE.into()];
+    let times = [("node-cubic", 1, 9), ("node-new-reno", 11, 19), ("node-bbr", 21, 45)];
+    for (flow, from, to) in
+        times.into_iter().chain([("bus-cubic", 1, 17), ("bus-new-reno", 19, 35), ("bus-bbr", 37, 53)])
+    {
+        set.extend([format!("flows.{flow}.start={from} s"), format!("flows.{flow}.stop={to} s")]);
+    }
+    set
+}
+
+/// One drive of two tests of CUBIC, of each of some points.
+fn drive(sweep: &str) -> Vec<String> {
+    let flow = ["start=1 s", "stop=29 s", "repeat.every=31 s"].map(|key| format!("flows.bus-cubic.{key}"));
+    let others = ["duration=62 s", "tests=2", "background=1", "lte.bandwidth=5 MHz", RIDE, sweep].map(str::to_owned);
+    [&flow[..], &others[..]].concat()
+}
+
+fn paper() -> Paper {
+    papers().into_iter().find(|paper| paper.name == "uplink").expect("the paper is there")
+}
+
+fn experiment<'a>(paper: &'a Paper, name: &str) -> &'a Experiment {
+    paper.experiments.iter().find(|experiment| experiment.name == name).expect("the experiment is there")
+}
+
+/// Runs an experiment with `set` laid on its scenario.
+fn run(experiment: &Experiment, set: &[String], threads: usize) -> Results {
+    let loaded = experiment.load(set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
+    let stop = AtomicBool::new(false);
+    sim::run(&loaded, &sim::Options::new(threads, &stop, &|_| {})).unwrap_or_else(|e| panic!("{e}")).results
+}
+
+/// Asserts that something was measured for each row, and that each figure shows what was measured.
+fn assert_complete(paper: &Paper, experiment: &Experiment, results: &Results) -> (Vec<Row>, Vec<Drawn>) {
+    let rows = compare(paper, experiment, Some(results));
+    for row in &rows {
+        assert!(row.measured.is_some() && row.verdict != Verdict::NotPossible, "{row:?}");
+    }
+    let figures = draw(paper, experiment, results);
+    assert_eq!(figures.len(), experiment.figures.len());
+    for figure in &figures {
+        assert!(!figure.lines.is_empty() && !figure.title.is_empty(), "{figure:?}");
+        for line in &figure.lines {
+            // Without a loss nothing is sent again.
+            let is_empty = !line.y.iter().flatten().any(|y| y.is_finite());
+            assert!(!is_empty || line.label.ends_with("sent again"), "{}: {}", figure.title, line.label);
+            assert_eq!(line.x.len(), line.y.len(), "{}: {}", figure.title, line.label);
+        }
+    }
+    (rows, figures)
+}
+
+#[test]
+fn each_check_has_a_verdict_and_each_figure_shows_something() {
+    let paper = paper();
+    let experiment = experiment(&paper, "kernel_4_9");
+    let results = run(experiment, &short(), 1);
+    let (rows, figures) = assert_complete(&paper, experiment, &results);
+    let number = |row: &Row| row.metric.split(':').next().and_then(|number| number.parse::<u32>().ok());
+    let numbers: BTreeSet<u32> = rows.iter().filter_map(number).collect();
+    assert_eq!(numbers, (1..=CHECKS).collect());
+    // What does not depend on the length of tests: path loss, the distance to cells, the intervals of BBR.
+    let row = |metric: &str, parameter: &str| {
+        let is_it = |row: &&Row| row.metric.starts_with(metric) && row.parameter == parameter;
+        rows.iter().find(is_it).unwrap_or_else(|| panic!("{metric} {parameter}"))
+    };
+    for (metric, parameter) in [("3: ", "mobile / stationary"), ("19: interval", "both")] {
+        assert_eq!(row(metric, parameter).verdict, Verdict::Held, "{:?}", row(metric, parameter));
+    }
+    let rsrp = match row("22: ", "stationary").measured {
+        Some(Published::Number(rsrp)) => rsrp,
+        _ => panic!("a number"),
+    };
+    assert!((-96.0..-92.0).contains(&rsrp), "{rsrp} dBm");
+
+    // Figures 1 to 8 without 8b, which needs packets.
+    let titles: Vec<&str> = figures.iter().map(|figure| figure.title.as_str()).collect();
+    for name in [
+        "1a", "1b", "1c", "2a", "2b", "3a", "3b", "3c", "3d", "3e", "4a", "4b", "4c", "4d", "4e", "5", "6a", "6b",
+        "7a", "7b", "7c", "8a", "8c", "8d",
+    ] {
+        assert!(titles.iter().any(|title| title.starts_with(&format!("Fig {name}"))), "{name}: {titles:?}");
+    }
+    let of = |title: &str| figures.iter().find(|figure| figure.title.starts_with(title)).expect("it is there");
+    // The bus passes 7 km of the town to the east, at 230 m a cell; its cells are 150 m north of the road.
+    let map = of("Fig 1b");
+    let [way, cells] = &map.lines[..] else { panic!("{map:?}") };
+    assert_eq!(map.kind, Kind::Places);
+    assert!((26..=34).contains(&map.names.len()) && cells.x.len() == map.names.len(), "{:?}", map.names);
+    assert!((way.x[way.x.len() - 1] - 7.02).abs() < 0.05 && way.y.iter().all(|y| *y == Some(0.0)), "{way:?}");
+    assert!(cells.y.iter().all(|y| *y == Some(150.0)), "{cells:?}");
+    let pieces = of("Fig 1c").lines[0].y.iter().filter(|y| y.is_none()).count();
+    assert_eq!(pieces, map.names.len(), "each cell has a distribution");
+
+    let page = report::reproduction(&rows, &figures, &[results]);
+    let missing: Vec<&&str> = titles.iter().filter(|title| !page.contains(**title)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_close_up_shows_packets_and_samples_each_10_ms() {
+    let paper = paper();
+    let experiment = experiment(&paper, "close_up");
+    let (_, figures) = assert_complete(&paper, experiment, &run(experiment, &close_up(), 1));
+    let of = |title: &str| figures.iter().find(|figure| figure.title.starts_with(title)).expect("it is there");
+    // Sequence numbers only rise; a flow at the still node has 2 Mbit/s, or 0.25 MB in a second.
+    let sequence = of("Fig 8b: time and sequence of a flow, stationary");
+    let cubic = sequence.lines.iter().find(|line| line.label == "cubic").expect("it is there");
+    assert!(cubic.y.is_sorted() && cubic.x.is_sorted(), "{cubic:?}");
+    let (seconds, megabytes) = (cubic.x[cubic.x.len() - 1], cubic.y[cubic.y.len() - 1].expect("a number"));
+    assert!((5.0..8.5).contains(&seconds) && (0.5..8.0).contains(&megabytes), "{seconds} s, {megabytes} MB");
+    let again = sequence.lines.iter().find(|line| line.label == "cubic, sent again").expect("it is there");
+    assert!(!again.x.is_empty() && again.x.len() < cubic.x.len(), "{again:?}");
+    // What is acknowledged was sent before, at each moment around the handover.
+    let handover = of("Fig 8b: time and sequence of a flow with new-reno around a handover");
+    let [first, _, acknowledged] = &handover.lines[..] else { panic!("{handover:?}") };
+    assert!(first.x[0] < -0.5 && first.x[first.x.len() - 1] > 0.5, "the handover is within the window");
+    let highest =
+        |t: f64| first.x.iter().zip(&first.y).filter(|(x, _)| **x <= t).filter_map(|(_, y)| *y).fold(0.0, f64::max);
+    for (t, acknowledged) in acknowledged.x.iter().zip(&acknowledged.y).filter(|(t, _)| **t > -0.5) {
+        // Sequence numbers are those of the segments' first bytes, and some points are left out.
+        assert!(acknowledged.is_some_and(|y| y < highest(*t) + 0.05), "{t} {acknowledged:?}");
+    }
+    let in_flight = &of("Fig 8c").lines[0];
+    let steps: Vec<f64> = in_flight.x.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(
+        steps.len() > 1000 && steps.iter().filter(|step| (**step - 0.01).abs() < 1e-6).count() * 10 > steps.len() * 9
+    );
+}
+
+#[test]
+fn buffers_and_handovers_are_swept() {
+    let paper = paper();
+    for (name, sweep) in [
+        ("modem", r#"sweep.modem=["250 kB", "4 MB"]"#),
+        ("handover", r#"sweep.interruption=["0 ms", "30 ms", "300 ms"]"#),
+    ] {
+        let experiment = experiment(&paper, name);
+        let results = run(experiment, &drive(sweep), 1);
+        assert_complete(&paper, experiment, &results);
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_rows_and_figures() {
+    let paper = paper();
+    let experiment = experiment(&paper, "current");
+    // A test of each at each node, and no pause for what they leave in the modem.
+    let mut set = short();
+    set.retain(|one| !one.contains(".start=") && !one.contains(".stop="));
+    for node in ["node", "bus"] {
+        for (cc, from, to) in [("cubic", 1, 6), ("new-reno", 6, 11), ("bbr", 11, 16)] {
+            set.extend([format!("flows.{node}-{cc}.start={from} s"), format!("flows.{node}-{cc}.stop={to} s")]);
+        }
+    }
+    set.extend(["duration=18 s".to_owned(), "tests=1".into(), "runs=2".into()]);
+    let output = |threads| {
+        let results = run(experiment, &set, threads);
+        let rows = compare(&paper, experiment, Some(&results));
+        let figures = draw(&paper, experiment, &results);
+        serde_json::to_string(&(rows, figures)).expect("plain data")
+    };
+    assert!(output(1) == output(2), "the number of threads changes the output");
+}
