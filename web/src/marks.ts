@@ -14,10 +14,12 @@ const UNSERVED = ["failed", "link-lost"];
 export function marksOf(of: Case, run: number, ues: string[] | null, colour = MARK_COLOUR): Mark[] {
   const isOwn = (ue: string): boolean => ues === null || ues.includes(ue);
   const rows = rowsOf(of.result.mobility, of.point, run).filter((row) => [...SERVED, ...UNSERVED].includes(text(row["event"])) && isOwn(text(row["ue"])));
-  const radio = seriesOf(of, run, "radio").filter((series) => isOwn(series.name));
+  const radio = [...seriesOf(of, run, "radio"), ...seriesOf(of, run, "modem")].filter((series) => isOwn(series.name));
   const several = new Set([...rows.map((row) => text(row["ue"])), ...radio.map((series) => series.name)]).size > 1;
   const said = (ue: string, what: string): string => (several ? `${ue}: ${what}` : what);
-  const start = several ? [] : radio.flatMap((series) => cellAtStart(series).map((cell): Mark => ({ x: -Infinity, text: cell, colour, lasts: true })));
+  // A modem has a series for each technology.
+  const first = several ? "" : [...new Set(radio.flatMap(cellAtStart))].join(" and ");
+  const start = first === "" ? [] : [{ x: -Infinity, text: first, colour, lasts: true }];
   return [
     ...start,
     ...rows.map((row): Mark => {
@@ -50,8 +52,13 @@ function endsOf(of: Case, filter: string): string[] | null {
   return ues.length === 0 ? null : ues;
 }
 
-/** The first cell that served a UE. */
+/** The first cell that served a UE, or in which a real modem was found: named as in events, by its identity or else by its physical one. */
 function cellAtStart(series: Series): string[] {
+  if (series.kind === "modem") {
+    const [identities, physical] = [column(series, "cell_id"), column(series, "pci")];
+    const named = column(series, "t")!.flatMap((_, i) => identities?.[i]?.toString() ?? (physical?.[i] == null ? [] : `PCI ${physical[i]}`));
+    return named.slice(0, 1);
+  }
   const first = column(series, "cell")?.find((cell) => cell !== null);
   const name = typeof first === "number" ? series.cells?.[first] : undefined;
   return name === undefined ? [] : [name];

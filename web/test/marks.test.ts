@@ -27,6 +27,17 @@ test("handovers of a simulation, failures and changes of a real modem are marked
   assert.deepEqual(said(cellMarks([{ of: measured, prefix: "" }], 0)), [[7, "52200194"]]);
 });
 
+test("the first cell of a real modem is named as its events name cells", () => {
+  const modem = (technology: string, columns: object, name = "wwan0") => ({ point: 0, run: 0, kind: "modem", name, technology, conn: null, columns: { t: [0, 1, 2], ...columns } });
+  const marks = (...series: object[]) => said(cellMarks([{ of: caseOf([], [flow("upload", "here", "server")], [event(7, "wwan0", "changed", "52200194")], series), prefix: "" }], 0));
+  const lte = modem("lte", { cell_id: [null, 52200193, 52200194], pci: [null, 17, 18] });
+  assert.deepEqual(marks(lte), [[-Infinity, "52200193"], [7, "52200194"]]);
+  assert.deepEqual(marks(modem("lte", { pci: [17, 18, 18] })), [[-Infinity, "PCI 17"], [7, "52200194"]]);
+  assert.deepEqual(marks(lte, modem("nr", { pci: [900, 900, 900] })), [[-Infinity, "52200193 and PCI 900"], [7, "52200194"]]);
+  assert.deepEqual(marks(modem("lte", { rsrp_dbm: [-90, -91, -92] })), [[7, "52200194"]]);
+  assert.deepEqual(marks(lte, modem("lte", { cell_id: [5, 5, 5] }, "wwan1")), [[7, "wwan0: 52200194"]]);
+});
+
 test("marks are of the UEs at which the flows that are drawn end, with their names if there are several", () => {
   const moves = [event(1, "car", "connected", "b"), event(2, "bus", "connected", "c")];
   const one = caseOf(["car", "bus"], [flow("to car", "server", "car"), flow("from bus", "bus", "server"), flow("wired", "server", "pc")], moves);

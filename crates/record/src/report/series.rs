@@ -333,7 +333,8 @@ fn push_measured<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
     // `load` is 1 while flows run, so that the page knows when.
     const LATENCY: &[&str] = &["t", "rtt_ms", "lost", "load"];
     const WAITS: &[&str] = &["t", "host_ms", "modem_ms", "network_ms", "total_ms"];
-    const MODEM: &[&str] = &["t", "rsrp_dbm", "rsrq_db", "rssi_dbm", "sinr_db"];
+    // With the cell's identity and its physical one, which name the first cell: events are changes alone.
+    const MODEM: &[&str] = &["t", "rsrp_dbm", "rsrq_db", "rssi_dbm", "sinr_db", "cell_id", "pci"];
     for row in tables.latencies.iter() {
         let load = f64::from(u8::from(row.phase == "during"));
         let values = [Some(row.t_s), row.rtt_ms, row.rtt_ms.is_none().then_some(1.0), Some(load)];
@@ -344,7 +345,8 @@ fn push_measured<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         all.push((row.point, row.run, Of::Waits), WAITS, &values);
     }
     for row in tables.modem.iter() {
-        let values = [Some(row.t_s), row.rsrp_dbm, row.rsrq_db, row.rssi_dbm, row.sinr_db];
+        let names = [row.cell, row.pci].map(|number| number.map(|number| number as f64));
+        let values = [Some(row.t_s), row.rsrp_dbm, row.rsrq_db, row.rssi_dbm, row.sinr_db, names[0], names[1]];
         all.push((row.point, row.run, Of::Modem(row.modem, row.technology)), MODEM, &values);
     }
 }
