@@ -4,7 +4,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,10 +12,9 @@ use common::{Script, analysed, pcap};
 
 /// What tcptrace prints of the direction from the client, by name; `None` without tcptrace.
 fn tcptrace(file: &Path) -> Option<BTreeMap<String, String>> {
-    let Ok(output) = Command::new("tcptrace").args(["-n", "-l", "-r", "--csv"]).arg(file).output() else {
-        let _ = writeln!(std::io::stderr(), "SKIPPED against tcptrace: it is not installed");
-        return None;
-    };
+    let output = Command::new("tcptrace").args(["-n", "-l", "-r", "--csv"]).arg(file).output().ok();
+    testkit::root::has_program(output.is_some(), "tcptrace");
+    let output = output?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines = text.lines().filter(|line| line.contains(',') && !line.starts_with('#'));
     let (names, values) = (lines.next().unwrap(), lines.next().unwrap());

@@ -126,7 +126,7 @@ fn root_a_pep_that_ends_leaves_nothing() {
             made.is_ok_and(|status| status.success())
         };
         if !pair("wan", "ran") || !pair("other", "end") {
-            eprintln!("SKIPPED: `ip` is missing: install iproute2");
+            testkit::root::has_program(false, "ip");
             return;
         }
         let options = pep::Options::new("wan", "ran");

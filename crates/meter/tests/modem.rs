@@ -32,10 +32,8 @@ impl Bus {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let Ok(mut daemon) = daemon else {
-            eprintln!("SKIPPED: `dbus-daemon` is missing: install dbus-daemon");
-            return None;
-        };
+        testkit::root::has_program(daemon.is_ok(), "dbus-daemon");
+        let mut daemon = daemon.ok()?;
         let mut address = String::new();
         BufReader::new(daemon.stdout.take().expect("it is piped"))
             .read_line(&mut address)

@@ -386,14 +386,14 @@ fn root() -> PathBuf {
 struct Browser(Child);
 
 impl Browser {
-    /// Opens `url`. Without Chromium or Playwright, it prints `SKIPPED` and returns `None`.
+    /// Opens `url`. Without Chromium or Playwright, the test is skipped or fails ([`testkit::root::has_program`]).
     fn open(url: &str, steps: &Value) -> Option<Browser> {
         let is_there = |name: &str| {
             Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
         };
         let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().any(is_there);
-        if !chromium || !is_there("node") || !root().join("web/node_modules/playwright-core").exists() {
-            println!("SKIPPED: chromium, node or web/node_modules is not there (tools/setup)");
+        let all = chromium && is_there("node") && root().join("web/node_modules/playwright-core").exists();
+        if !testkit::root::has_program(all, "chromium, node or web/node_modules") {
             return None;
         }
         let mut command = Command::new("node");
@@ -656,8 +656,8 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
          name = \"upload\"\nfrom = \"ue\"\nto = \"server\"\n",
     );
     let args = ["run", "net.toml", "--set", "lte.proxy={policy=\"best\"}", "--dashboard", "0.0.0.0:0", "--out", "out"];
-    if Command::new("prometheus").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        println!("SKIPPED: prometheus is not there (Debian's package prometheus)");
+    let prometheus = Command::new("prometheus").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !testkit::root::has_program(prometheus.is_ok(), "prometheus") {
         return;
     }
     let shown = Shown::start(dir.path(), &args);

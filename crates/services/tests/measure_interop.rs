@@ -38,10 +38,11 @@ async fn run(command: &mut Command) -> Output {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_python_client_measures_with_http_and_websocket() {
-    let Some(client) = find("rmbt-client") else {
-        println!("SKIPPED: rmbt-client is not there (python/requirements-dev.txt)");
+    let client = find("rmbt-client");
+    if !testkit::root::has_program(client.is_some(), "rmbt-client") {
         return;
-    };
+    }
+    let client = client.expect("it is there");
     let results = tempfile::tempdir().expect("a temporary directory");
     let home = tempfile::tempdir().expect("a temporary directory");
     let service = Service::start(Options {
@@ -86,8 +87,8 @@ async fn the_python_client_measures_with_http_and_websocket() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ndt7_client_measures_in_a_browser() {
     let script = root().join("web/scripts/ndt7.mjs");
-    if find("node").is_none() || !root().join("web/node_modules/@m-lab/ndt7").exists() {
-        println!("SKIPPED: node or web/node_modules is not there (npm ci in web/)");
+    let is_there = find("node").is_some() && root().join("web/node_modules/@m-lab/ndt7").exists();
+    if !testkit::root::has_program(is_there, "node or web/node_modules/@m-lab/ndt7") {
         return;
     }
     let results = tempfile::tempdir().expect("a temporary directory");
@@ -95,8 +96,7 @@ async fn the_ndt7_client_measures_in_a_browser() {
     let service = Service::start(Options { results: store, ..Options::default() }).await.expect("it starts");
     let address = service.addresses()[0].to_string();
     let output = run(Command::new("node").arg(script).arg(&address)).await;
-    if output.status.code() == Some(77) {
-        println!("SKIPPED: no Chromium is there (Debian's package chromium)");
+    if !testkit::root::has_program(output.status.code() != Some(77), "chromium") {
         return;
     }
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

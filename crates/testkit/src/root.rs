@@ -1,4 +1,4 @@
-//! Tests that need root: skipped without it, or failed where root is required.
+//! Tests that need root, or a program of `tools/setup all`: skipped without it, or failed where root is required.
 //!
 //! [`granted`] takes the result of a check, such as whether namespaces can be made. If the check failed, the test is
 //! skipped: one line on stderr names the test and the reason, and goes to `target/skipped.txt` too, which `cargo xtask ci`
@@ -21,6 +21,14 @@ pub struct Required;
 pub fn granted<T>(check: Result<T, impl Display>) -> Option<T> {
     let required = std::env::var_os("RANWAY_REQUIRE_ROOT").is_some_and(|value| value == "1");
     granted_if(check, required)
+}
+
+/// Returns whether a program is there that `tools/setup all` installs, after saying why the test is skipped if not.
+///
+/// # Panics
+/// If it is not and `RANWAY_REQUIRE_ROOT` is 1: what is tested completely has all programs.
+pub fn has_program(is_there: bool, name: &str) -> bool {
+    granted(if is_there { Ok(()) } else { Err(format!("{name} is missing (tools/setup all)")) }).is_some()
 }
 
 fn granted_if<T>(check: Result<T, impl Display>, required: bool) -> Option<T> {
@@ -51,6 +59,11 @@ mod tests {
         for required in [false, true] {
             assert_eq!(granted_if(Ok::<_, String>(7), required), Some(7));
         }
+    }
+
+    #[test]
+    fn a_program_that_is_there_skips_nothing() {
+        assert!(has_program(true, "sh"));
     }
 
     #[test]

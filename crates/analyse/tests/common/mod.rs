@@ -165,11 +165,9 @@ pub fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     fields.iter().for_each(|field| {
         command.args(["-e", field]);
     });
-    let Ok(output) = command.output() else {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "SKIPPED against tshark: it is not installed");
-        return None;
-    };
+    let output = command.output().ok();
+    testkit::root::has_program(output.is_some(), "tshark");
+    let output = output?;
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
 }

@@ -22,10 +22,15 @@ fn python() -> Option<PathBuf> {
 async fn a_generated_client_works_unchanged() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let description = manifest.join("../../../shared/data/mec012/advantedge_RniAPI_v2.2.1.yaml");
-    let (Some(python), true) = (python(), description.exists()) else {
-        println!("SKIPPED: openapi-python-client or {} is not there", description.display());
+    if !description.exists() {
+        println!("SKIPPED: {} is not there", description.display());
         return;
-    };
+    }
+    let python = python();
+    if !testkit::root::has_program(python.is_some(), "openapi-python-client") {
+        return;
+    }
+    let python = python.expect("it is there");
     let service = start(Options::default()).await;
     service.hub.feed(Record::Report(report(7, 2)));
     let end = |teid| TunnelEnd { address: [192, 0, 2, 1].into(), teid };
