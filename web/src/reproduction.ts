@@ -60,7 +60,9 @@ function experiment(name: string, rows: Row[], figures: HTMLElement[]): HTMLElem
 function figure(drawn: Drawn): HTMLElement | null {
   if (drawn.kind === "map") return map(drawn);
   if (drawn.kind === "points") {
-    return scatterPlot(drawn.title, cloudsOf(drawn.lines), drawn.x, drawn.y, "ellipses cover 95 % of normally distributed points");
+    const clouds = cloudsOf(drawn.lines);
+    const note = clouds.some((one) => (one.outline?.x.length ?? 0) > 0) ? "ellipses cover 95 % of normally distributed points" : undefined;
+    return scatterPlot(drawn.title, clouds, drawn.x, drawn.y, note);
   }
   if (drawn.kind === "places") return places(drawn);
   if (drawn.kind === "curves") {

@@ -41,7 +41,9 @@ function draw(host: HTMLElement, title: string, clouds: Cloud[], xLabel: string,
     const all = clouds.flatMap(of).filter(Number.isFinite);
     const [low, high] = [Math.min(...all), Math.max(...all)];
     const margin = (high - low) * 0.08 || 1;
-    return [low >= 0 ? Math.max(low - margin, 0) : low - margin, high + margin];
+    // A map has a margin on all sides.
+    const isMap = clouds.some((one) => one.colours !== undefined);
+    return [low >= 0 && !isMap ? Math.max(low - margin, 0) : low - margin, high + margin];
   };
   const over = (u: uPlot): Drawing[] => clouds.flatMap((one, i) => (u.series[i + 1]?.show === true ? cloud(u, one, i) : []));
   const sorted = (one: Cloud): uPlot.AlignedData => {
