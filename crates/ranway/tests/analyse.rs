@@ -1,5 +1,8 @@
 //! `ranway analyse` on captures of the simulator, whose own tables are the truth.
 
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use record::tables::{FlowRow, ModemRow};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -155,6 +158,86 @@ fn a_drive_is_replayed_over_the_radio_that_it_had() {
     let output = ranway(dir.path(), &["analyse", "drive", "--scenario", "replay.toml", "--out", "other"]);
     assert_eq!((output.status.code(), files()), (Some(2), count));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: replay-east.csv exists already\n");
+}
+
+/// Makes the results in `from` a measurement with a modem that tells its cell twice in a second: 101 west, 102 east.
+fn as_measured(dir: &Path, from: &str, to: &str) {
+    let simulated = record::Results::read(&dir.join(from)).expect("results");
+    let mut measured = record::Results { meta: simulated.meta.clone(), timing: simulated.timing, ..Default::default() };
+    measured.meta.title = "a measured drive".into();
+    for row in simulated.tables.flows.iter() {
+        let of = |name| if name == "phone" { "client" } else { "server" };
+        measured.tables.flows.push(&FlowRow { from: of(row.from), to: of(row.to), ..row });
+    }
+    let mut next_s = 0.0;
+    for row in simulated.tables.radio.iter().filter(|row| !row.cell.is_empty()) {
+        if row.t_s < next_s {
+            continue;
+        }
+        next_s = row.t_s + 0.5;
+        let (cell, pci) = if row.cell == "west" { (101, 1) } else { (102, 2) };
+        measured.tables.modem.push(&ModemRow {
+            t_s: row.t_s,
+            source: "modem-manager",
+            lag_ms: Some(1000.0),
+            modem: "wwan0",
+            technology: "lte",
+            cell: Some(cell),
+            pci: Some(pci),
+            band: Some(3),
+            frequency_mhz: Some(1815.0),
+            rsrp_dbm: Some(row.rsrp_dbm),
+            ..ModemRow::default()
+        });
+    }
+    let output = record::Output::create(&dir.join(to)).expect("a folder");
+    measured.write_to(&output).expect("written");
+    output.commit().expect("published");
+}
+
+#[test]
+fn a_measured_drive_with_a_modem_is_replayed_over_its_cells() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("drive.toml"), DRIVE).expect("written");
+    let first = json(&ranway(dir.path(), &["run", "drive.toml", "--json", "--out", "drive"]));
+    as_measured(dir.path(), "drive", "measured");
+    let args = ["analyse", "measured", "--scenario", "out.toml", "--quiet", "--out", "seen"];
+    let output = ranway(dir.path(), &args);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(dir.path().join("out.toml")).expect("the scenario");
+    assert!(text.contains("[lte]\n") && text.contains("# not measured"), "{text}");
+    let files: Vec<String> = ["cell-101", "cell-102"].map(|cell| format!("out-{cell}.csv")).to_vec();
+    assert!(files.iter().all(|file| text.contains(file) && dir.path().join(file).exists()), "{text}");
+    let check = ranway(dir.path(), &["check", "out.toml"]);
+    assert!(check.status.success() && check.stderr.is_empty(), "{}", String::from_utf8_lossy(&check.stderr));
+    let again = json(&ranway(dir.path(), &["run", "out.toml", "--json", "--out", "again"]));
+    // The phone is the end that is called client.
+    let results = record::Results::read(&dir.path().join("again")).expect("results");
+    let ends: Vec<(String, String)> =
+        results.tables.flows.iter().map(|row| (row.from.to_owned(), row.to.to_owned())).collect();
+    let expected = [("phone", "server"), ("server", "phone")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+    assert_eq!(ends, expected);
+    for flow in [0, 1] {
+        let (before, after) = (goodput(&first, flow), goodput(&again, flow));
+        assert!((0.6..1.5).contains(&(after / before)), "{flow}: {before}, replayed {after} Mbit/s");
+    }
+    // The handover comes when the modem was found in the other cell, and the received power is what it told.
+    let modem = record::Results::read(&dir.path().join("measured")).expect("results").tables.modem;
+    let changed = modem.iter().find(|row| row.cell == Some(102)).expect("it was there").t_s;
+    let connected: Vec<(f64, String)> = results
+        .tables
+        .mobility
+        .iter()
+        .filter(|row| row.event == "connected" && row.t_s > 1.0)
+        .map(|row| (row.t_s, row.cell.to_owned()))
+        .collect();
+    let is_it = |(at, cell): &(f64, String)| cell == "cell-102" && (at - changed).abs() < 0.6;
+    assert!(connected.len() == 1 && connected.iter().all(is_it), "{changed} {connected:?}");
+    for row in results.tables.radio.iter().filter(|row| (row.t_s - changed).abs() > 1.5) {
+        let near = |told: &ModemRow| (told.t_s - row.t_s).abs() <= 0.5;
+        let told = modem.iter().find(near).and_then(|told| told.rsrp_dbm).expect("each half second has a row");
+        assert!((told - row.rsrp_dbm).abs() < 3.0, "{} s: {told}, replayed {} dBm", row.t_s, row.rsrp_dbm);
+    }
 }
 
 #[test]
