@@ -6,7 +6,7 @@
 mod common;
 
 use common::{command, emulate, is_late, may, scratch, text};
-use record::tables::FlowRow;
+use record::tables::{FlowRow, SampleRow};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -177,6 +177,58 @@ fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
         // Loopback has no router, and CUBIC no state of BBR's: this is said, too.
         for why in ["the queues of modem and network: ", "BBR's state: "] {
             assert!(missing.iter().any(|reason| reason.starts_with(why)), "{why} {missing:?}");
+        }
+    }
+}
+
+#[test]
+fn the_terminal_tells_why_something_was_not_measured() {
+    let (server, dir) = (Server::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
+    let args = ["measure", &server.1, "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms"];
+    let output = command(dir.path(), &args).output().expect("it runs");
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    // What no source can tell: CUBIC has no state of BBR's, and loopback no router.
+    for why in ["BBR's state: no upload is sent with BBR", "the queues of modem and network: no router"] {
+        assert!(said.contains(&format!("not measured: {why}")), "{why}: {said}");
+    }
+    // The same lines as in the results.
+    let meta = std::fs::read_to_string(dir.path().join("ranway-out/measure/meta.json")).expect("results");
+    let meta: Value = serde_json::from_str(&meta).expect("JSON");
+    let missing = meta.pointer("/scenario/measurement/missing").and_then(Value::as_array).expect("a list");
+    let lines: Vec<&str> =
+        said.lines().filter_map(|line| line.split_once("not measured: ")).map(|line| line.1).collect();
+    assert_eq!(missing.iter().filter_map(Value::as_str).collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn root_an_upload_whose_application_stops_writing_is_limited_by_its_application() {
+    conclusive(an_upload_whose_application_stops_writing_is_limited_by_its_application);
+}
+
+fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    // The load begins 4 s after the shell, whose process becomes the client's. It stands still for 3 of the load's 6 s; what its
+    // sockets hold is sent in the beginning of them.
+    let stops = [("", false), ("(sleep 6; kill -STOP $$; sleep 3; kill -CONT $$) &", true)];
+    let measured = at_once(stops, |(before, is_stopped)| {
+        let dir = scratch(&network("50 Mbit/s", "50 Mbit/s"));
+        measure(dir.path(), before, "-d up --cc cubic --flows 2 -t 6s");
+        (is_stopped, dir)
+    });
+    for (is_stopped, dir) in measured {
+        if is_late(dir.path(), watch) {
+            return;
+        }
+        let results = record::Results::read(&dir.path().join("measured")).expect("they were written");
+        for flow in results.tables.flows.iter() {
+            let others = [flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
+            println!("stopped {is_stopped}: {:.2} of the time, others {others:?}", flow.limited_app);
+            assert_eq!((flow.limited_app > 0.25, flow.limited_app < 0.05), (is_stopped, !is_stopped), "{flow:?}");
+            let idle = |row: &SampleRow| row.flow == flow.flow && row.conn == flow.conn && row.limit == "app";
+            assert_eq!(results.tables.samples.iter().any(|row| idle(&row)), is_stopped, "{flow:?}");
         }
     }
 }

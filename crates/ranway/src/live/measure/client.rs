@@ -187,7 +187,7 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
         for load in &outcome.loads {
             terminal::message!("{}", text(&plan, &outcome, load).trim_end());
         }
-        for why in &outcome.missing {
+        for why in outcome.reasons() {
             terminal::message!("not measured: {why}");
         }
         if let (Some(Ok(captured)), Some(file)) = (&captured, &args.pcap) {
