@@ -19,8 +19,11 @@ pub struct Required;
 /// # Panics
 /// If the check failed and `RANWAY_REQUIRE_ROOT` is 1.
 pub fn granted<T>(check: Result<T, impl Display>) -> Option<T> {
-    let required = std::env::var_os("RANWAY_REQUIRE_ROOT").is_some_and(|value| value == "1");
-    granted_if(check, required)
+    granted_if(check, is_required())
+}
+
+fn is_required() -> bool {
+    std::env::var_os("RANWAY_REQUIRE_ROOT").is_some_and(|value| value == "1")
 }
 
 /// Returns whether a program is there that `tools/setup all` installs, after saying why the test is skipped if not.
@@ -28,7 +31,12 @@ pub fn granted<T>(check: Result<T, impl Display>) -> Option<T> {
 /// # Panics
 /// If it is not and `RANWAY_REQUIRE_ROOT` is 1: what is tested completely has all programs.
 pub fn has_program(is_there: bool, name: &str) -> bool {
-    granted(if is_there { Ok(()) } else { Err(format!("{name} is missing (tools/setup all)")) }).is_some()
+    has_program_if(is_there, name, is_required())
+}
+
+fn has_program_if(is_there: bool, name: &str, required: bool) -> bool {
+    let check = if is_there { Ok(()) } else { Err(format!("{name} is missing (tools/setup all)")) };
+    granted_if(check, required).is_some()
 }
 
 fn granted_if<T>(check: Result<T, impl Display>, required: bool) -> Option<T> {
@@ -62,8 +70,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_there_skips_nothing() {
-        assert!(has_program(true, "sh"));
+    fn a_test_fails_without_a_program_that_is_required() {
+        assert!(has_program_if(true, "sh", true) && has_program_if(true, "sh", false));
+        let panic = catch_unwind(|| has_program_if(false, "a program for the test of this", true)).unwrap_err();
+        assert!(panic.is::<Required>());
     }
 
     #[test]
