@@ -97,7 +97,7 @@ mod tests {
             written.add(format!("{n}").into(), any_file()).unwrap();
         }
         // The kernel has no disk for it.
-        written.add("refuses".into(), File::open("/proc/self/status").unwrap()).unwrap();
+        written.add("refuses".into(), File::options().read(true).open("/proc/self/status").unwrap()).unwrap();
         let error = written.sync().unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path == Path::new("refuses")), "{error}");
     }
