@@ -21,6 +21,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::has_program;
 
 /// A fast network with large queues: no packet is lost.
 const ROOMY: &str = r#"
@@ -338,7 +339,7 @@ fn root_killing_any_process_leaves_the_machine_unchanged() {
     // Creates what stays permanently: directories, and the mount that contains namespaces.
     Marked::start(dir.path(), "echo ready").running.end();
     let before = Machine::now();
-    let iperf3 = netio::program::find_program("iperf3".as_ref()).is_some();
+    let iperf3 = has_program(netio::program::find_program("iperf3".as_ref()).is_some(), "iperf3");
     // A background process in addition to the command.
     let line = "setsid sleep 1001 & echo ready; sleep 1002; true";
     for (who, code) in [
@@ -355,7 +356,6 @@ fn root_killing_any_process_leaves_the_machine_unchanged() {
         (&["ranway emulate", "ranway-tidy"], None),
     ] {
         if !iperf3 && who.contains(&"iperf3 -s") {
-            eprintln!("SKIPPED: iperf3 is missing");
             continue;
         }
         let mut marked = Marked::start(dir.path(), line);
