@@ -33,12 +33,12 @@ use best::demand::BestFlow;
 use flow::{Flow, State, Ue};
 use published::state::PublishedFlow;
 use rnis::RadioReport;
+use rnis::state::KEEP;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
-/// A UE without flows is forgotten once no report has named it for [`STALE`]; [`FORGET`] is the interval between checks.
-const STALE: Span = Span::from_secs(60);
+/// The interval between checks for UEs without flows that no report has named for longer than [`KEEP`], which are forgotten.
 const FORGET: Span = Span::from_secs(10);
 /// UEs that are remembered. Reports on others are ignored, unless they have flows.
 const MOST_UES: usize = 65_536;
@@ -174,7 +174,7 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
         }
         if now.saturating_since(self.forgotten) >= FORGET {
             self.forgotten = now;
-            let is_fresh = |ue: &Ue| ue.capacity.age(now).is_some_and(|age| age <= STALE);
+            let is_fresh = |ue: &Ue| ue.capacity.age(now).is_some_and(|age| age <= KEEP);
             self.ues.retain(|_, ue| ue.flows() > 0 || is_fresh(ue));
         }
     }

@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+/// Most points of a line, and most steps of a distribution: more cannot be told apart.
+pub(crate) const POINTS: usize = 1500;
+pub(crate) const STEPS: usize = 400;
+
 /// A figure with its data.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]

@@ -1,18 +1,15 @@
 //! Figures of a UE's way past the cells: where it received how much of which cell.
 
-use crate::drawn::{Drawn, Kind, Line};
+use crate::drawn::{Drawn, Kind, Line, POINTS, STEPS};
+use crate::study::steps;
 use record::Results;
 use record::tables::RadioRow;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most places on a map.
-const PLACES: usize = 1500;
-/// Most steps of a cell's distribution.
-const STEPS: usize = 60;
-/// Most steps of the distribution over all cells.
-const STEPS_OF_ALL: usize = 400;
+/// Most steps of a cell's distribution, of which there are many in a figure.
+const STEPS_OF_CELL: usize = 60;
 
 /// A figure of a UE's way, as `paper.toml` describes it: of the first point and run.
 #[derive(Clone, Debug, Deserialize)]
@@ -73,7 +70,7 @@ impl Along {
         sites.sort_by_key(|(name, _)| first[name]);
         let number = |cell: &str| sites.iter().position(|(name, _)| *name == cell).map(|i| i as f64);
         let mut way = Line { label: self.ue.clone(), ..Line::default() };
-        for part in moments.chunks(moments.len().div_ceil(PLACES).max(1)) {
+        for part in moments.chunks(moments.len().div_ceil(POINTS).max(1)) {
             let Some(middle) = part.get(part.len() / 2) else { continue };
             let [x, y] = track.at(middle.t_s);
             way.x.push(x / 1e3);
@@ -109,26 +106,18 @@ fn distributions(moments: &[Moment]) -> Vec<Line> {
     let mut every: Vec<f64> = Vec::new();
     for values in of_cells.into_values() {
         every.extend_from_slice(&values);
-        add_steps(&mut each, values, STEPS);
-        each.x.push(f64::NAN);
+        add_steps(&mut each, values, STEPS_OF_CELL);
+        // A gap needs a place on the axis, which is that of the value before.
+        each.x.extend(each.x.last().copied());
         each.y.push(None);
     }
-    add_steps(&mut all, every, STEPS_OF_ALL);
-    // A gap needs a place on the axis, which is that of the value before.
-    for i in 1..each.x.len() {
-        if each.x[i].is_nan() {
-            each.x[i] = each.x[i - 1];
-        }
-    }
+    add_steps(&mut all, every, STEPS);
     vec![each, all]
 }
 
-fn add_steps(line: &mut Line, mut values: Vec<f64>, most: usize) {
-    values.sort_by(f64::total_cmp);
-    let n = values.len().min(most);
-    for i in 1..=n {
-        let share = i as f64 / n as f64;
-        line.x.push(values[(share * values.len() as f64).ceil() as usize - 1]);
+fn add_steps(line: &mut Line, values: Vec<f64>, most: usize) {
+    for (value, share) in steps(values, most) {
+        line.x.push(value);
         line.y.push(Some(share));
     }
 }

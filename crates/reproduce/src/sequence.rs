@@ -1,13 +1,11 @@
 //! Time–sequence figures from the packets of flows, which a scenario records with `record.events`.
 
-use crate::drawn::{Drawn, Kind, Line};
+use crate::drawn::{Drawn, Kind, Line, POINTS};
 use record::Results;
 use record::tables::{EventRow, MobilityRow};
 use serde::Deserialize;
 use units::Span;
 
-/// Most points of a kind of segment: more cannot be told apart.
-const POINTS: usize = 1500;
 /// Bytes of a packet's headers at most: a longer one has data. IP 20, TCP 20 and options 40.
 const HEADERS: u32 = 80;
 

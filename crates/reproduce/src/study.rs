@@ -13,7 +13,7 @@ mod tests_of;
 pub use drawing::OverTests;
 pub use quantity::Quantity;
 pub use statistic::Statistic;
-pub(crate) use statistic::quantile;
+pub(crate) use statistic::{quantile, steps};
 pub(crate) use tests_of::{Study, Test};
 
 use bootstrap::resample;

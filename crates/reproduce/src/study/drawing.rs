@@ -1,18 +1,14 @@
 //! Figures over tests.
 
-use super::statistic::{Ellipse, binned, quantile_pair};
+use super::statistic::{Ellipse, binned, steps};
 use super::tests_of::{Sample, Study, Test};
 use super::{Quantity, Tests};
-use crate::drawn::{Drawn, Kind, Line};
+use crate::drawn::{Drawn, Kind, Line, POINTS, STEPS};
 use serde::Deserialize;
 use units::Span;
 
 /// Points of an ellipse's outline.
 const OUTLINE: usize = 73;
-/// Most steps of a distribution: more cannot be told apart.
-const STEPS: usize = 400;
-/// Most points of a group in a scatter plot.
-const POINTS: usize = 1500;
 
 /// A figure over tests, as `paper.toml` describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -147,14 +143,8 @@ impl OverTests {
                 vec![points, outline]
             }
             Drawing::Distribution => {
-                let mut values: Vec<f64> = of(patterns[0]).into_iter().map(|pair| pair.1).collect();
-                values.sort_by(f64::total_cmp);
-                let n = values.len().min(STEPS);
-                let step = |i: usize| {
-                    let share = i as f64 / n as f64;
-                    quantile_pair(&values, share)
-                };
-                vec![Line { label, ..line((1..=n).filter_map(step)) }]
+                let values = of(patterns[0]).into_iter().map(|pair| pair.1).collect();
+                vec![Line { label, ..line(steps(values, STEPS)) }]
             }
             Drawing::Intervals => vec![Line { label, ..line(binned(&of(patterns[0]), self.bin).into_iter()) }],
             Drawing::Boxes => {

@@ -126,9 +126,14 @@ pub(super) fn binned(pairs: &[Pair], bin: f64) -> Vec<Pair> {
     means(pairs, bin)
 }
 
-/// Returns the quantile `share` of ascending values, and the share.
-pub(super) fn quantile_pair(sorted: &[f64], share: f64) -> Option<Pair> {
-    quantile(sorted, share).map(|value| (value, share))
+/// Returns the cumulative distribution of values in at most `most` steps: a quantile, and its share.
+pub(crate) fn steps(mut values: Vec<f64>, most: usize) -> impl Iterator<Item = Pair> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len().min(most);
+    (1..=n).filter_map(move |i| {
+        let share = i as f64 / n as f64;
+        Some((quantile(&values, share)?, share))
+    })
 }
 
 /// Means, variances and covariance of pairs.

@@ -11,7 +11,7 @@
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -57,6 +57,7 @@ const MOVE: u64 = 64_000;
 /// less than an initial window of ten segments (RFC 6928), to which the control's settings would come too late.
 const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
+
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
@@ -125,10 +126,8 @@ struct Controlled {
 #[derive(Default)]
 struct Flows {
     controlled: BTreeMap<FlowKey, Controlled>,
-    /// Established connections that are not controlled yet, and when each was established, in this order. Those that have ended or
-    /// are controlled are only in the second.
-    young: BTreeSet<FlowKey>,
-    by_age: VecDeque<(Time, FlowKey)>,
+    /// The connections of the last [`YOUNG`] and when each was established, in this order. Some have ended or are controlled.
+    young: VecDeque<(Time, FlowKey)>,
 }
 
 /// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
@@ -164,9 +163,9 @@ fn drive(
             news.iter().for_each(|&news| learn(control, shared, ues, flows, news, clock.now()));
         }
         let now = clock.now();
-        while let Some((_, key)) = flows.by_age.pop_front_if(|(since, _)| now.saturating_since(*since) >= YOUNG) {
-            if let Some((shared, _)) = all.iter().find(|(shared, _)| shared.number == key.worker) {
-                adopt(control, shared, ues, flows, key, now);
+        while let Some((_, key)) = flows.young.pop_front_if(|(since, _)| now.saturating_since(*since) >= YOUNG) {
+            if let Some(flow) = workers[key.worker].registry.get(key.id) {
+                adopt(control, &flow, ues, flows, key, now);
             }
         }
         if let Some(windows) = windows
@@ -217,24 +216,19 @@ fn learn(
 ) {
     let key = |id| FlowKey { worker: shared.number, id };
     match news {
-        News::Established(id) => {
-            if !flows.controlled.contains_key(&key(id)) && flows.young.insert(key(id)) {
-                flows.by_age.push_back((now, key(id)));
-            }
-        }
+        News::Established(id) => flows.young.push_back((now, key(id))),
         News::Progress(id) => {
             if let Some(flow) = flows.controlled.get(&key(id)).and_then(|controlled| controlled.flow.upgrade()) {
                 flow.on_noted();
                 control.on_progress(key(id));
-            } else if let Some(flow) = shared.registry.get(id).filter(|_| flows.young.contains(&key(id))) {
+            } else if let Some(flow) = shared.registry.get(id) {
                 flow.on_noted();
                 if flow.to_ue.taken.load(Relaxed) >= WORTH {
-                    adopt(control, shared, ues, flows, key(id), now);
+                    adopt(control, &flow, ues, flows, key(id), now);
                 }
             }
         }
         News::Closed(id) => {
-            flows.young.remove(&key(id));
             if flows.controlled.remove(&key(id)).is_some() {
                 control.close(key(id));
             }
@@ -242,16 +236,18 @@ fn learn(
     }
 }
 
-/// Tells the control of a connection of a worker that is not controlled yet, unless it has ended.
+/// Tells the control of a connection, unless it knows it.
 fn adopt(
     control: &mut dyn Control<FlowKey, IpAddr>,
-    shared: &Shared,
+    flow: &Arc<Flow>,
     ues: &Ues,
     flows: &mut Flows,
     key: FlowKey,
     now: Time,
 ) {
-    let Some(flow) = flows.young.take(&key).and_then(|key| shared.registry.get(key.id)) else { return };
+    if flows.controlled.contains_key(&key) {
+        return;
+    }
     flow.on_noted();
     let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
     let ue = ues.name(flow.ue().ip());
@@ -259,7 +255,7 @@ fn adopt(
     if flow.taken() != [0, 0] {
         control.on_progress(key);
     }
-    let flow = Arc::downgrade(&flow);
+    let flow = Arc::downgrade(flow);
     flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
 }
 

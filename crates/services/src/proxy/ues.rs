@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use rnis::UeId;
+use rnis::state::KEEP;
 use units::{Span, Time};
 
 /// UEs with two addresses that are remembered. Those beyond count as two UEs.
 const MOST: usize = 65_536;
-/// They are forgotten once no report has named both addresses for [`STALE`]; [`FORGET`] is the interval between checks.
-const STALE: Span = Span::from_secs(60);
+/// The interval between checks for those of whom no report has named both addresses for [`KEEP`], which are forgotten.
 const FORGET: Span = Span::from_secs(10);
 
 /// Names UEs by one of their addresses, which for IPv6 is the first of the UE's prefix.
@@ -44,7 +44,7 @@ impl Ues {
     pub(super) fn learn(&mut self, ue: &UeId, now: Time) -> Option<(IpAddr, Option<IpAddr>)> {
         if now.saturating_since(self.forgotten) >= FORGET {
             self.forgotten = now;
-            self.seconds.retain(|_, (_, last)| now.saturating_since(*last) < STALE);
+            self.seconds.retain(|_, (_, last)| now.saturating_since(*last) < KEEP);
         }
         let name = self.own_name(ue.address?);
         // A second address that has become a first one is nobody's second any more.
@@ -125,7 +125,7 @@ mod tests {
         ues.learn(&both(1), NOW);
         ues.learn(&both(2), NOW);
         ues.learn(&both(2), NOW + Span::from_secs(50));
-        ues.learn(&ue("10.0.1.1", None), NOW + STALE);
+        ues.learn(&ue("10.0.1.1", None), NOW + KEEP);
         assert_eq!(ues.name(ip("fd00:0:1:1::1")), ip("fd00:0:1:1::"));
         assert_eq!(ues.name(ip("fd00:0:1:2::1")), ip("10.0.1.2"));
     }
