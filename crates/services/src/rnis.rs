@@ -90,11 +90,14 @@ impl Default for Options {
 pub struct Service {
     hub: Arc<Hub>,
     address: SocketAddr,
+    inputs: Vec<input::Opened>,
+    log: Log,
     tasks: JoinSet<Result<(), Error>>,
 }
 
 impl Service {
-    /// Starts a service on the current tokio runtime. Nothing is served if an address or a file cannot be opened.
+    /// Starts a service on the current tokio runtime. Nothing is served if an address or a file cannot be opened. The inputs
+    /// are read once the service runs, so whoever asks for reports before that receives all of them.
     pub async fn start(options: Options) -> Result<Service, Error> {
         let Options { network, addresses, callbacks, limits, log, .. } = options;
         let prefix = match &options.root {
@@ -131,11 +134,7 @@ impl Service {
                 Ok(())
             });
         }
-        for input in inputs {
-            let (hub, log) = (hub.clone(), log.clone());
-            tasks.spawn(async move { input.run(&hub, &log).await });
-        }
-        Ok(Service { hub, address, tasks })
+        Ok(Service { hub, address, inputs, log, tasks })
     }
 
     /// Returns where HTTP is served.
@@ -155,6 +154,10 @@ impl Service {
 
     /// Runs until an input fails. An input that ends, such as a file, ends nothing else.
     pub async fn run(&mut self) -> Result<(), Error> {
+        for input in self.inputs.drain(..) {
+            let (hub, log) = (self.hub.clone(), self.log.clone());
+            self.tasks.spawn(async move { input.run(&hub, &log).await });
+        }
         while let Some(ended) = self.tasks.join_next().await {
             match ended {
                 Ok(result) => result?,

@@ -190,6 +190,12 @@ pub(super) struct Opened {
     stream: Stream,
 }
 
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 enum Stream {
     Reader(Box<dyn AsyncRead + Send + Unpin>),
     Socket(Socket),

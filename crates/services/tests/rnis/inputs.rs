@@ -191,6 +191,20 @@ async fn a_replay_keeps_its_timing_and_its_reports_are_fresh() {
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] == Span::from_millis(100)), "{times:?}");
 }
 
+/// Before, a short recording was over before its printer asked for reports.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_before_the_service_runs_receives_the_first_report() {
+    let mut service = Service::start(with(vec![input(&format!("recording:{}", sample("recording.jsonl")))]))
+        .await
+        .expect("it starts");
+    sleep(Duration::from_millis(200)).await;
+    let mut reports = service.hub().reports();
+    tokio::spawn(async move { service.run().await });
+    let first = timeout(Duration::from_secs(10), reports.recv()).await.expect("it arrives").expect("it arrives");
+    let text = std::fs::read_to_string(sample("recording.jsonl")).expect("it is there");
+    assert_eq!(recording::format_line(&Record::Report((*first).clone())), text.lines().next().expect("there is one"));
+}
+
 #[tokio::test]
 async fn a_reader_that_lags_does_not_hold_up_the_feed() {
     let service = start(Options::default()).await;
