@@ -36,7 +36,8 @@ const fn next_phases(phase: Phase) -> &'static [Phase] {
         Open => &[Disorder, Cwr, Recovery, Loss],
         Disorder => &[Open, Cwr, Recovery, Loss],
         Cwr => &[Open, Disorder, Recovery, Loss],
-        Recovery => &[Open, Disorder, Loss],
+        // A tail loss probe that was armed before and sent within recovery may tell of another loss (`tcp_process_tlp_ack`).
+        Recovery => &[Open, Disorder, Cwr, Loss],
         Loss => &[Open, Recovery],
     }
 }
@@ -141,7 +142,7 @@ Phase
   Open         Disorder Cwr Recovery Loss
   Disorder     Open Cwr Recovery Loss
   Cwr          Open Disorder Recovery Loss
-  Recovery     Open Disorder Loss
+  Recovery     Open Disorder Cwr Loss
   Loss         Open Recovery
 Timer
   Idle         Retransmit Reorder LossProbe WindowProbe
