@@ -273,6 +273,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn no_rule_and_no_uri_leads_to_a_host_outside_of_the_rule() {
+        bolero::check!().with_iterations(5000).with_type::<(String, [u8; 4], u8, u16, String)>().for_each(
+            |(rule, host, bits, port, rest)| {
+                let _ = CallbackPolicy::parse(&[rule]);
+                let bits = bits % 33;
+                let policy = CallbackPolicy::parse(&[format!("10.0.0.5/{bits}")]).expect("it is a network");
+                let address = IpAddr::from(*host);
+                let is_inside = is_in(address, PEER, bits);
+                for uri in [
+                    format!("http://{address}:{port}/{rest}"),
+                    format!("http://[::ffff:{address}]{rest}"),
+                    format!("http://{rest}@{address}/"),
+                    rest.clone(),
+                ] {
+                    if let Ok(target) = Target::parse(&uri, PEER, &policy)
+                        && let Ok(named) = target.host.parse::<IpAddr>()
+                    {
+                        assert!(policy.allows(&target.host, named, PEER), "{uri}");
+                        assert!(is_inside || named.to_canonical() != address, "{uri}");
+                    }
+                }
+            },
+        );
+    }
+
     #[tokio::test]
     async fn a_name_that_resolves_to_a_forbidden_address_is_refused_at_delivery() {
         let policy = CallbackPolicy::default();

@@ -134,3 +134,41 @@ fn number(name: &str, text: &str) -> Result<u64, Problem> {
 fn shown(text: &str) -> String {
     text.chars().take(64).flat_map(char::escape_default).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What any text as a query gives: parameters that every reader of them accepts or refuses.
+    #[test]
+    fn no_query_breaks_what_reads_it() {
+        let names = [
+            "app_ins_id",
+            "cell_id",
+            "ue_ipv4_address",
+            "ue_ipv6_address",
+            "nated_ip_address",
+            "gtp_teid",
+            "temp_ue_id",
+            "erab_id",
+            "qci",
+            "erab_mbr_dl",
+            "subscription_type",
+            LAYER2_NAMES[0],
+        ];
+        bolero::check!().with_iterations(5000).with_type::<(Vec<(u8, String)>, String)>().for_each(|(pairs, raw)| {
+            let known = |(name, value): &(u8, String)| format!("{}={value}", names[usize::from(*name) % names.len()]);
+            let query: Vec<String> = pairs.iter().map(known).collect();
+            for query in [&query.join("&"), raw] {
+                let Ok(parameters) = Parameters::parse(Some(query), &names) else { continue };
+                let _ = (parameters.bearers(), parameters.layer2(), parameters.kind());
+                if let Ok(Some(values)) = parameters.list("cell_id") {
+                    assert!((1..=MOST_VALUES).contains(&values.len()), "{query}");
+                }
+                if let Ok(selection) = parameters.selection() {
+                    assert_eq!(selection.cells.is_some(), parameters.has("cell_id"), "{query}");
+                }
+            }
+        });
+    }
+}

@@ -1,5 +1,8 @@
 //! A TCP connection that a proxy splits: an endpoint on each leg, and what passes between them.
 
+#[cfg(test)]
+mod tests;
+
 use super::interface::Way;
 use cc::{AnyController, Directed, Random, Signal, Target};
 use rand_xoshiro::rand_core::Rng;

@@ -133,4 +133,30 @@ mod tests {
         let why = parse("wan = 'a'\nran = ").expect_err("it is no TOML");
         assert!(why.starts_with("line 2: ") && !why.contains('\n'), "{why}");
     }
+
+    #[test]
+    fn no_file_breaks_the_proxy_and_each_fault_is_one_line() {
+        let keys = ["wan", "ports", "threads", "reports", "tick", "quiet", "json", "config", "x"];
+        let faults = |text: &str| {
+            if let Err(why) = merged("proxy --config f", text) {
+                assert!(!why.is_empty() && !why.contains('\n'), "{text:?}: {why}");
+            }
+        };
+        bolero::check!().with_iterations(2000).with_type::<(Vec<(u8, u8, i64, String)>, String)>().for_each(
+            |(options, raw)| {
+                let option = |(key, kind, number, text): &(u8, u8, i64, String)| {
+                    let value = match kind % 5 {
+                        0 => number.to_string(),
+                        1 => format!("{text:?}"),
+                        2 => (number % 2 == 0).to_string(),
+                        3 => format!("[{number}, {text:?}]"),
+                        _ => text.clone(),
+                    };
+                    format!("{} = {value}\n", keys[usize::from(*key) % keys.len()])
+                };
+                faults(&options.iter().map(option).collect::<String>());
+                faults(raw);
+            },
+        );
+    }
 }
