@@ -118,6 +118,8 @@ pub enum Series {
     CwndE2e,
     /// Payload, Mbit/s.
     Goodput,
+    /// The data packets' one-way delay, ms.
+    Delay,
 }
 
 /// A line.
@@ -306,6 +308,7 @@ impl Series {
     fn axis(self) -> &'static str {
         match self {
             Series::Goodput => "goodput, Mbit/s",
+            Series::Delay => "one-way delay, ms",
             Series::Cwnd | Series::CwndPep | Series::CwndE2e => "window, kB",
         }
     }
@@ -313,6 +316,7 @@ impl Series {
     fn of(self, row: &SampleRow) -> Option<f64> {
         match self {
             Series::Goodput => Some(row.goodput_mbps),
+            Series::Delay => row.owd_ms,
             Series::Cwnd => row.cwnd_bytes.map(|bytes| bytes as f64 / 1e3),
             Series::CwndPep => row.cwnd_pep_bytes.map(|bytes| bytes as f64 / 1e3),
             Series::CwndE2e => row.cwnd_e2e_bytes.map(|bytes| bytes as f64 / 1e3),
@@ -338,15 +342,17 @@ impl Of {
         let (mut sum, mut n) = (0.0, 0);
         for row in rows.filter(|row| row.t_s - zero > from && row.t_s - zero <= to + 1e-9) {
             let value = column.of(&row);
-            sum += value.unwrap_or(0.0);
-            n += 1;
+            if let Some(value) = value {
+                sum += value;
+                n += 1;
+            }
             let t = row.t_s - zero;
             if mean == 0.0 {
                 line.x.push(t);
                 line.y.push(value);
             } else if (t / mean - (t / mean).round()).abs() < 1e-6 {
                 line.x.push(t);
-                line.y.push(Some(sum / f64::from(n)));
+                line.y.push((n > 0).then(|| sum / f64::from(n)));
             } else {
                 continue;
             }

@@ -1,32 +1,15 @@
 //! The Multi-Domain papers' claims, on a few short runs of the scenarios that answer them at full length.
 
-#![allow(missing_docs, reason = "a test binary")]
-
+use super::{experiment, measured, paper};
 use reproduce::{Published, Row, Verdict, compare, draw, papers};
-use std::sync::atomic::AtomicBool;
 
 /// Runs an experiment with `set` laid on its scenario.
-fn run(paper: &str, experiment: &str, set: &[&str]) -> Vec<Row> {
-    let papers = papers();
-    let paper = papers.iter().find(|p| p.name == paper).expect("the paper is there");
-    let experiment = paper.experiments.iter().find(|e| e.name == experiment).expect("the experiment is there");
-    let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
-    let loaded = experiment.load(&set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
-    let stop = AtomicBool::new(false);
-    let options = sim::Options::new(1, &stop, &|_| {});
-    let outcome = sim::run(&loaded, &options).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(draw(paper, experiment, &outcome.results).len(), experiment.figures.len());
-    compare(paper, experiment, Some(&outcome.results))
-}
-
-/// The measured number of the row about `variant` and `parameter` whose metric begins with `metric`.
-fn measured(rows: &[Row], variant: &str, parameter: &str, metric: &str) -> f64 {
-    let is_it = |row: &&Row| row.variant == variant && row.parameter == parameter && row.metric.starts_with(metric);
-    let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("{variant} {parameter} {metric}"));
-    match row.measured {
-        Some(Published::Number(value)) => value,
-        _ => panic!("{row:?}"),
-    }
+fn run(name: &str, about: &str, set: &[&str]) -> Vec<Row> {
+    let paper = paper(name);
+    let experiment = experiment(&paper, about);
+    let results = super::run(experiment, set, 1);
+    assert_eq!(draw(&paper, experiment, &results).len(), experiment.figures.len());
+    compare(&paper, experiment, Some(&results))
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! The study of the LTE uplink, on a few short tests of each congestion control: every check has a verdict on something that was
 //! measured, every figure something to show, and the same input gives the same output.
 
-#![allow(missing_docs, reason = "a test binary")]
-
+use super::{experiment, judge, paper, run};
 use record::{Results, report};
-use reproduce::{Drawn, Experiment, Kind, Paper, Published, Row, Verdict, compare, draw, papers};
+use reproduce::{Drawn, Experiment, Kind, Paper, Published, Row, Verdict, compare, draw};
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 
 /// The checks of the paper's claims.
 const CHECKS: u32 = 22;
@@ -51,44 +49,18 @@ fn drive(sweep: &str) -> Vec<String> {
     [&flow[..], &others[..]].concat()
 }
 
-fn paper() -> Paper {
-    papers().into_iter().find(|paper| paper.name == "uplink").expect("the paper is there")
-}
-
-fn experiment<'a>(paper: &'a Paper, name: &str) -> &'a Experiment {
-    paper.experiments.iter().find(|experiment| experiment.name == name).expect("the experiment is there")
-}
-
-/// Runs an experiment with `set` laid on its scenario.
-fn run(experiment: &Experiment, set: &[String], threads: usize) -> Results {
-    let loaded = experiment.load(set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
-    let stop = AtomicBool::new(false);
-    sim::run(&loaded, &sim::Options::new(threads, &stop, &|_| {})).unwrap_or_else(|e| panic!("{e}")).results
-}
-
 /// Asserts that something was measured for each row, and that each figure shows what was measured.
 fn assert_complete(paper: &Paper, experiment: &Experiment, results: &Results) -> (Vec<Row>, Vec<Drawn>) {
-    let rows = compare(paper, experiment, Some(results));
+    let (rows, figures) = judge(paper, experiment, results);
     for row in &rows {
         assert!(row.measured.is_some() && row.verdict != Verdict::NotPossible, "{row:?}");
-    }
-    let figures = draw(paper, experiment, results);
-    assert_eq!(figures.len(), experiment.figures.len());
-    for figure in &figures {
-        assert!(!figure.lines.is_empty() && !figure.title.is_empty(), "{figure:?}");
-        for line in &figure.lines {
-            // Without a loss nothing is sent again.
-            let is_empty = !line.y.iter().flatten().any(|y| y.is_finite());
-            assert!(!is_empty || line.label.ends_with("sent again"), "{}: {}", figure.title, line.label);
-            assert_eq!(line.x.len(), line.y.len(), "{}: {}", figure.title, line.label);
-        }
     }
     (rows, figures)
 }
 
 #[test]
 fn each_check_has_a_verdict_and_each_figure_shows_something() {
-    let paper = paper();
+    let paper = paper("uplink");
     let experiment = experiment(&paper, "kernel_4_9");
     let results = run(experiment, &short(), 1);
     let (rows, figures) = assert_complete(&paper, experiment, &results);
@@ -135,7 +107,7 @@ fn each_check_has_a_verdict_and_each_figure_shows_something() {
 
 #[test]
 fn the_close_up_shows_packets_and_samples_each_10_ms() {
-    let paper = paper();
+    let paper = paper("uplink");
     let experiment = experiment(&paper, "close_up");
     let (_, figures) = assert_complete(&paper, experiment, &run(experiment, &close_up(), 1));
     let of = |title: &str| figures.iter().find(|figure| figure.title.starts_with(title)).expect("it is there");
@@ -166,7 +138,7 @@ fn the_close_up_shows_packets_and_samples_each_10_ms() {
 
 #[test]
 fn buffers_and_handovers_are_swept() {
-    let paper = paper();
+    let paper = paper("uplink");
     for (name, sweep) in [
         ("modem", r#"sweep.modem=["250 kB", "4 MB"]"#),
         ("handover", r#"sweep.interruption=["0 ms", "30 ms", "300 ms"]"#),
@@ -179,7 +151,7 @@ fn buffers_and_handovers_are_swept() {
 
 #[test]
 fn the_same_input_gives_the_same_rows_and_figures() {
-    let paper = paper();
+    let paper = paper("uplink");
     let experiment = experiment(&paper, "current");
     // A test of each at each node, and no pause for what they leave in the modem.
     let mut set = short();

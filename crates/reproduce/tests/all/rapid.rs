@@ -1,0 +1,61 @@
+//! RAPID's claims, and what holds of both policies however short the downloads are.
+
+use super::{experiment, judge, measured, paper, row, run};
+use reproduce::Verdict;
+
+/// Downloads of a tenth, runs of a tenth, and two of four delays.
+fn short(experiment: &str) -> Vec<&'static str> {
+    let mut set = vec!["runs=1"];
+    match experiment {
+        "mmwave_fast" | "mmwave_fast_nlos" | "mmwave_fast_street" | "mmwave_classic" | "mmwave_six" => {
+            set.extend(["flows.*.traffic.size=20 MB", "duration=8 s"]);
+            if experiment != "mmwave_classic" {
+                set.push(r#"sweep.delay=["0.5 ms", "4 ms"]"#);
+            }
+        }
+        "mmwave_mixed" | "mmwave_mixed_nlos" => set.push("duration=3 s"),
+        "mmwave_mixed_street" => set.push("duration=5 s"),
+        "mmwave_web" => set.push("duration=8 s"),
+        "mmwave_25_cubic" => set.push("duration=4 s"),
+        _ => set.push("duration=30 s"),
+    }
+    set
+}
+
+#[test]
+fn each_check_has_a_verdict_and_each_figure_shows_something() {
+    let paper = paper("rapid");
+    let mut impossible = Vec::new();
+    for experiment in &paper.experiments {
+        let results = run(experiment, &short(&experiment.name), 1);
+        let (rows, _) = judge(&paper, experiment, &results);
+        for row in rows {
+            if row.verdict == Verdict::NotPossible {
+                impossible.push(row.metric);
+            } else {
+                assert!(row.measured.is_some(), "{}: {row:?}", experiment.name);
+            }
+        }
+    }
+    // Reports have no size in the simulation.
+    assert_eq!(impossible, ["control channel load per UE"]);
+}
+
+#[test]
+fn demand_is_met_beside_a_download_and_unlike_senders_share() {
+    let paper = paper("rapid");
+    let rows = |name| {
+        let experiment = experiment(&paper, name);
+        judge(&paper, experiment, &run(experiment, &short(name), 1)).0
+    };
+    let mixed = rows("mmwave_mixed");
+    let app = |variant| measured(&mixed, variant, "16 Mbit/s", "goodput of the app-limited flow");
+    assert!(app("no rapid") < 10.0 && app("rapid") > 15.5 && app("best") > 15.5, "{mixed:?}");
+    let share = |rows: &[_], variant| row(rows, variant, "every RTT", "BBR's share").verdict;
+    let fast = rows("mmwave_fast");
+    assert_eq!(share(&fast, "best"), Verdict::Held, "{fast:?}");
+    let many = rows("mmwave_25_cubic");
+    for metric in ["Jain's index", "packets lost"] {
+        assert_eq!(row(&many, "best", "2 and 8 ms RTT", metric).verdict, Verdict::Held, "{many:?}");
+    }
+}
