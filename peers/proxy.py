@@ -454,9 +454,9 @@ def figures_of(name: str, process: int | None, arguments: argparse.Namespace) ->
         try:
             yield from part().items()
         except (RuntimeError, subprocess.SubprocessError) as error:
-            if name != "pepsal":
-                raise
             said = error.stderr.splitlines()[-1] if isinstance(error, subprocess.CalledProcessError) else error
+            if name != "pepsal":
+                raise RuntimeError(f"{name}: {said}") from error
             print(f"{name}: {said}", file=sys.stderr)
 
 
