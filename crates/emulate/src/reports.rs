@@ -1,12 +1,12 @@
-//! The cells' reports, sent to readers as lines of JSON with wall-clock times.
+//! The cells' reports and events, sent to readers as lines of JSON with wall-clock times.
 //!
 //! Each reader has a thread. The engine never waits for it: a report that finds the thread's queue full is dropped and
 //! counted, and so are those for which no reader is there.
 
 use crate::Error;
+use rnis::Record;
 use rnis::feed::recording;
-use rnis::{RadioReport, Record};
-use sim::reports::{Recording, with_addresses};
+use sim::reports::{Recording, add_addresses};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) struct Readers {
 struct Reader {
     /// The proxy wants those of UEs that are real hosts alone.
     hosts: Option<usize>,
-    reports: SyncSender<RadioReport>,
+    reports: SyncSender<Record>,
     unread: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<(), String>>,
@@ -88,7 +88,7 @@ impl Readers {
             Some(Target::File(path)) => {
                 let mut recording = Recording::create(&path)?;
                 readers.push(Reader::start(None, move |reports, _| {
-                    reports.iter().for_each(|report| recording.write(report));
+                    reports.iter().for_each(|record| recording.write(&record));
                     recording.finish()
                 })?);
             }
@@ -107,13 +107,13 @@ impl Readers {
         self.epoch = Span::from_nanos(now.as_nanos() as u64);
     }
 
-    /// Sends the report on a UE of a cell.
-    pub(crate) fn send(&self, ue: u32, mut report: RadioReport) {
-        report.time += self.epoch;
-        report.ue = with_addresses(report.ue, ue);
+    /// Sends the report on a UE of a cell, or what happened to it.
+    pub(crate) fn send(&self, ue: u32, mut record: Record) {
+        record.set_time(record.time() + self.epoch);
+        add_addresses(&mut record, ue);
         for reader in &self.readers {
             if reader.hosts.is_none_or(|hosts| (ue as usize) < hosts) {
-                reader.send(&report);
+                reader.send(&record);
             }
         }
     }
@@ -148,7 +148,7 @@ struct From {
 impl Reader {
     fn start(
         hosts: Option<usize>,
-        act: impl FnOnce(&Receiver<RadioReport>, &From) -> Result<(), String> + Send + 'static,
+        act: impl FnOnce(&Receiver<Record>, &From) -> Result<(), String> + Send + 'static,
     ) -> Result<Reader, Error> {
         let (reports, waiting) = mpsc::sync_channel(WAITING);
         let (unread, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
@@ -157,8 +157,8 @@ impl Reader {
         Ok(Reader { hosts, reports, unread, stop, thread: thread.map_err(Error::system("start a thread"))? })
     }
 
-    fn send(&self, report: &RadioReport) {
-        if self.reports.try_send(report.clone()).is_err() {
+    fn send(&self, record: &Record) {
+        if self.reports.try_send(record.clone()).is_err() {
             self.unread.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -169,14 +169,14 @@ impl Reader {
 }
 
 /// Writes reports to the reader at the socket `path`, whenever there is one.
-fn stream(path: &Path, reports: &Receiver<RadioReport>, from: &From) {
+fn stream(path: &Path, reports: &Receiver<Record>, from: &From) {
     let (mut reader, mut tried) = (None::<UnixStream>, None::<Instant>);
     let mut text = String::new();
     while let Ok(first) = reports.recv() {
         text.clear();
         let mut count = 0;
-        for report in std::iter::once(first).chain(reports.try_iter().take(BATCH)) {
-            text += &recording::format_line(&Record::Report(report));
+        for record in std::iter::once(first).chain(reports.try_iter().take(BATCH)) {
+            text += &recording::format_line(&record);
             text.push('\n');
             count += 1;
         }
@@ -220,11 +220,11 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixListener;
 
-    fn report(at: u64) -> RadioReport {
+    fn report(at: u64) -> Record {
         let text = format!(
             r#"{{"time_us":{at},"interval_us":1000,"cell":1,"rnti":61,"n_prb":100,"slots":1,"acked_bits":8000,"blocks":1,"failed":0}}"#
         );
-        serde_json::from_str(&text).expect("it can be read")
+        recording::parse_line(text.as_bytes()).expect("it can be read")
     }
 
     #[test]

@@ -10,15 +10,15 @@ use crate::{interrupt, table};
 use anyhow::anyhow;
 use console::Term;
 use record::Output;
-use rnis::RadioReport;
+use rnis::Record;
 use scenario::{Loaded, Scenario};
-use sim::reports::{NO_CELLS, Recording, with_addresses};
+use sim::reports::{NO_CELLS, Recording, add_addresses};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Takes the report on a UE, which is given by its number.
-type TakeReport<'a> = dyn Fn(u32, RadioReport) + Sync + 'a;
+/// Takes the report on a UE, or what happened to it; the UE is given by its number.
+type TakeReport<'a> = dyn Fn(u32, Record) + Sync + 'a;
 
 /// What follows simulated runs, if anything does.
 #[derive(Clone, Copy, Default)]
@@ -34,10 +34,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let name = stem(&args.scenario.source.file);
     let recording = args.reports.as_deref().map(|path| record(&loaded, path)).transpose()?;
-    let report = |ue, mut report: RadioReport| {
-        report.ue = with_addresses(report.ue, ue);
+    let report = |ue, mut record: Record| {
+        add_addresses(&mut record, ue);
         if let Some(recording) = &recording {
-            recording.lock().unwrap_or_else(PoisonError::into_inner).write(report);
+            recording.lock().unwrap_or_else(PoisonError::into_inner).write(&record);
         }
     };
     let reports = recording.as_ref().map(|_| &report as &TakeReport);

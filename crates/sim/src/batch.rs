@@ -10,7 +10,7 @@ use crate::network::radio::UePlace;
 use crate::rows::{RunId, meta};
 use crate::world::{Done, Seen, World};
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
-use rnis::RadioReport;
+use rnis::Record;
 use scenario::{Loaded, Scenario};
 use std::fmt;
 use std::num::NonZero;
@@ -31,8 +31,9 @@ pub struct Options<'a> {
     pub stop: &'a AtomicBool,
     /// Called with the progress from time to time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Called with each report of the cells on a UE, by the UE's number, and times from the run's start.
-    pub reports: Option<&'a (dyn Fn(u32, RadioReport) + Sync)>,
+    /// Called with each report of the cells on a UE and with what happens to it, by the UE's number, and times from the run's
+    /// start.
+    pub reports: Option<&'a (dyn Fn(u32, Record) + Sync)>,
     /// Follows the runs, if anybody does.
     pub watch: Option<&'a dyn Watch>,
 }

@@ -13,7 +13,7 @@ use crate::rows::{RunId, meta};
 use crate::world::{Seen, World};
 use rapid::Control;
 use record::{Output, Results, Tables, Timing};
-use rnis::RadioReport;
+use rnis::Record;
 use scenario::{Loaded, Scenario};
 use units::{Rate, Time};
 
@@ -108,8 +108,8 @@ impl<'a> Live<'a> {
         self.world.open_reports()
     }
 
-    /// Returns the next report that has arrived, and the number of its UE. Its time is that of the run.
-    pub fn poll_report(&mut self) -> Option<(u32, RadioReport)> {
+    /// Returns the next report or event that has arrived, and the number of its UE. Its time is that of the run.
+    pub fn poll_report(&mut self) -> Option<(u32, Record)> {
         let now = self.world.now();
         self.world.reports.as_mut()?.poll(now)
     }

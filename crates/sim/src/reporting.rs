@@ -5,7 +5,7 @@ use crate::network::radio::Radio;
 use crate::network::reports::Reporter;
 use crate::parts::{Kind, Parts};
 use des::Streams;
-use rnis::RadioReport;
+use rnis::Record;
 use scenario::RadioNetwork;
 use std::collections::VecDeque;
 use units::Time;
@@ -22,8 +22,8 @@ pub(crate) struct Reports {
 /// The reports on their way to readers outside: on all UEs, with losses of their own.
 struct Outside {
     random: link::Random,
-    /// When each arrives, and its UE.
-    reports: VecDeque<(Time, u32, RadioReport)>,
+    /// When each arrives, and its UE. Events are not lost.
+    records: VecDeque<(Time, u32, Record)>,
 }
 
 impl Reports {
@@ -39,7 +39,7 @@ impl Reports {
 
     /// Has reports on all UEs made for readers outside, too.
     pub(crate) fn open(&mut self, random: link::Random) {
-        self.outside = Some(Outside { random, reports: VecDeque::new() });
+        self.outside = Some(Outside { random, records: VecDeque::new() });
     }
 
     /// Returns whether there are readers outside.
@@ -50,18 +50,19 @@ impl Reports {
     /// Makes the reports that are due at `now`, sends those that are not lost, and returns when the next are due.
     pub(crate) fn send(&mut self, radio: &mut Radio, mut proxy: Option<&mut ProxyBox>, now: Time) -> Time {
         let Reports { reporter, of, random, outside } = self;
-        let mut reports = Vec::new();
+        let mut records = Vec::new();
         let is_open = outside.is_some();
         let is_wanted = |ue| is_open || proxy.as_deref().is_some_and(|proxy| proxy.wants(ue));
-        radio.report(reporter, now, is_wanted, |ue, report| reports.push((ue, report)));
+        radio.report(reporter, (now, is_open), is_wanted, |ue, record| records.push((ue, record)));
         let arrives = |random: &mut link::Random| of.loss == 0.0 || link::unit(random) >= of.loss;
-        for (ue, report) in reports {
+        for (ue, record) in records {
             if let Some(outside) = outside
-                && arrives(&mut outside.random)
+                && (matches!(record, Record::Event(_)) || arrives(&mut outside.random))
             {
-                outside.reports.push_back((now + of.delay, ue, report.clone()));
+                outside.records.push_back((now + of.delay, ue, record.clone()));
             }
-            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
+            if let Record::Report(report) = record
+                && let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
                 && arrives(random)
             {
                 proxy.send_report(now + of.delay, ue, report);
@@ -70,14 +71,14 @@ impl Reports {
         now + of.period
     }
 
-    /// Returns the next report that has arrived outside by `now`.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<(u32, RadioReport)> {
-        let (_, ue, report) = self.outside.as_mut()?.reports.pop_front_if(|(due, ..)| *due <= now)?;
-        Some((ue, report))
+    /// Returns the next report or event that has arrived outside by `now`.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(u32, Record)> {
+        let (_, ue, record) = self.outside.as_mut()?.records.pop_front_if(|(due, ..)| *due <= now)?;
+        Some((ue, record))
     }
 
-    /// Returns when the next report arrives outside.
+    /// Returns when the next report or event arrives outside.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.outside.as_ref()?.reports.front().map(|(due, ..)| *due)
+        self.outside.as_ref()?.records.front().map(|(due, ..)| *due)
     }
 }

@@ -1,16 +1,16 @@
-//! The cells' reports, written to a file as lines of JSON.
+//! The cells' reports and events, written to a file as lines of JSON.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use disk::Draft;
 use rnis::feed::recording;
-use rnis::{RadioReport, Record, UeId};
+use rnis::{Record, UeId};
 
 /// Why a scenario without cells has no reports.
 pub const NO_CELLS: &str = "there are no reports: the scenario has no cells ([lte] or [nr])";
 
-/// A recording: a file of reports, which is complete or not there.
+/// A recording: a file of reports and events, which is complete or not there.
 pub struct Recording {
     file: io::BufWriter<Draft>,
     /// The first failure; nothing is written after it.
@@ -26,10 +26,10 @@ impl Recording {
         Ok(Recording { file: io::BufWriter::new(Draft::create(path)?), failure: None })
     }
 
-    /// Writes a report.
-    pub fn write(&mut self, report: RadioReport) {
+    /// Writes a report or an event.
+    pub fn write(&mut self, record: &Record) {
         if self.failure.is_none() {
-            self.failure = writeln!(self.file, "{}", recording::format_line(&Record::Report(report))).err();
+            self.failure = writeln!(self.file, "{}", recording::format_line(record)).err();
         }
     }
 
@@ -47,8 +47,12 @@ impl Recording {
     }
 }
 
-/// Adds to the identity of a simulated UE its addresses, which are those of its host in an emulation.
-pub fn with_addresses(id: UeId, ue: u32) -> UeId {
+/// Adds to what is told of a simulated UE its addresses, which are those of its host in an emulation.
+pub fn add_addresses(record: &mut Record, ue: u32) {
     let (v4, v6) = scenario::host_addresses(ue as usize + 1);
-    UeId { second_address: Some(v6.into()), ..id.at(v4) }
+    let id = match record {
+        Record::Report(report) => &mut report.ue,
+        Record::Event(event) => &mut event.ue,
+    };
+    *id = UeId { second_address: Some(v6.into()), ..id.at(v4) };
 }

@@ -20,7 +20,7 @@ use crate::rows::links::LinkRows;
 use aqm::{Ecn, Packet as _};
 use des::{Part, Streams};
 use record::{Table, Tables};
-use rnis::RadioReport;
+use rnis::Record;
 use scenario::Scenario;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -114,12 +114,12 @@ pub(crate) struct World<'a> {
 
 impl World<'_> {
     /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed and the
-    /// world, and `report` with each report to readers outside.
+    /// world, and `report` with each report or event for readers outside.
     pub(crate) fn run(
         mut self,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(Span, &mut Self),
-        report: &dyn Fn(u32, RadioReport),
+        report: &dyn Fn(u32, Record),
     ) -> Result<Option<Done>, Error> {
         let end = Time::ZERO + self.scenario.duration;
         let mut told = Time::ZERO;
@@ -129,8 +129,8 @@ impl World<'_> {
                 self.call(part, &mut NoVisitors);
             }
             self.network.write_before(until);
-            while let Some((ue, radio_report)) = self.reports.as_mut().and_then(|reports| reports.poll(until)) {
-                report(ue, radio_report);
+            while let Some((ue, record)) = self.reports.as_mut().and_then(|reports| reports.poll(until)) {
+                report(ue, record);
             }
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);

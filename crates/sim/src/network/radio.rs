@@ -12,7 +12,7 @@ use des::Part;
 use ran::Ran;
 use record::Tables;
 use record::tables::Mobility;
-use rnis::RadioReport;
+use rnis::Record;
 use units::{Span, Time};
 
 /// The state of a UE.
@@ -141,13 +141,13 @@ impl Radio {
         self.meters.uplink_core(ue, span);
     }
 
-    /// Makes the reports on the UEs that are `wanted`.
+    /// Makes the reports on the UEs that are `wanted`; with the time, whether events are.
     pub(crate) fn report(
         &mut self,
         reporter: &mut Reporter,
-        now: Time,
+        now: (Time, bool),
         wanted: impl Fn(u32) -> bool,
-        each: impl FnMut(u32, RadioReport),
+        each: impl FnMut(u32, Record),
     ) {
         reporter.make(&mut self.ran, now, wanted, each);
     }

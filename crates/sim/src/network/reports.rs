@@ -1,12 +1,25 @@
-//! The cells' reports on their UEs, made from the counters of the radio network.
+//! The cells' reports on their UEs and what happens to these, made from the counters of the radio network.
 
 use channel::Direction;
 use ran::{DirectionStats, Ran};
-use rnis::{RadioReport, UeId};
-use units::Time;
+use rnis::event::{Event, HandoverStatus, Measurement, PERIODICAL, Signal, What};
+use rnis::{RadioReport, Record, UeId};
+use units::{Span, Time};
 
 use super::packet::Packet;
 use crate::rows::radio::{FIRST_RNTI, carriers};
+
+/// Interval of the UEs' measurement reports: the shortest of 36.331 and 38.331 (`ReportInterval`).
+const MEASURED: Span = Span::from_millis(120);
+
+/// What was told of a UE.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    /// The cell that served it.
+    cell: Option<u32>,
+    /// When its next measurement report is due.
+    measures: Time,
+}
 
 /// Makes reports at regular intervals.
 pub(crate) struct Reporter {
@@ -16,21 +29,24 @@ pub(crate) struct Reporter {
     ues: Vec<DirectionStats>,
     cells: Vec<u64>,
     since: Time,
+    told: Vec<Told>,
 }
 
 impl Reporter {
     /// Creates a reporter for `ues` UEs and `cells` cells with their secondary carriers.
     pub(crate) fn new(ues: usize, cells: usize, factor: f64) -> Reporter {
-        Reporter { factor, ues: vec![DirectionStats::default(); ues], cells: vec![0; cells], since: Time::ZERO }
+        let counted = vec![DirectionStats::default(); ues];
+        Reporter { factor, ues: counted, cells: vec![0; cells], since: Time::ZERO, told: vec![Told::default(); ues] }
     }
 
-    /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`.
+    /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`, and before each, if `events`
+    /// are, what has happened to the UE.
     pub(crate) fn make(
         &mut self,
         ran: &mut Ran<Packet>,
-        now: Time,
+        (now, events): (Time, bool),
         wanted: impl Fn(u32) -> bool,
-        mut each: impl FnMut(u32, RadioReport),
+        mut each: impl FnMut(u32, Record),
     ) {
         let interval = now - std::mem::replace(&mut self.since, now);
         let blocks = |ran: &Ran<Packet>, cell: u32| ran.resource_blocks(cell, Direction::Downlink, now);
@@ -52,6 +68,9 @@ impl Reporter {
                 continue;
             }
             let Some(cell) = ran.serving(ue) else { continue };
+            if events {
+                self.tell(ran, (ue, cell), now, |what| each(ue, Record::Event(what)));
+            }
             let scheme = ran.scheme(ue, now);
             let (mut prbs, mut all) = (0, 0);
             for carrier in carriers(ran, (ue, cell), Direction::Downlink) {
@@ -62,7 +81,7 @@ impl Reporter {
             let scaled = |bits: f64| bits * self.factor;
             each(
                 ue,
-                RadioReport {
+                Record::Report(RadioReport {
                     time: now,
                     interval,
                     cell: cell.into(),
@@ -80,8 +99,28 @@ impl Reporter {
                     cqi: scheme.map(|s| s.cqi),
                     bits_per_prb: scheme.map(|s| scaled(s.bits_per_block)),
                     queue_bytes: Some(waiting(ran, ue, Direction::Downlink)),
-                },
+                }),
             );
+        }
+    }
+
+    /// Tells of a UE that `cell` serves: that it came from another one, and what it measures.
+    fn tell(&mut self, ran: &mut Ran<Packet>, (ue, cell): (u32, u32), now: Time, mut each: impl FnMut(Event)) {
+        let told = &mut self.told[ue as usize];
+        let mut event = |cell: u32, what| {
+            let ue = UeId::new((FIRST_RNTI + ue) as u16);
+            each(Event { time: now, cell: cell.into(), ue, temp_ue_id: None, what });
+        };
+        if let Some(source) = told.cell.replace(cell).filter(|&source| source != cell) {
+            event(source, What::CellChange { status: HandoverStatus::Completed, targets: vec![cell.into()] });
+        }
+        if now >= told.measures {
+            told.measures = now + MEASURED;
+            let heard = ran.hears(ue, now);
+            let serving =
+                Signal { rsrp_dbm: Some(heard.rsrp_dbm), rsrq_db: Some(heard.rsrq_db), sinr_db: heard.sinr_db };
+            let measurement = Measurement { trigger: PERIODICAL, serving, neighbours: Vec::new() };
+            event(cell, What::Measurement(measurement));
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::common::{load, run};
 use aqm::Ecn;
 use record::tables::LinkRow;
-use rnis::RadioReport;
+use rnis::event::{HandoverStatus, What};
+use rnis::{RadioReport, Record};
 use sim::{Arrival, Live, NoVisitors, Visitor};
 use std::collections::BTreeSet;
 use units::{Span, Time};
@@ -92,8 +93,8 @@ fn a_visitor_takes_as_long_as_the_links_say() {
     assert_eq!(all, [expected(1, 21.0), expected(2, 22.0)]);
 }
 
-/// The reports that come by 1 s of a download over LTE, and when, in milliseconds.
-fn reports(settings: &str) -> Vec<(u64, RadioReport)> {
+/// What the cells tell by 1 s of a download over LTE, and when, in milliseconds.
+fn records(settings: &str) -> Vec<(u64, Record)> {
     let key = format!("[lte]\nproxy = {{ policy = \"none\", reports = {{ {settings} }} }}");
     let loaded = load(&LTE.replace("[lte]", &key), &[]);
     let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
@@ -101,9 +102,61 @@ fn reports(settings: &str) -> Vec<(u64, RadioReport)> {
     let mut all = Vec::new();
     for now in 1..=1000 {
         live.advance(at(f64::from(now)), &mut NoVisitors);
-        all.extend(std::iter::from_fn(|| live.poll_report()).map(|(_, report)| (u64::from(now as u32), report)));
+        all.extend(std::iter::from_fn(|| live.poll_report()).map(|(_, record)| (u64::from(now as u32), record)));
     }
     all
+}
+
+fn reports(settings: &str) -> Vec<(u64, RadioReport)> {
+    let report = |(now, record)| match record {
+        Record::Report(report) => Some((now, report)),
+        Record::Event(_) => None,
+    };
+    records(settings).into_iter().filter_map(report).collect()
+}
+
+#[test]
+fn ues_measure_each_120_ms_and_nothing_of_that_is_lost() {
+    let measured = |settings| {
+        let event = |(now, record)| match record {
+            Record::Event(event) => Some((now, event)),
+            Record::Report(_) => None,
+        };
+        records(settings).into_iter().filter_map(event).collect::<Vec<_>>()
+    };
+    let plain = measured("period=\"10 ms\"");
+    assert_eq!(plain.iter().map(|(now, _)| *now).collect::<Vec<_>>(), (0..9).map(|n| 10 + 120 * n).collect::<Vec<_>>());
+    for (_, event) in &plain {
+        let What::Measurement(measurement) = &event.what else { panic!("{event:?}") };
+        let power = measurement.serving.rsrp_dbm.expect("it is known");
+        assert!((-140.0..-40.0).contains(&power) && measurement.serving.sinr_db.is_some(), "{event:?}");
+    }
+    assert_eq!(measured("period=\"10 ms\",loss=0.5"), plain);
+}
+
+/// A drive past cells: each change is told once, from the cell before to the next, and the reports are from that one.
+#[test]
+fn a_change_of_cells_is_told_before_the_targets_first_report() {
+    let text = "include = [\"preset:lte-drive\"]\nduration = \"40 s\"\n[lte]\nproxy = { policy = \"none\", \
+                reports = { period = \"20 ms\" } }\n[[flows]]\nname = \"a\"\n";
+    let loaded = load(text, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    assert!(live.open_reports());
+    live.advance(at(40_000.0), &mut NoVisitors);
+    let (mut cell, mut changes) = (None, 0);
+    for (_, record) in std::iter::from_fn(|| live.poll_report()) {
+        match record {
+            Record::Report(report) => assert_eq!(*cell.get_or_insert(report.cell), report.cell),
+            Record::Event(event) => {
+                if let What::CellChange { status, targets } = &event.what {
+                    assert_eq!((Some(event.cell), *status, targets.len()), (cell, HandoverStatus::Completed, 1));
+                    cell = Some(targets[0]);
+                    changes += 1;
+                }
+            }
+        }
+    }
+    assert!(changes >= 1);
 }
 
 #[test]
