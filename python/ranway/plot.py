@@ -18,12 +18,13 @@ Needs matplotlib: `pip install ranway[plot]`.
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 
+from ranway import _select
 from ranway._cells import mark_cells
 from ranway._results import Results
 
@@ -63,13 +64,8 @@ __all__ = [
 
 Direction = Literal["downlink", "uplink"]
 
-# Okabe and Ito's colours without yellow, which is hard to see on paper.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5)))
+# Marks of points.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
-# More lines than this cannot be distinguished.
-_MAX_LINES = len(_COLOURS) * 2
-
 _WIDTH, _HEIGHT = 3.5, 2.4
 _STYLE: dict[str, Any] = {
     "figure.dpi": 150,
@@ -150,7 +146,7 @@ def throughput(
     r: Results, *, ax: "Axes | None" = None, run: int = 0, bin_s: float | None = None, **where: Any
 ) -> "Axes":
     """Goodput of each flow over time, averaged over bins of `bin_s` seconds (about 120 bins if it is not given)."""
-    lines = _lines(r, "samples", "flow", {"run": run, **where})
+    lines = _select.lines(r, "samples", "flow", {"run": run, **where})
     with _axes(ax) as ax:
         for line in lines:
             of_all = r.samples.filter((pl.col("run") == run) & (pl.col("point") == line.rows["point"][0]))
@@ -181,7 +177,7 @@ def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **w
 
     Several points cannot be stacked: select one with `point`.
     """
-    lines = _lines(r, "samples", "flow", {"run": run, **where})
+    lines = _select.lines(r, "samples", "flow", {"run": run, **where})
     if len({line.rows["point"][0] for line in lines}) > 1:
         raise ValueError("several points cannot be stacked: select one, for example with point=0")
     wide = pl.concat([line.rows for line in lines]).group_by("t_s", "flow").agg(pl.col("in_flight_bytes").sum())
@@ -206,7 +202,7 @@ def time_sequence(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where
     the acknowledged sequence number and the end of the receive window as lines below and above; SACK blocks in green,
     D-SACKs in pink. Needs results of `ranway analyse`, and one connection: select with `flow`, `point` and `conn`.
     """
-    lines = _lines(r, "segments", "flow", {"run": run, **where})
+    lines = _select.lines(r, "segments", "flow", {"run": run, **where})
     rows = lines[0].rows
     if len(lines) > 1 or rows["conn"].n_unique() > 1:
         names = sorted({str(line.rows["flow"][0]) for line in lines})
@@ -252,7 +248,7 @@ def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **wh
         raise ValueError(f"delay={delay!r}: must be 'rtt_ms', 'srtt_ms' or 'owd_ms'")
     from matplotlib.patches import Ellipse
 
-    lines = _lines(r, "samples", "flow", where)
+    lines = _select.lines(r, "samples", "flow", where)
     with _axes(ax) as ax:
         for i, line in enumerate(lines):
             part = line.rows.drop_nulls(delay)
@@ -280,7 +276,7 @@ def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **wh
 
 def rtt_box(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
     """Round-trip times of each flow over all copies and runs: quartiles, whiskers at the 5th and 95th percentiles."""
-    lines = _lines(r, "rtts", "flow", where)
+    lines = _select.lines(r, "rtts", "flow", where)
     with _axes(ax, 0.85 + 0.25 * len(lines)) as ax:
         boxes = []
         for line in lines:
@@ -328,7 +324,7 @@ def delay(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -
 
 def loss(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Cumulative number of lost packets of each copy of a flow, in both directions."""
-    lines = _lines(r, "samples", "flow", {"run": run, **where})
+    lines = _select.lines(r, "samples", "flow", {"run": run, **where})
     with _axes(ax) as ax:
         for line in lines:
             for i, part in enumerate(line.rows.partition_by("conn", maintain_order=True)):
@@ -392,7 +388,7 @@ def bler(
         raise ValueError(f"bin_s={bin_s!r}: must be greater than 0")
     if r.transmissions.is_empty():
         raise ValueError("no transmissions were recorded: set record.radio = true in the scenario")
-    lines = _lines(r, "transmissions", "ue", {"run": run, "direction": direction, "attempt": 1, **where})
+    lines = _select.lines(r, "transmissions", "ue", {"run": run, "direction": direction, "attempt": 1, **where})
     with _axes(ax) as ax:
         for line in lines:
             at = (pl.col("t_ns") / (bin_s * 1e9)).floor().alias("bin")
@@ -406,7 +402,7 @@ def bler(
 
 def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """The cell that serves each UE over time, with a cross where a handover or the radio link failed."""
-    lines = _lines(r, "radio", "ue", {"run": run, **where})
+    lines = _select.lines(r, "radio", "ue", {"run": run, **where})
     # Each UE has its own height within the cell's row, so that lines do not cover each other.
     cells = sorted({str(cell) for line in lines for cell in line.rows["cell"].cast(pl.String).unique()} - {""})
     events = r.mobility.filter((pl.col("run") == run) & pl.col("event").cast(pl.String).is_in(["failed", "link-lost"]))
@@ -430,19 +426,19 @@ def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: An
 
 def latency(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Round-trip times of the probes of a measurement over time, before, during and after the load."""
-    rows = _rows(r, "latencies", {"run": run, **where})
+    rows = _select.rows(r, "latencies", {"run": run, **where})
     name = pl.concat_str(
         pl.col("probe").cast(pl.String).replace(_PROBES), pl.col("hop"), separator=" ", ignore_nulls=True
     )
-    lines = _lines_of(r, rows.with_columns(name=name), "name")
+    lines = _select.lines_of(r, rows.with_columns(name=name), "name")
     return _draw_over_time(r, "name", lines, "rtt_ms", 1, "Round-trip time (ms)", ax)
 
 
 def waits(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Where packets of a measurement waited: how much longer than before the load, medians of each second."""
-    rows = _rows(r, "waits", {"run": run, **where})
+    rows = _select.rows(r, "waits", {"run": run, **where})
     parts = [rows.with_columns(place=pl.lit(name), wait_ms=column) for column, name in _PLACES.items()]
-    lines = _lines_of(r, pl.concat(parts), "place")
+    lines = _select.lines_of(r, pl.concat(parts), "place")
     return _draw_over_time(r, "place", lines, "wait_ms", 1, "Waiting time (ms)", ax, drawstyle="steps-post")
 
 
@@ -458,19 +454,19 @@ def signal(
     if quantity not in _SIGNALS:
         raise ValueError(f"quantity={quantity!r}: must be one of {', '.join(_SIGNALS)}")
     column, unit = _SIGNALS[quantity]
-    rows = _rows(r, "modem", {"run": run, **where})
+    rows = _select.rows(r, "modem", {"run": run, **where})
     name = pl.concat_str(pl.col("modem"), pl.col("technology").cast(pl.String).str.to_uppercase(), separator=" ")
-    lines = _lines_of(r, rows.with_columns(name=name.str.strip_chars()), "name")
+    lines = _select.lines_of(r, rows.with_columns(name=name.str.strip_chars()), "name")
     label = f"{quantity.upper()} ({unit})"
     return _draw_over_time(r, "name", lines, column, 1, label, ax, drawstyle="steps-post")
 
 
 def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
     """What limited each TCP flow: shares of its time, means over the runs."""
-    entries = [e for e in _entries(r, "flows", "limited", where) if e.figure is not None]
+    entries = [e for e in _select.entries(r, "flows", "limited", where) if e.figure is not None]
     if not entries:
         raise ValueError("no TCP flow to draw")
-    labels = _labels(r, [(e.point, e.name) for e in entries])
+    labels = _select.labels(r, [(e.point, e.name) for e in entries])
     with _axes(ax, 0.85 + 0.2 * len(entries)) as ax:
         left = [0.0] * len(entries)
         for key, (label, colour, hatch) in _LIMITS.items():
@@ -513,15 +509,15 @@ def sweep(
     if y not in _FIGURES:
         raise ValueError(f"y={y!r} is not a summary value; choose one of {', '.join(_FIGURES)}")
     kind = "flows" if y in r.summary["points"][0]["flows"][0] else "points" if y == "jain" else "links"
-    entries = [e for e in _entries(r, kind, y, where) if e.figure is not None]
+    entries = [e for e in _select.entries(r, kind, y, where) if e.figure is not None]
     if not entries:
         raise ValueError(f"no flow or link has a value of {y}")
-    lines: dict[tuple[Any, ...], list[_Entry]] = {}
+    lines: dict[tuple[Any, ...], list[_select.Entry]] = {}
     for e in entries:
         rest = tuple(value for key, value in r.points[e.point].items() if key != x)
         lines.setdefault((rest, e.name), []).append(e)
-    _check_number(len(lines))
-    labels = _labels(r, [(line[0].point, line[0].name) for line in lines.values()], without=x)
+    _select.check_number(len(lines))
+    labels = _select.labels(r, [(line[0].point, line[0].name) for line in lines.values()], without=x)
     hues = list(dict.fromkeys(r.points[line[0].point].get(hue) if hue else i for i, line in enumerate(lines.values())))
     axis = _Axis.of(x, [r.points[e.point][x] for e in entries])
     with _axes(ax) as ax:
@@ -532,10 +528,10 @@ def sweep(
                 [axis.place(r.points[e.point][x]) for e in line],
                 [e.figure["mean"] for e in line],
                 yerr=[e.figure["ci95"] or 0 for e in line],
-                color=_COLOURS[colour % len(_COLOURS)],
+                color=_select.COLOURS[colour % len(_select.COLOURS)],
                 marker=_MARKS[i % len(_MARKS)],
                 # Names are not interpolated.
-                linestyle="none" if axis.scale == "names" else _DASHES[i % len(_DASHES)],
+                linestyle="none" if axis.scale == "names" else _select.DASHES[i % len(_select.DASHES)],
                 elinewidth=0.8,
                 capsize=2,
                 label=label,
@@ -569,7 +565,7 @@ def _cdf(
     r: Results, table: str, column: str, xlabel: str, ylabel: str, ax: "Axes | None", where: dict[str, Any]
 ) -> "Axes":
     """The distribution of a column of each flow: of buckets with counts, or of single values, some perhaps missing."""
-    lines = _lines(r, table, "flow", where)
+    lines = _select.lines(r, table, "flow", where)
     with _axes(ax) as ax:
         for line in lines:
             count = pl.col("count").sum() if "count" in line.rows.columns else pl.len()
@@ -584,36 +580,6 @@ def _cdf(
         _finish(ax, xlabel, ylabel, lines)
         ax.set_ylim(0, 1)
         return ax
-
-
-class _Line(NamedTuple):
-    """A line of a plot and its rows."""
-
-    label: str
-    number: int
-    rows: pl.DataFrame
-
-    @property
-    def colour(self) -> str:
-        return _COLOURS[self.number % len(_COLOURS)]
-
-    @property
-    def dashes(self) -> Any:
-        """Uses dashes only when colours run out: they hide fast changes."""
-        return _DASHES[self.number // len(_COLOURS)]
-
-    @property
-    def print_dashes(self) -> Any:
-        """Uses dashes that distinguish lines without colour."""
-        return _DASHES[self.number % len(_DASHES)]
-
-
-class _Entry(NamedTuple):
-    """A summary value of a flow, a link, or the whole point (no name)."""
-
-    point: int
-    name: str
-    figure: Any
 
 
 class _Axis(NamedTuple):
@@ -636,7 +602,7 @@ class _Axis(NamedTuple):
             numbers, label = [float(part[1]) for part in parts if part], f"{key} ({units.pop()})"
         else:
             places = {value: float(i) for i, value in enumerate(values)}
-            return _Axis(key, "names", 0, places, [_text(value) for value in values])
+            return _Axis(key, "names", 0, places, [_select.text(value) for value in values])
         positive = [number for number in numbers if number > 0]
         wide = bool(positive) and min(numbers) >= 0 and max(positive) >= 20 * min(positive)
         scale = "linear" if not wide else "log" if len(positive) == len(numbers) else "symlog"
@@ -708,13 +674,13 @@ def _over_time(
 ) -> "Axes":
     """A column of the samples of flows, queues or UEs over time: one line per copy, one colour per flow."""
     table = {"flow": "samples", "link": "queues", "ue": "radio"}[by]
-    return _draw_over_time(r, by, _lines(r, table, by, where), column, factor, label, ax)
+    return _draw_over_time(r, by, _select.lines(r, table, by, where), column, factor, label, ax)
 
 
 def _draw_over_time(
     r: Results,
     by: str,
-    lines: list[_Line],
+    lines: list[_select.Line],
     column: str,
     factor: float,
     label: str,
@@ -737,92 +703,19 @@ def _draw_over_time(
         return ax
 
 
-def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line]:
-    """Selects rows of a table with `where`; one line per point and flow (or link)."""
-    return _lines_of(r, _rows(r, table, where), by)
-
-
-def _rows(r: Results, table: str, where: dict[str, Any]) -> pl.DataFrame:
-    """Selects rows of a table with `where`, at least one."""
-    rows = r.table(table)
-    for key, value in where.items():
-        if key not in rows.columns:
-            raise ValueError(f"{key!r} is not a column of {table}; choose one of {', '.join(rows.columns)}")
-        rows = rows.filter(pl.col(key).is_in(_list(value)))
-    if rows.is_empty():
-        chosen = ", ".join(f"{key}={value!r}" for key, value in where.items())
-        raise ValueError(f"no {table} for {chosen or 'these results'}")
-    return rows
-
-
-def _lines_of(r: Results, rows: pl.DataFrame, by: str) -> list[_Line]:
-    """Returns one line per point and value of the column `by`."""
-    parts = rows.partition_by("point", by, maintain_order=True, as_dict=True)
-    _check_number(len(parts))
-    labels = _labels(r, [(point, str(name)) for point, name in parts])
-    return [_Line(label, i, part) for i, (label, part) in enumerate(zip(labels, parts.values(), strict=True))]
-
-
-def _entries(r: Results, kind: str, figure: str, where: dict[str, Any]) -> list[_Entry]:
-    """Selects a summary value with `where`, for flows or links (or whole points)."""
-    name_key = {"flows": "flow", "links": "link", "points": ""}[kind]
-    for key in where:
-        if key not in ("point", name_key) and key not in r.points[0]:
-            known = [key for key in ("point", name_key, *r.points[0]) if key]
-            raise ValueError(f"{key!r} is unknown here; choose one of {', '.join(known)}")
-    entries = []
-    for point in r.summary["points"]:
-        for entry in point[kind] if name_key else [point]:
-            facts = {**point["values"], "point": point["point"]}
-            if name_key:
-                facts[name_key] = entry[name_key]
-            if all(facts[key] in _list(value) for key, value in where.items()):
-                entries.append(_Entry(point["point"], facts.get(name_key, ""), entry.get(figure)))
-    return entries
-
-
-def _labels(r: Results, lines: Sequence[tuple[int, str]], without: str | None = None) -> list[str]:
-    """Returns a label for each (point, name) with the differences between them."""
-    points = [{key: value for key, value in r.points[point].items() if key != without} for point, _ in lines]
-    differ = [key for key in points[0] if len({str(point.get(key)) for point in points}) > 1]
-    names = len({name for _, name in lines}) > 1 or not differ
-    labels = []
-    for point, (_, name) in zip(points, lines, strict=True):
-        values = [
-            _text(point[key]) if isinstance(point[key], str) else f"{key} = {_text(point[key])}" for key in differ
-        ]
-        labels.append(", ".join([name] * names + values))
-    return labels
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-
-
-def _check_number(lines: int) -> None:
-    if lines > _MAX_LINES:
-        raise ValueError(
-            f"{lines} lines cannot be distinguished: select some, for example with flow='bulk' or a swept value"
-        )
-
-
-def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_Line]) -> None:
+def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_select.Line]) -> None:
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.margins(x=0.01)
     if len(lines) > 1:
         _legend(ax, [line.label for line in lines])
 
 
-def _finish_time(ax: "Axes", r: Results, by: str, ylabel: str, lines: list[_Line]) -> None:
+def _finish_time(ax: "Axes", r: Results, by: str, ylabel: str, lines: list[_select.Line]) -> None:
     _finish(ax, "Time (s)", ylabel, lines)
     _mark_cells(ax, r, by, lines)
 
 
-def _mark_cells(ax: "Axes", r: Results, by: str, lines: list[_Line]) -> None:
+def _mark_cells(ax: "Axes", r: Results, by: str, lines: list[_select.Line]) -> None:
     mark_cells(ax, r, by, [line.rows for line in lines], _points(ax))
 
 
