@@ -37,7 +37,7 @@ const LOOKS: u64 = 10;
 /// Time for an answer of the bus, or of ModemManager.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time to set the intervals of signals back.
-const LAST_WORK: Duration = Duration::from_secs(1);
+const LAST_WORK: Duration = Duration::from_secs(3);
 /// The most modems.
 const MOST_MODEMS: usize = 8;
 /// Failures in succession after which a modem is not asked for its cells again.
