@@ -7,6 +7,7 @@ use rnis::event::{HandoverStatus, What};
 use rnis::{RadioReport, Record};
 use sim::{Arrival, Live, NoVisitors, Visitor};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use units::{Span, Time};
 
 const DUMBBELL: &str = r#"
@@ -157,6 +158,20 @@ fn a_change_of_cells_is_told_before_the_targets_first_report() {
         }
     }
     assert!(changes >= 1);
+}
+
+#[test]
+fn readers_of_reports_and_events_change_no_result() {
+    let text = "include = [\"preset:lte-drive\"]\nduration = \"20 s\"\n[[flows]]\nname = \"a\"\n";
+    let loaded = load(text, &[]);
+    let (stop, records) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let count = |_, _| {
+        records.fetch_add(1, Ordering::Relaxed);
+    };
+    let options = sim::Options { reports: Some(&count), ..sim::Options::new(1, &stop, &|_| {}) };
+    let read = sim::run(&loaded, &options).expect("it runs").results;
+    assert!(records.load(Ordering::Relaxed) > 20_000);
+    assert_eq!(read.tables, run(text));
 }
 
 #[test]
