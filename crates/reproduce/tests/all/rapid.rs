@@ -15,8 +15,8 @@ fn short(experiment: &str) -> Vec<&'static str> {
         }
         "mmwave_mixed" | "mmwave_mixed_nlos" => set.push("duration=3 s"),
         "mmwave_mixed_street" => set.push("duration=5 s"),
-        "mmwave_web" => set.push("duration=8 s"),
-        "mmwave_25_cubic" => set.push("duration=4 s"),
+        "mmwave_web" => set.push("duration=4 s"),
+        "mmwave_25_cubic" => set.push("duration=2 s"),
         _ => set.push("duration=30 s"),
     }
     set
