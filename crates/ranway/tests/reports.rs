@@ -33,7 +33,11 @@ fn a_simulation_records_reports_that_the_service_replays() {
     run(&[&period[..], &["--reports", "drive.jsonl"]].concat(), "with");
     let recording = fs::read_to_string(dir.path().join("drive.jsonl")).expect("it was written");
     let (events, reports): (Vec<&str>, Vec<&str>) = recording.lines().partition(|line| line.contains("\"event\""));
-    assert_eq!((reports.len(), events.len()), (500, 42), "of one UE in 5 s: each 10 ms, and what it measures each 120 ms");
+    assert_eq!(
+        (reports.len(), events.len()),
+        (500, 42),
+        "of one UE in 5 s: each 10 ms, and what it measures each 120 ms"
+    );
     // Recording changes no result.
     run(&period, "without");
     let [with, without] = ["with", "without"].map(|out| fs::read(dir.path().join(out).join("flows.parquet")));
