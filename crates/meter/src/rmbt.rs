@@ -40,7 +40,7 @@ const NEAR: Duration = Duration::from_millis(2);
 const GREETING: Duration = Duration::from_secs(2);
 /// Where servers of RMBT inside HTTP are.
 const PATH: &str = "/rmbt";
-/// How long a download may overrun its time, because its end arrives behind what waits in queues.
+/// How long a download may overrun its time: its end waits behind the data in the queues.
 const GRACE: Span = Span::from_secs(15);
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);

@@ -97,6 +97,28 @@ struct Radio {
     due: Time,
 }
 
+/// Lets a policy decide each millisecond until `end`, in milliseconds, over a flow alone whose share is 20 MB/s, 10 ms from its
+/// server and 5 ms from its UE. `sample` tells the rest of the flow at each. Returns the last decision.
+pub(crate) fn alone(policy: Policy, end: u64, sample: impl Fn(u64) -> Sample) -> Decision {
+    let time = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let mut rapid = Rapid::new(Config { policy, ..Config::default() });
+    rapid.open((), (), 1448, time(0));
+    let mut last = None;
+    for ms in 1..=end {
+        let mut report = report(time(ms), Span::from_millis(1), 160_000.0);
+        (report.prbs, report.cell_prbs, report.bits_per_prb) = (Some(100), Some(100), Some(1600.0));
+        rapid.on_report((), &report, time(ms));
+        let sample = Sample {
+            wan_rtt: Some(Span::from_millis(10)),
+            wan_min_rtt: Some(Span::from_millis(10)),
+            ran_min_rtt: Some(Span::from_millis(5)),
+            ..sample(ms)
+        };
+        rapid.update(time(ms), &mut |()| sample, &mut |(), decision| last = Some(*decision));
+    }
+    last.expect("it has decided")
+}
+
 /// How the reports are.
 #[derive(Clone, Copy)]
 pub(crate) struct Reports {

@@ -38,7 +38,7 @@ use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
-/// The interval between checks for UEs without flows that no report has named for longer than [`KEEP`], which are forgotten.
+/// The interval between checks. A UE without flows is forgotten once no report has named it for longer than [`KEEP`].
 const FORGET: Span = Span::from_secs(10);
 /// UEs that are remembered. Reports on others are ignored, unless they have flows.
 const MOST_UES: usize = 65_536;

@@ -41,35 +41,14 @@ pub(crate) fn update<F: Copy, U>(
 
 #[cfg(test)]
 mod tests {
-    use crate::fluid::report;
-    use crate::{Config, Control, Policy, Rapid, Sample};
-    use units::{Span, Time};
+    use crate::fluid::alone;
+    use crate::{Policy, Sample};
 
-    /// A flow alone at 20 MB/s, 10 ms from its server and 5 ms from its UE, with `in_flight` bytes on the radio leg. Returns
-    /// the windows of both legs.
+    /// A flow alone at 20 MB/s with `in_flight` bytes on the radio leg. Returns the windows of both legs.
     fn windows(in_flight: u64) -> (u64, u64) {
-        let mut rapid = Rapid::new(Config { policy: Policy::MilliProxy, ..Config::default() });
-        let time = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        rapid.open((), (), 1448, time(0));
-        let mut last = None;
-        for ms in 1..=200 {
-            let mut report = report(time(ms), Span::from_millis(1), 160_000.0);
-            (report.prbs, report.cell_prbs, report.bits_per_prb) = (Some(100), Some(100), Some(1600.0));
-            rapid.on_report((), &report, time(ms));
-            let sample = Sample {
-                arrived: ms * 20_000,
-                delivered: ms * 20_000,
-                in_flight,
-                wan_rtt: Some(Span::from_millis(10)),
-                wan_min_rtt: Some(Span::from_millis(10)),
-                ran_min_rtt: Some(Span::from_millis(5)),
-                ..Sample::default()
-            };
-            rapid.update(time(ms), &mut |()| sample, &mut |(), decision| {
-                last = decision.receive_window.zip(decision.window);
-            });
-        }
-        last.expect("a report has come")
+        let sample = |ms: u64| Sample { arrived: ms * 20_000, delivered: ms * 20_000, in_flight, ..Sample::default() };
+        let decision = alone(Policy::MilliProxy, 200, sample);
+        decision.receive_window.zip(decision.window).expect("a report has come")
     }
 
     /// 20 MB/s for 15 ms are 300 kB. The radio leg needs 100 kB of it in flight: more is a backlog, which the server's window

@@ -91,7 +91,6 @@ pub struct Service {
     hub: Arc<Hub>,
     address: SocketAddr,
     inputs: Vec<input::Opened>,
-    log: Log,
     tasks: JoinSet<Result<(), Error>>,
 }
 
@@ -134,7 +133,7 @@ impl Service {
                 Ok(())
             });
         }
-        Ok(Service { hub, address, inputs, log, tasks })
+        Ok(Service { hub, address, inputs, tasks })
     }
 
     /// Returns where HTTP is served.
@@ -155,8 +154,8 @@ impl Service {
     /// Runs until an input fails. An input that ends, such as a file, ends nothing else.
     pub async fn run(&mut self) -> Result<(), Error> {
         for input in self.inputs.drain(..) {
-            let (hub, log) = (self.hub.clone(), self.log.clone());
-            self.tasks.spawn(async move { input.run(&hub, &log).await });
+            let hub = self.hub.clone();
+            self.tasks.spawn(async move { input.run(&hub, &hub.log).await });
         }
         while let Some(ended) = self.tasks.join_next().await {
             match ended {

@@ -47,7 +47,7 @@ impl Recording {
     }
 }
 
-/// Adds to what is told of a simulated UE its addresses, which are those of its host in an emulation.
+/// Adds the UE's addresses to a report or an event. In an emulation they are its host's.
 pub fn add_addresses(record: &mut Record, ue: u32) {
     let (v4, v6) = scenario::host_addresses(ue as usize + 1);
     let id = match record {

@@ -1,8 +1,7 @@
 use super::period;
 use super::state::{Published, RoundTrip};
-use crate::fluid::{Lab, Reports, report};
-use crate::{Category, Config, Control, Policy, Rapid, Sample};
-use units::{Span, Time};
+use crate::fluid::{Lab, Reports, alone};
+use crate::{Category, Policy, Sample};
 
 #[test]
 fn a_period_is_as_long_as_slow_start() {
@@ -39,27 +38,9 @@ fn released_windows_of_other_round_trip_times_promise_more_than_there_is() {
 /// Gives a policy a flow whose share is 20 MB/s. It arrives with 10 MB/s until `until`, in milliseconds, and then stays silent.
 /// Returns its category and receive window at `end`.
 fn at(of: Published, until: u64, end: u64) -> (Category, u64) {
-    let time = |ms: u64| Time::from_nanos(ms * 1_000_000);
-    let mut rapid = Rapid::new(Config { policy: Policy::Published(of), ..Config::default() });
-    rapid.open((), (), 1448, time(0));
-    let mut last = None;
-    for ms in 1..=end {
-        let mut report = report(time(ms), Span::from_millis(1), 160_000.0);
-        (report.prbs, report.cell_prbs, report.bits_per_prb) = (Some(100), Some(100), Some(1600.0));
-        rapid.on_report((), &report, time(ms));
-        let sample = Sample {
-            arrived: ms.min(until) * 10_000,
-            delivered: ms * 1_000,
-            wan_rtt: Some(Span::from_millis(10)),
-            wan_min_rtt: Some(Span::from_millis(10)),
-            ran_min_rtt: Some(Span::from_millis(5)),
-            ..Sample::default()
-        };
-        rapid.update(time(ms), &mut |()| sample, &mut |(), decision| {
-            last = decision.receive_window.map(|window| (decision.category, window));
-        });
-    }
-    last.expect("a report has come")
+    let sample = |ms: u64| Sample { arrived: ms.min(until) * 10_000, delivered: ms * 1_000, ..Sample::default() };
+    let decision = alone(Policy::Published(of), end, sample);
+    (decision.category, decision.receive_window.expect("a report has come"))
 }
 
 /// What has arrived in whole waits in the proxy for the radio leg: the flow's window must not shrink to nothing meanwhile.

@@ -12,7 +12,7 @@ use units::{Span, Time};
 
 /// UEs with two addresses that are remembered. Those beyond count as two UEs.
 const MOST: usize = 65_536;
-/// The interval between checks for those of whom no report has named both addresses for [`KEEP`], which are forgotten.
+/// The interval between checks. A UE is forgotten once no report has named both of its addresses for [`KEEP`].
 const FORGET: Span = Span::from_secs(10);
 
 /// Names UEs by one of their addresses, which for IPv6 is the first of the UE's prefix.

@@ -3,7 +3,7 @@
 use super::callback::{Refused, Target};
 use super::hub::{Hub, unix_now};
 use super::problem::{Problem, json};
-use super::query::Parameters;
+use super::query::{Parameters, RAB_INFO};
 use super::websocket;
 use crate::server::Peer;
 use axum::Router;
@@ -88,21 +88,7 @@ fn acceptable(headers: &HeaderMap) -> Result<(), Problem> {
 
 async fn rab_info(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
     respond((|| {
-        let known = [
-            "app_ins_id",
-            "cell_id",
-            "ue_ipv4_address",
-            "ue_ipv6_address",
-            "nated_ip_address",
-            "gtp_teid",
-            "erab_id",
-            "qci",
-            "erab_mbr_dl",
-            "erab_mbr_ul",
-            "erab_gbr_dl",
-            "erab_gbr_ul",
-        ];
-        let parameters = parameters(&request, &known)?;
+        let parameters = parameters(&request, &RAB_INFO)?;
         let (selection, bearers) = (parameters.selection()?, parameters.bearers()?);
         let app_id = parameters.text("app_ins_id")?.unwrap_or_default().to_owned();
         let number = app.requests.fetch_add(1, Ordering::Relaxed) + 1;

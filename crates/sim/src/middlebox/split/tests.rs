@@ -56,8 +56,8 @@ struct Lab {
     reset_missed: bool,
 }
 
-fn config(auto_read: bool) -> Config {
-    Config { auto_read, receive_buffer: BUFFER, receive_buffer_max: BUFFER, ..Config::default() }
+fn config() -> Config {
+    Config { auto_read: false, receive_buffer: BUFFER, receive_buffer_max: BUFFER, ..Config::default() }
 }
 
 fn controller() -> AnyController {
@@ -79,15 +79,15 @@ impl Lab {
         let mut random = Random::seed_from_u64(1);
         let hosts = Leg::BOTH.map(|leg| {
             let endpoint = if leg == opener {
-                Endpoint::connect(&config(false), controller(), 7, Time::ZERO)
+                Endpoint::connect(&config(), controller(), 7, Time::ZERO)
             } else {
-                Endpoint::listen(&config(false), controller(), 9)
+                Endpoint::listen(&config(), controller(), 9)
             };
             let (written, read, is_reading) = (0, 0, true);
             Host { endpoint, written, read, is_reading, has_closed: false, end_seen: false, failed: false }
         });
         let way = (Way { tap: 0, origin: Origin::Visitor(0) }, true);
-        let split = Split::new(opener, (way, 0), &config(false), controller, UNSENT, (&mut random, Time::ZERO));
+        let split = Split::new(opener, (way, 0), &config(), controller, UNSENT, (&mut random, Time::ZERO));
         let mut lab =
             Lab { now: Time::ZERO, hosts, split, flights: Vec::new(), fates: Vec::new(), random, reset_missed: false };
         // A SYN that arrives is what the proxy splits.
@@ -169,10 +169,9 @@ impl Lab {
             let Some(next) = due.min().filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
             let mut cx = Context { now: self.now, random: &mut self.random, log: None };
-            let (arrived, flights) =
+            let (arrived, flights): (Vec<Flight>, Vec<Flight>) =
                 std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.at <= cx.now);
             self.flights = flights;
-            let arrived: Vec<Flight> = arrived;
             let mut answers = Vec::new();
             for Flight { leg, to_host, segment, .. } in arrived {
                 let host = &mut self.hosts[leg as usize];
