@@ -290,7 +290,7 @@ impl Emulation {
     /// As [`sim::run`].
     pub fn finish(mut self) -> Result<Finished, Error> {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
-        let missed = self.lab().map_or(0, Lab::missed);
+        let lost = self.lab().map(Lab::lost).unwrap_or_default();
         let names: Vec<_> = self.lab().iter().flat_map(|lab| lab.hosts()).map(|host| host.name.clone()).collect();
         let Outcome { mut results, ended, gone, flows, granted, output, not_captured, read, incomplete, ports } =
             self.engine.join()?;
@@ -303,7 +303,7 @@ impl Emulation {
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
         results.timing.cpu_s = results.timing.wall_s * ended.cpu_share;
         let Ended { end, lates, stray, refused, untaken, cpu_share, .. } = ended;
-        let missed = missed + ended.missed + refused;
+        let missed = lost.unnoticed(untaken) + ended.missed + refused;
         results.timing.lateness = Some(lates.summary(end - Time::ZERO, missed, cpu_share, granted));
         if let (Some(output), Some(_)) = (&output, &incomplete) {
             // Nobody takes it for a whole one.

@@ -15,6 +15,7 @@ use std::process::Command;
 
 use disk::Dir;
 use netio::program::{find_program, ip};
+use netio::realtime;
 use netio::rights::check_rights;
 use netio::tun::{self, Counts, Tun};
 use nix::sched::CloneFlags;
@@ -48,6 +49,11 @@ const SETTINGS: [(&str, &str); 6] = [
     // No link-local address, and with it nothing that is sent from one.
     ("ipv6/conf/default/addr_gen_mode", "1"),
 ];
+
+/// The processors on which hosts handle what they receive (receive packet steering): all but that of the network's thread,
+/// which would otherwise do so itself, for every packet that it delivers. Set before `cell0` is made, too. There since
+/// Linux 6.3.
+const STEERING: &str = "core/rps_default_mask";
 
 /// Settings of a router. They are made when its interfaces are without multicast: a router joins the group of all routers,
 /// and would announce it.
@@ -93,6 +99,8 @@ pub struct Lab {
     has_sides: bool,
     /// Whether hosts have name servers that they can reach, if they reach anything outside.
     resolves: Option<bool>,
+    /// [`tun::overflowed`] at the beginning.
+    overflowed: u64,
     /// Dropped last.
     claim: Claim,
 }
@@ -126,6 +134,7 @@ impl Lab {
             router: router.map(|_| names.len()),
             has_sides: router.is_some_and(|router| router.has_sides),
             resolves: None,
+            overflowed: tun::overflowed().unwrap_or(0),
             claim,
         };
         let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
@@ -159,6 +168,10 @@ impl Lab {
             };
             let tuns = self.inside(n, || {
                 configure(&SETTINGS)?;
+                if let Some(others) = realtime::others() {
+                    // An older kernel has no such setting, and the network's thread has more to do.
+                    let _ = configure(&[(STEERING, &others)]);
+                }
                 interfaces.iter().map(make).collect::<Result<Vec<_>, Error>>()
             })??;
             self.tuns.extend(tuns);
@@ -281,11 +294,38 @@ impl Lab {
 }
 
 impl Lab {
-    /// Packets of the hosts that were not read in time, so that the queue of their interface was full.
-    pub fn missed(&self) -> u64 {
-        let dropped = |interface: &&str| Counts::open(*interface).ok()?.dropped();
-        let of = |host| self.inside(host, || self.interfaces(host).iter().filter_map(dropped).sum::<u64>());
-        (0..self.hosts.len()).filter_map(|host| of(host).ok()).sum()
+    /// Packets lost between the hosts and the program until now.
+    pub(crate) fn lost(&self) -> Lost {
+        let counts = |interface: &&str| {
+            let counts = Counts::open(*interface).ok()?;
+            Some((counts.dropped()?, counts.untaken()?))
+        };
+        let of = |host| self.inside(host, || self.interfaces(host).iter().filter_map(counts).collect::<Vec<_>>());
+        let all: Vec<_> = (0..self.hosts.len()).filter_map(|host| of(host).ok()).flatten().collect();
+        Lost {
+            unread: all.iter().map(|(dropped, _)| dropped).sum(),
+            untaken: all.iter().map(|(_, untaken)| untaken).sum(),
+            overflowed: tun::overflowed().unwrap_or(0).saturating_sub(self.overflowed),
+        }
+    }
+}
+
+/// Packets lost between the hosts and the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Not read in time, so that the queue of their interface was full.
+    unread: u64,
+    /// Not taken by a host's kernel.
+    untaken: u64,
+    /// Too many for a processor, of the whole machine.
+    overflowed: u64,
+}
+
+impl Lost {
+    /// Returns how many nobody has noticed, if the program knows of `refused` that it could not write.
+    pub(crate) fn unnoticed(&self, refused: u64) -> u64 {
+        // The kernel counts those, too, and what a host's own programs drop (XDP).
+        self.unread + self.untaken.saturating_sub(refused).min(self.overflowed)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The monotonic clock, real-time scheduling and locked memory.
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
@@ -11,6 +12,8 @@ use crate::sys;
 
 /// The priority of the thread among those of `SCHED_FIFO`: below the kernel's own threads (50).
 const PRIORITY: i32 = 40;
+/// The calling thread, for those who ask by number.
+const THIS_THREAD: Pid = Pid::from_raw(0);
 
 /// Time since the clock was made, by the kernel's monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -99,14 +102,45 @@ pub fn wake_promptly() {
     let _ = sys::set_slice(SHORT_SLICE);
 }
 
+/// Returns the processors that [`hurry`] would leave to other threads, as the kernel reads a set of them
+/// (Documentation/core-api/printk-formats.rst, bitmaps); `None` if there is only one processor.
+pub fn others() -> Option<String> {
+    let mut cpus = allowed().ok()?;
+    cpus.pop();
+    (!cpus.is_empty()).then(|| mask(&cpus))
+}
+
+/// Returns a set as hexadecimal words of 32 bits, the highest first.
+fn mask(cpus: &[usize]) -> String {
+    let words = cpus.iter().max().map_or(1, |last| last / 32 + 1);
+    let word = |n: usize| cpus.iter().filter(|&cpu| cpu / 32 == n).fold(0_u32, |word, cpu| word | 1 << (cpu % 32));
+    let words: Vec<String> = (0..words).rev().map(|n| format!("{:08x}", word(n))).collect();
+    words.join(",")
+}
+
 fn stay() -> nix::Result<Option<usize>> {
-    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let this_thread = Pid::from_raw(0);
-    let allowed = sched_getaffinity(this_thread)?;
-    let cpus: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect();
+    let cpus = allowed()?;
     let (Some(&last), true) = (cpus.last(), cpus.len() > 1) else { return Ok(None) };
     let mut one = CpuSet::new();
     one.set(last)?;
-    sched_setaffinity(this_thread, &one)?;
+    sched_setaffinity(THIS_THREAD, &one)?;
     Ok(Some(last))
+}
+
+/// Returns the processors on which the calling thread may run, in order.
+fn allowed() -> nix::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(THIS_THREAD)?;
+    Ok((0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_words_of_32_bits_with_the_highest_first() {
+        assert_eq!(mask(&[0]), "00000001");
+        assert_eq!(mask(&[1, 2, 31]), "80000006");
+        assert_eq!(mask(&[0, 64, 67]), "00000009,00000000,00000001");
+    }
 }

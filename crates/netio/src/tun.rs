@@ -8,6 +8,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 
 use crate::sys;
 
@@ -22,6 +26,13 @@ pub const DEVICE: &str = "/dev/net/tun";
 /// window. 10,000 packets are the largest default send buffers (`tcp_wmem`, 4 MiB) of three connections, for 80 kB of
 /// pointers. In normal use the queue is empty.
 pub const QUEUE: u32 = 10_000;
+
+/// The kernel's memory for written packets that their namespace's protocols have not taken yet, in bytes: some 110 packets of
+/// 1500 bytes, or 340 short ones. They wait where another processor has to take them, in a queue of 1,000 packets for all
+/// interfaces (`net.core.netdev_max_backlog`), and one that finds it full is lost silently.
+const UNTAKEN: i32 = 256 << 10;
+/// The longest time for which a writer waits until they are taken.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The kernel's counters of an interface, in the namespace of the thread that opened them, from whatever thread they are
 /// read.
@@ -40,6 +51,17 @@ impl Counts {
 
     /// Returns the packets sent by the interface that nobody read in time.
     pub fn dropped(&self) -> Option<u64> {
+        // Eight numbers of what was received come first; of what was sent, drops are the fourth.
+        self.number(11)
+    }
+
+    /// Returns the packets written to the interface that the kernel dropped: those of which [`Tun::write`] says so, and
+    /// those in excess of a processor's queue for incoming packets.
+    pub fn untaken(&self) -> Option<u64> {
+        self.number(3)
+    }
+
+    fn number(&self, index: usize) -> Option<u64> {
         let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
             match self.file.read_at(&mut buffer, text.len() as u64).ok()? {
@@ -50,9 +72,17 @@ impl Counts {
         let text = String::from_utf8(text).ok()?;
         let prefix =
             |line: &'_ str| Some(line.trim_start().strip_prefix(&self.interface)?.strip_prefix(':')?.to_owned());
-        // Eight numbers of what was received come first; of what was sent, drops are the fourth.
-        text.lines().find_map(prefix)?.split_ascii_whitespace().nth(11)?.parse().ok()
+        text.lines().find_map(prefix)?.split_ascii_whitespace().nth(index)?.parse().ok()
     }
+}
+
+/// Returns the packets dropped by the machine so far because a processor's queue for incoming packets was full
+/// (`net.core.netdev_max_backlog`), of all interfaces and namespaces.
+pub fn overflowed() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/net/softnet_stat")?;
+    // A line for each processor, in hexadecimal: packets, drops, ...
+    let drops = |line: &str| u64::from_str_radix(line.split_ascii_whitespace().nth(1)?, 16).ok();
+    Ok(text.lines().filter_map(drops).sum())
 }
 
 /// A TUN device's descriptor: non-blocking, closed on exec. The interface goes away with it.
@@ -66,6 +96,7 @@ impl Tun {
     pub fn new(name: &str) -> io::Result<Tun> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
         sys::make_tun(file.as_fd(), name, libc::IFF_TUN)?;
+        sys::limit_tun(file.as_fd(), UNTAKEN)?;
         Ok(Tun { file })
     }
 
@@ -86,10 +117,20 @@ impl Tun {
     }
 
     /// Writes one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface is
-    /// down; otherwise its own rules apply, as to a packet from any interface.
+    /// down; otherwise its own rules apply, as to a packet from any interface. Waits for up to 100 ms while the namespace has
+    /// too many packets to take.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         // A packet is taken whole or not at all.
-        uninterrupted(|| (&self.file).write(packet)).map(drop)
+        let write = || uninterrupted(|| (&self.file).write(packet)).map(drop);
+        match write() {
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLOUT)];
+                // Interrupted is as good as ready: it is tried once more.
+                let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(PATIENCE)), None);
+                write()
+            }
+            done => done,
+        }
     }
 }
 

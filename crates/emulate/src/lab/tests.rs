@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -188,6 +188,91 @@ fn root_a_burst_waits_until_it_is_read() {
         let len = tun.read(&mut buffer).unwrap().unwrap();
         assert!(buffer[..len].ends_with(&n.to_be_bytes()), "packet {n} is missing");
     }
+}
+
+#[test]
+fn root_what_a_host_receives_is_handled_by_the_processors_that_the_network_leaves_to_it() {
+    let Some(mut lab) = lab() else { return };
+    let Some(others) = realtime::others() else { return eprintln!("SKIPPED: there is one processor only") };
+    let setting = lab.inside(1, || fs::read_to_string(format!("/proc/sys/net/{STEERING}"))).unwrap();
+    let Ok(setting) = setting else { return eprintln!("SKIPPED: the kernel has no {STEERING}") };
+    let number = |set: &str| u128::from_str_radix(&set.trim().replace(',', ""), 16).expect("hexadecimal");
+    assert_eq!(number(&setting), number(&others));
+    let tun = lab.tun(1);
+    let open = || {
+        let socket = UdpSocket::bind("10.0.1.1:9").expect("a port");
+        // Only connected sockets remember the processor.
+        socket.connect("10.0.0.1:5000").expect("a route");
+        socket2::Socket::from(socket)
+    };
+    let mut receiver = lab.inside(1, open).unwrap();
+    receiver.set_read_timeout(Some(SECOND)).unwrap();
+    let mine = std::thread::scope(|scope| {
+        let write = || {
+            let cpu = realtime::hurry().cpu.expect("a processor of its own");
+            (0..100).for_each(|n| tun.write(&datagram(n)).expect("the host takes it"));
+            cpu
+        };
+        scope.spawn(write).join().expect("it writes")
+    });
+    for n in 0..100 {
+        let mut buffer = [0; 9];
+        assert_eq!(receiver.read(&mut buffer).expect("a datagram"), 1);
+        assert_eq!(buffer[0], n, "they come in order");
+    }
+    assert_ne!(receiver.cpu_affinity().expect("the last processor"), mine);
+    assert_eq!(lab.lost(), Lost { overflowed: lab.lost().overflowed, ..Lost::default() });
+}
+
+#[test]
+fn root_who_writes_faster_than_a_host_can_receive_waits_and_no_packet_is_lost() {
+    const COUNT: usize = 5_000;
+    let Some(mut lab) = lab() else { return };
+    let tun = lab.tun(1);
+    // A packet takes the host longer than it takes to write it.
+    let rules: String = (0..1_000).map(|port| format!("add rule ip slow input udp sport {port} drop\n")).collect();
+    let rules = format!(
+        "add table ip slow\nadd chain ip slow input {{ type filter hook input priority 0; }}\n{rules}\
+         add rule ip slow input udp dport 9 counter drop\n"
+    );
+    let nft = |arguments: &[&str], input: &str| {
+        let mut command = lab.command(1, "nft".as_ref());
+        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("nft");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).expect("text")
+    };
+    nft(&["-f", "-"], &rules);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            realtime::hurry();
+            (0..COUNT).for_each(|_| tun.write(&datagram(0)).expect("the host takes it"));
+        });
+    });
+    let begun = Instant::now();
+    let counted = || nft(&["list", "chain", "ip", "slow", "input"], "").contains(&format!("counter packets {COUNT} "));
+    while !counted() {
+        assert!(begun.elapsed() < 10 * SECOND, "packets are missing: {:?}", lab.lost());
+    }
+    assert_eq!(lab.lost().untaken, 0);
+}
+
+/// A UDP datagram of one byte from 10.0.0.1 to port 9 of 10.0.1.1.
+fn datagram(byte: u8) -> Vec<u8> {
+    let builder = etherparse::PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 1, 1], 64).udp(5_000, 9);
+    let mut packet = Vec::new();
+    builder.write(&mut packet, &[byte]).expect("a vector takes it");
+    packet
+}
+
+#[test]
+fn what_nobody_noticed_is_neither_what_could_not_be_written_nor_what_a_host_drops_itself() {
+    let lost = |unread, untaken, overflowed| Lost { unread, untaken, overflowed };
+    assert_eq!(lost(0, 5, 5).unnoticed(0), 5);
+    assert_eq!(lost(2, 5, 9).unnoticed(3), 4);
+    assert_eq!(lost(0, 5, 0).unnoticed(0), 0, "XDP");
+    assert_eq!(lost(1, 5, 9).unnoticed(6), 1, "refused since");
 }
 
 #[test]

@@ -334,7 +334,7 @@ fn lateness_text(late: &Lateness) -> String {
 fn why_invalid(late: &Lateness) -> String {
     if late.missed > 0 {
         return format!(
-            "{} packets were lost before they reached the network: the packet rate is too high for this machine",
+            "{} packets were lost between a host and the network: the packet rate is too high for this machine",
             late.missed
         );
     }
