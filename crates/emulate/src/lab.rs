@@ -51,8 +51,8 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// The processors on which hosts handle what they receive (receive packet steering): all but that of the network's thread,
-/// which would otherwise do so itself, for every packet that it delivers. Set before `cell0` is made, too. There since
-/// Linux 6.3.
+/// which would otherwise do that work itself for every packet that it delivers. `cell0` takes them from this setting when it
+/// is made. Since Linux 6.3.
 const STEERING: &str = "core/rps_default_mask";
 
 /// Settings of a router. They are made when its interfaces are without multicast: a router joins the group of all routers,
@@ -160,6 +160,7 @@ impl Lab {
             let _ = writeln!(namespaces, "netns add {}", host.netns);
         }
         ip(&[], &namespaces)?;
+        let others = realtime::others();
         for n in 0..self.hosts.len() {
             let interfaces = self.interfaces(n);
             let make = |name: &&'static str| {
@@ -168,9 +169,9 @@ impl Lab {
             };
             let tuns = self.inside(n, || {
                 configure(&SETTINGS)?;
-                if let Some(others) = realtime::others() {
-                    // An older kernel has no such setting, and the network's thread has more to do.
-                    let _ = configure(&[(STEERING, &others)]);
+                if let Some(others) = &others {
+                    // Without the setting, in an older kernel, the network's thread has more to do.
+                    let _ = configure(&[(STEERING, others)]);
                 }
                 interfaces.iter().map(make).collect::<Result<Vec<_>, Error>>()
             })??;
@@ -315,16 +316,16 @@ impl Lab {
 pub(crate) struct Lost {
     /// Not read in time, so that the queue of their interface was full.
     unread: u64,
-    /// Not taken by a host's kernel.
+    /// Written, but dropped before a host's protocols saw them.
     untaken: u64,
-    /// Too many for a processor, of the whole machine.
+    /// Dropped on the whole machine because a processor's queue was full.
     overflowed: u64,
 }
 
 impl Lost {
-    /// Returns how many nobody has noticed, if the program knows of `refused` that it could not write.
+    /// Returns the packets whose loss nobody has noticed. `refused` are those of which a write failed.
     pub(crate) fn unnoticed(&self, refused: u64) -> u64 {
-        // The kernel counts those, too, and what a host's own programs drop (XDP).
+        // `untaken` has those as well, and what a host's own programs (XDP) drop.
         self.unread + self.untaken.saturating_sub(refused).min(self.overflowed)
     }
 }

@@ -296,7 +296,7 @@ fn guarded_by_others() -> Result<BTreeSet<String>, Error> {
 }
 
 /// Runs a program on an input. Returns its output.
-fn run(program: &str, args: &[&str], input: &str) -> Result<String, Error> {
+pub(crate) fn run(program: &str, args: &[&str], input: &str) -> Result<String, Error> {
     let what = || format!("run `{}`", [&[program], args].concat().join(" "));
     let mut child = Command::new(program)
         .args(args)

@@ -89,7 +89,7 @@ pub fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<S
     Ok(name.map(|&byte| byte as u8 as char).collect())
 }
 
-/// Limits the kernel's memory for packets written to a TUN device that no protocol has taken yet, in bytes.
+/// Limits the memory for packets that were written to a TUN device and that no protocol has received yet, in bytes.
 pub fn limit_tun(device: BorrowedFd<'_>, bytes: c_int) -> io::Result<()> {
     // SAFETY: TUNSETSNDBUF reads one integer, which outlives the call, and keeps no pointer to it.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETSNDBUF as _, &raw const bytes) }).map(drop)

@@ -27,11 +27,11 @@ pub const DEVICE: &str = "/dev/net/tun";
 /// pointers. In normal use the queue is empty.
 pub const QUEUE: u32 = 10_000;
 
-/// The kernel's memory for written packets that their namespace's protocols have not taken yet, in bytes: some 110 packets of
-/// 1500 bytes, or 340 short ones. They wait where another processor has to take them, in a queue of 1,000 packets for all
-/// interfaces (`net.core.netdev_max_backlog`), and one that finds it full is lost silently.
+/// Most memory for written packets that no protocol of the namespace has received yet, in bytes: some 110 packets of 1500
+/// bytes, or 340 short ones. If another processor handles them, they wait in its queue of 1,000 packets for all interfaces
+/// (`net.core.netdev_max_backlog`). A packet that finds this queue full is lost silently.
 const UNTAKEN: i32 = 256 << 10;
-/// The longest time for which a writer waits until they are taken.
+/// How long a writer waits for room at most.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The kernel's counters of an interface, in the namespace of the thread that opened them, from whatever thread they are
@@ -55,8 +55,8 @@ impl Counts {
         self.number(11)
     }
 
-    /// Returns the packets written to the interface that the kernel dropped: those of which [`Tun::write`] says so, and
-    /// those in excess of a processor's queue for incoming packets.
+    /// Returns the packets written to the interface that no protocol received: the kernel refused them ([`Tun::write`]
+    /// fails), or a processor's queue for incoming packets was full.
     pub fn untaken(&self) -> Option<u64> {
         self.number(3)
     }
@@ -117,8 +117,8 @@ impl Tun {
     }
 
     /// Writes one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface is
-    /// down; otherwise its own rules apply, as to a packet from any interface. Waits for up to 100 ms while the namespace has
-    /// too many packets to take.
+    /// down; otherwise its own rules apply, as to a packet from any interface. While too many packets wait for the
+    /// namespace's protocols, this waits, too, for up to 100 ms.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         // A packet is taken whole or not at all.
         let write = || uninterrupted(|| (&self.file).write(packet)).map(drop);

@@ -195,7 +195,8 @@ fn root_what_a_host_receives_is_handled_by_the_processors_that_the_network_leave
     let Some(mut lab) = lab() else { return };
     let Some(others) = realtime::others() else { return eprintln!("SKIPPED: there is one processor only") };
     let setting = lab.inside(1, || fs::read_to_string(format!("/proc/sys/net/{STEERING}"))).unwrap();
-    let Ok(setting) = setting else { return eprintln!("SKIPPED: the kernel has no {STEERING}") };
+    let setting = setting.map_err(|_| format!("the kernel has no {STEERING}"));
+    let Some(setting) = testkit::root::granted(setting) else { return };
     let number = |set: &str| u128::from_str_radix(&set.trim().replace(',', ""), 16).expect("hexadecimal");
     assert_eq!(number(&setting), number(&others));
     let tun = lab.tun(1);
@@ -236,12 +237,8 @@ fn root_who_writes_faster_than_a_host_can_receive_waits_and_no_packet_is_lost() 
          add rule ip slow input udp dport 9 counter drop\n"
     );
     let nft = |arguments: &[&str], input: &str| {
-        let mut command = lab.command(1, "nft".as_ref());
-        let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("nft");
-        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).expect("text")
+        let inside = ["netns", "exec", &lab.hosts[1].netns, "nft"];
+        uplink::run("ip", &[&inside, arguments].concat(), input).expect("it succeeds")
     };
     nft(&["-f", "-"], &rules);
     std::thread::scope(|scope| {
