@@ -100,7 +100,7 @@ fn neighbours_interfere_on_the_blocks_on_which_they_transmit() {
     let alone = flat_downlink(&mut air, 0, ms(0));
     let (mut steps, mut sinr) = (Vec::new(), Sinr::default());
     let mut among = |prbs: [u16; 2], background: f32| {
-        let of = |prbs| Occupied { prbs, background, beam: None };
+        let of = |prbs| Occupied { first: 0, prbs, background, beam: None };
         air.downlink_among(0, ms(0), &[of(25), of(prbs[0]), of(prbs[1])], &mut steps, &mut sinr);
         [0, 9, 10, 24].map(|prb| db(sinr.at(prb)))
     };
@@ -121,7 +121,13 @@ fn neighbours_interfere_on_the_blocks_on_which_they_transmit() {
     // A SINR that was set has no interference.
     air.set_sinr(Some(7.0));
     assert!(air.is_set() && air.interference_per_mw(0, 1) == 0.0);
-    air.downlink_among(0, ms(0), &[Occupied { prbs: 50, background: 1.0, beam: None }; 3], &mut Vec::new(), &mut own);
+    air.downlink_among(
+        0,
+        ms(0),
+        &[Occupied { first: 0, prbs: 50, background: 1.0, beam: None }; 3],
+        &mut Vec::new(),
+        &mut own,
+    );
     close(db(own.at(0)), 7.0, 1e-5);
 }
 
@@ -425,7 +431,7 @@ fn interference_fades_as_the_link_to_its_cell_does() {
     let (mut steady, mut faded) = (air(false), air(true));
     let (mut steps, mut sinr) = (Vec::new(), Sinr::default());
     let mut at = |air: &mut Air, serving, n, prbs: [u16; 3]| {
-        let on_air = prbs.map(|prbs| Occupied { prbs, background: 0.0, beam: None });
+        let on_air = prbs.map(|prbs| Occupied { first: 0, prbs, background: 0.0, beam: None });
         air.downlink_among(serving, ms(n), &on_air, &mut steps, &mut sinr);
         [4, 20].map(|prb| f64::from(sinr.at(prb)))
     };

@@ -340,7 +340,7 @@ fn beams_follow_the_ue_from_sweep_to_sweep() {
 /// The SINR in dB from cell 0 while cell 1 transmits on its whole carrier with this beam.
 fn among(air: &mut Air, beam: Option<u32>) -> f64 {
     let mut sinr = Sinr::default();
-    let on_air = [Occupied::default(), Occupied { prbs: 132, background: 0.0, beam }];
+    let on_air = [Occupied::default(), Occupied { first: 0, prbs: 132, background: 0.0, beam }];
     air.downlink_among(0, ms(0), &on_air, &mut Vec::new(), &mut sinr);
     db(sinr.mean())
 }
@@ -406,7 +406,7 @@ fn measurements_follow_the_beams_in_use() {
     close(flat(&mut air, ms(0)), least, 1e-5);
     // Half of the carrier with data in a beam at the UE, and half of the rest without.
     let mut sinr = Sinr::default();
-    let on_air = [Occupied::default(), Occupied { prbs: 66, background: 0.5, beam: Some(0) }];
+    let on_air = [Occupied::default(), Occupied { first: 0, prbs: 66, background: 0.5, beam: Some(0) }];
     air.downlink_among(0, ms(0), &on_air, &mut Vec::new(), &mut sinr);
     close(db(sinr.mean_over(0..66)), least, 0.01);
     close(db(sinr.mean_over(66..132)), -10.0 * libm::log10(0.5 / 8.0 + 0.0005), 0.02);

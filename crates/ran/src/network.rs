@@ -101,6 +101,8 @@ pub struct Ran<P> {
     /// Reused buffers.
     due: Vec<Entry>,
     pub(crate) candidates: Vec<Candidate>,
+    /// UEs, processes and resource blocks of repetitions in the uplink.
+    pub(crate) repetitions: Vec<(u32, u8, u16)>,
     pub(crate) on_air: Vec<OnAir>,
     pub(crate) messages: Vec<Message>,
 }
@@ -154,6 +156,7 @@ impl<P: Packet> Ran<P> {
             work: 0,
             due: Vec::new(),
             candidates: Vec::new(),
+            repetitions: Vec::new(),
             on_air: Vec::new(),
             messages: Vec::new(),
         };

@@ -1,5 +1,7 @@
 //! Downlink interference that fades as the serving cell's link does.
 
+use core::ops::Range;
+
 use units::Time;
 
 use super::interference::Occupied;
@@ -7,13 +9,13 @@ use super::{Air, Sinr};
 use crate::tables::Direction;
 
 /// The mean power in mW of a resource element that a cell causes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Heard {
     /// On all resource blocks.
     all_mw: f64,
-    /// In addition on the first `prbs` ones.
+    /// In addition on these.
     more_mw: f64,
-    prbs: u16,
+    blocks: Range<u16>,
 }
 
 impl Air {
@@ -23,7 +25,7 @@ impl Air {
         self.look();
         let heard = |air: &Air, index: usize| {
             let density = air.sites.carriers[serving].density_of(air.sites.carriers[index]);
-            Heard { all_mw: air.mean_mw(serving, index) * density, more_mw: 0.0, prbs: 0 }
+            Heard { all_mw: air.mean_mw(serving, index) * density, more_mw: 0.0, blocks: 0..0 }
         };
         self.fill_among(serving, now, heard, sinr);
     }
@@ -34,10 +36,10 @@ impl Air {
         let heard = |air: &Air, index: usize| {
             let occupied = &on_air[index];
             if occupied.is_silent() {
-                return Heard { all_mw: 0.0, more_mw: 0.0, prbs: 0 };
+                return Heard { all_mw: 0.0, more_mw: 0.0, blocks: 0..0 };
             }
             let (all_mw, more_mw) = air.heard_mw(serving, index, occupied);
-            Heard { all_mw, more_mw, prbs: occupied.prbs }
+            Heard { all_mw, more_mw, blocks: occupied.first..occupied.first + occupied.prbs }
         };
         self.fill_among(serving, now, heard, sinr);
     }
@@ -54,20 +56,20 @@ impl Air {
                 continue;
             }
             let there = self.sites.cells[index].carrier;
-            let Heard { all_mw, more_mw, prbs } = heard(self, index);
-            if all_mw == 0.0 && (more_mw == 0.0 || prbs == 0) {
+            let Heard { all_mw, more_mw, blocks } = heard(self, index);
+            if all_mw == 0.0 && (more_mw == 0.0 || blocks.is_empty()) {
                 continue;
             }
             let gains = self.fade(config, Direction::Downlink, index, now);
             if (there.prbs, there.subcarrier_hz) == (carrier.prbs, carrier.subcarrier_hz) {
-                for (block, (sum, gain)) in sums.iter_mut().zip(gains).enumerate() {
-                    let more_mw = if block < usize::from(prbs) { more_mw } else { 0.0 };
+                for (block, (sum, gain)) in (0..).zip(sums.iter_mut().zip(gains)) {
+                    let more_mw = if blocks.contains(&block) { more_mw } else { 0.0 };
                     *sum += (all_mw + more_mw) * f64::from(*gain);
                 }
             } else {
                 // Another grid's interference is spread over its carrier.
                 let mean = gains.iter().map(|gain| f64::from(*gain)).sum::<f64>() / gains.len() as f64;
-                let mw = (all_mw + more_mw * f64::from(prbs) / f64::from(there.prbs)) * mean;
+                let mw = (all_mw + more_mw * blocks.len() as f64 / f64::from(there.prbs)) * mean;
                 sums.iter_mut().for_each(|sum| *sum += mw);
             }
         }

@@ -18,7 +18,9 @@ const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 /// What a cell transmits at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Occupied {
-    /// Number of resource blocks with data: its first ones.
+    /// The first resource block with data.
+    pub first: u16,
+    /// Number of resource blocks with data, from that one on.
     pub prbs: u16,
     /// The fraction of the others, 0 to 1, that interferes.
     pub background: f32,
@@ -126,16 +128,17 @@ impl Air {
                 even += more * f64::from(occupied.prbs) / f64::from(others);
             } else if occupied.prbs > 0 {
                 if steps.is_empty() {
-                    steps.resize(prbs.into(), 0.0);
+                    steps.resize(usize::from(prbs) + 1, 0.0);
                 }
-                steps[usize::from(occupied.prbs) - 1] += more;
+                steps[usize::from(occupied.first)] += more;
+                steps[usize::from(occupied.first + occupied.prbs)] -= more;
             }
         }
         let flat = self.received_mw[serving] / even;
         self.fill(Direction::Downlink, serving, flat as f32, now, sinr);
         if !steps.is_empty() {
             let mut more = 0.0;
-            for (sinr, step) in sinr.per_block(prbs.into()).iter_mut().zip(&*steps).rev() {
+            for (sinr, step) in sinr.per_block(prbs.into()).iter_mut().zip(&*steps) {
                 more += *step;
                 *sinr *= (even / (even + more)) as f32;
             }

@@ -42,6 +42,17 @@ impl Blocks {
         self.0.iter().map(|word| word.count_ones() as u16).sum()
     }
 
+    /// Returns it without its first `count` blocks.
+    fn without_first(mut self, mut count: u16) -> Blocks {
+        for word in &mut self.0 {
+            while count > 0 && *word != 0 {
+                *word &= *word - 1;
+                count -= 1;
+            }
+        }
+        self
+    }
+
     /// Returns the first run of at least `want` blocks, or else the longest: its start and its length up to `want`.
     pub(crate) fn find(self, want: u16) -> (u16, u16) {
         let mut best = (0, 0);
@@ -74,6 +85,39 @@ impl Blocks {
     }
 }
 
+/// Free resource blocks, some of which are used only where the others do not suffice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Free {
+    all: Blocks,
+    preferred: Blocks,
+}
+
+impl Free {
+    /// Creates those of `all`, whose first `spared` blocks are not preferred.
+    #[inline]
+    pub(crate) fn new(all: Blocks, spared: u16) -> Free {
+        Free { all, preferred: all.without_first(spared) }
+    }
+
+    /// Returns a run of `want` blocks, or else the longest: its start and its length.
+    #[inline]
+    pub(crate) fn find(&self, want: u16) -> (u16, u16) {
+        let preferred = self.preferred.find(want);
+        if preferred.1 == want {
+            return preferred;
+        }
+        let any = self.all.find(want);
+        if any.1 > preferred.1 { any } else { preferred }
+    }
+
+    /// Removes `count` blocks starting at `first`.
+    #[inline]
+    pub(crate) fn remove(&mut self, first: u16, count: u16) {
+        self.all.remove(first, count);
+        self.preferred.remove(first, count);
+    }
+}
+
 /// Returns the parts of `count` blocks starting at `first` that are in the same word: its number, and their bits.
 #[inline]
 fn parts(first: u16, count: u16) -> impl Iterator<Item = (usize, u64)> {
@@ -99,6 +143,17 @@ mod tests {
         assert_eq!(free.find(40), (25, 25));
         assert_eq!(Blocks::none().find(3), (0, 0));
         assert_eq!(free.count(), 43);
+    }
+
+    #[test]
+    fn spared_blocks_are_used_only_where_the_others_do_not_suffice() {
+        let mut free = Free::new(Blocks::run(2, 8).and(Blocks::run(70, 20)), 10);
+        assert_eq!(free.find(12), (72, 12));
+        free.remove(72, 12);
+        assert_eq!((free.find(6), free.find(8), free.find(9)), ((84, 6), (2, 8), (2, 8)));
+        free.remove(2, 8);
+        assert_eq!((free.find(6), free.find(7)), ((84, 6), (84, 6)));
+        assert_eq!(Free::new(Blocks::run(0, 275), 0).find(275), (0, 275));
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl<P: Packet> Ran<P> {
         let Cell { slots, mac: MacConfig { rat: whole_rat, link, .. }, grid, .. } = self.cells[cell];
         let (now, groups) = (slots.start(tti), grid.groups);
         let mut first = 0;
+        let begin = self.on_air.len();
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
         active.retain(|index| {
@@ -103,19 +104,23 @@ impl<P: Packet> Ran<P> {
         candidates.clear();
         self.candidates = candidates;
         if first > 0 {
-            let prbs = self.cells[cell].blocks(0, first).end;
-            self.interference.count(cell, prbs);
+            // The last group of the carrier, which may be smaller, is used if all are.
+            let spare = (grid.prbs / grid.group).saturating_sub(first);
+            let start = self.interference.start(cell, Direction::Downlink, tti, spare);
+            self.on_air[begin..].iter_mut().for_each(|block| block.groups.0 += start);
+            let blocks = self.cells[cell].blocks(start, first);
+            self.interference.count(cell, blocks.len() as u16);
             if self.interference.is_shared(cell, Direction::Downlink) {
-                let beam = if self.interference.steers(cell) { self.beam_of_slot(cell, now) } else { None };
-                self.interference.occupy(cell, prbs, beam, slots.tick(tti + 1));
+                let beam = if self.interference.steers(cell) { self.beam_of_slot(begin, now) } else { None };
+                self.interference.occupy(cell, blocks, beam, slots.tick(tti + 1));
             }
         }
     }
 
-    /// Returns the beam with which `cell` sends the first block of this slot.
-    fn beam_of_slot(&mut self, cell: usize, now: Time) -> Option<u32> {
-        let first = self.on_air.iter().find(|on_air| on_air.cell == cell)?;
-        self.ues[first.ue as usize].air.sent_beam(cell, now)
+    /// Returns the beam with which the block at this place is sent.
+    fn beam_of_slot(&mut self, place: usize, now: Time) -> Option<u32> {
+        let first = self.on_air.get(place)?;
+        self.ues[first.ue as usize].air.sent_beam(first.cell, now)
     }
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.

@@ -56,6 +56,8 @@ pub(crate) struct Transport {
     pub(crate) attempts: u8,
     /// Whether the last transmission was decoded.
     pub(crate) decoded: bool,
+    /// Bytes that reports which were due left for data (uplink).
+    pub(crate) room: u32,
     /// Unused bytes.
     pub(crate) padding: u32,
     /// The slot of the first transmission.

@@ -20,9 +20,11 @@
 //!    gain over beams. An ideal beam counts as the nearest of a fine codebook ([`channel::Array::interfering`]).
 //! 6. The beam with which a cell receives its own UEs does not change what it receives of others.
 
+use core::ops::Range;
 use std::sync::Arc;
 
-use channel::{Air, Antenna, BeamShare, Direction, Occupied, Sinr, Site};
+use channel::{Air, Antenna, BeamShare, Direction, Occupied, Random, Sinr, Site};
+use rand_core::{Rng, SeedableRng};
 use units::{Span, Time};
 
 use crate::config::CellConfig;
@@ -233,14 +235,29 @@ impl Interference {
         self.means.cells[cell].used += u64::from(prbs);
     }
 
-    /// `cell`, which others hear, transmits on its first `prbs` resource blocks until tick `end`, with this beam.
+    /// `cell`, which others hear, transmits on these resource blocks until tick `end`, with this beam.
     #[inline]
-    pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u32>, end: u64) {
+    pub(crate) fn occupy(&mut self, cell: usize, blocks: Range<u16>, beam: Option<u32>, end: u64) {
+        let prbs = blocks.len() as u16;
         let on_air = &mut self.on_air[cell];
-        (on_air.prbs, on_air.beam, self.ends[cell]) = (prbs, beam, end);
+        *on_air = Occupied { first: blocks.start, prbs, beam, ..*on_air };
+        self.ends[cell] = end;
         if let (Some(beam), Ok(index)) = (beam, self.means.beams_of(cell)) {
             self.means.beams[index].add(beam, prbs);
         }
+    }
+
+    /// Returns where `cell` begins to give out the resources of `slot`, of which it leaves `spare` unused: a pseudo-random
+    /// number up to `spare` if others use its carrier in this direction, otherwise zero. Cells that all began with their
+    /// first resource block would meet in each slot, whereas the mean that they measure is of the whole carrier.
+    #[inline]
+    pub(crate) fn start(&self, cell: usize, direction: Direction, slot: u64, spare: u16) -> u16 {
+        if spare == 0 || !self.is_shared(cell, direction) {
+            return 0;
+        }
+        let seed = slot.wrapping_mul(self.carriers.len() as u64).wrapping_add(cell as u64);
+        let number = Random::seed_from_u64(seed).next_u64() >> 32;
+        (number * (u64::from(spare) + 1) >> 32) as u16
     }
 
     /// Computes the SINR of `serving`'s resource blocks at a UE with what the cells transmit.
@@ -279,7 +296,7 @@ impl Interference {
     pub(crate) fn uplink<'a>(
         &mut self,
         cell: usize,
-        blocks: core::ops::Range<u16>,
+        blocks: Range<u16>,
         air: impl Fn(u32) -> &'a Air,
         sinr: &mut Sinr,
     ) {

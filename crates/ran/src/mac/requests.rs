@@ -219,8 +219,8 @@ pub(crate) struct BufferEstimate {
     assumed: u32,
     /// Number of consecutive blocks abandoned.
     lost: u8,
-    /// The largest block, in bytes, that arrived without data although the UE reported some: waiting data needs a
-    /// larger one.
+    /// The most room, in bytes, that a block left for data and arrived without any, although the UE reported some: what
+    /// waits needs more.
     refused: u32,
     /// Bytes of the newest report.
     reported: u32,
@@ -307,17 +307,18 @@ impl BufferEstimate {
         }
     }
 
-    /// Called when a transport block of `bytes` arrived, with data, or without although the UE `reports` some.
+    /// Called when a transport block with `room` bytes for data arrived, with data, or without although the UE `reports`
+    /// some.
     #[inline]
-    pub(crate) fn carried(&mut self, bytes: u32, data: bool, reports: bool) {
-        if data && bytes <= self.refused {
+    pub(crate) fn carried(&mut self, room: u32, data: bool, reports: bool) {
+        if data && room <= self.refused {
             self.refused = 0;
         } else if !data && reports {
-            self.refused = self.refused.max(bytes);
+            self.refused = self.refused.max(room);
         }
     }
 
-    /// Returns the minimum block size in bytes that waiting data may fit, if a smaller one arrived without data.
+    /// Returns the minimum room for data in bytes that what waits may need, if a block with less arrived without data.
     #[inline]
     pub(crate) fn least(&self) -> Option<u32> {
         (0 < self.refused && self.refused < self.reported).then_some(self.refused + 1)

@@ -15,7 +15,7 @@ use units::Time;
 use crate::calendar::{Entry, Kind};
 use crate::config::MacConfig;
 use crate::mac::adaptation::decibels;
-use crate::mac::blocks::Blocks;
+use crate::mac::blocks::{Blocks, Free};
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
 use crate::mac::harq::Transport;
@@ -163,12 +163,14 @@ impl<P: Packet> Ran<P> {
         }
         let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
+        let mut repetitions = core::mem::take(&mut self.repetitions);
         // Resource blocks for a repetition at most.
         let mut most = grid.prbs;
         if let Some(places) = &self.cells[cell].places {
             free = free.without(places.blocks(sent));
             most = free.find(most).1;
         }
+        let all = free;
         let mut count = free.count();
         let factor = self.interference.uplink_factor(cell);
         let mut candidates = core::mem::take(&mut self.candidates);
@@ -184,7 +186,7 @@ impl<P: Packet> Ran<P> {
                 if found == prbs.min(most) {
                     free.remove(first, found);
                     count -= found;
-                    self.grant_again(index, process, (first, found), (tti, sent));
+                    repetitions.push((index, process, found));
                 }
                 return true;
             }
@@ -209,6 +211,16 @@ impl<P: Packet> Ran<P> {
         });
         self.cells[cell].uplink.active = active;
         self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
+        let spare = candidates.iter().fold(count, |left, c| left.saturating_sub(c.got));
+        let mut free = Free::new(all, self.interference.start(cell, Direction::Uplink, sent, spare));
+        for (index, process, prbs) in repetitions.drain(..) {
+            let (first, found) = free.find(prbs);
+            if found == prbs {
+                free.remove(first, prbs);
+                self.grant_again(index, process, (first, prbs), (tti, sent));
+            }
+        }
+        self.repetitions = repetitions;
         for c in candidates.iter().take_while(|c| c.got > 0) {
             let (mut first, found) = free.find(c.got);
             let prbs = grid.sizes.up_to(found);
@@ -247,7 +259,10 @@ impl<P: Packet> Ran<P> {
         active.retain(|index| {
             let ue = &mut self.ues[index as usize];
             if let Some(process) = ue.up.harq.again() {
-                all += ue.up.harq.processes[usize::from(process)].elements;
+                let elements = ue.up.harq.processes[usize::from(process)].elements;
+                let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
+                all += elements;
+                weakest = weakest.max(elements.div_ceil(most.into()));
                 ues += 1;
                 return true;
             }
@@ -476,7 +491,7 @@ impl<P: Packet> Ran<P> {
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         let reports = transport.report.is_some_and(|report| report.bytes > 0);
-        ue.estimate.carried(transport.bits / 8, !transport.parcels().is_empty(), reports);
+        ue.estimate.carried(transport.room, !transport.parcels().is_empty(), reports);
         if let Some(report) = transport.report {
             ue.estimate.learn(&report, transport.built);
             emit(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });

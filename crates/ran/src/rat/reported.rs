@@ -23,7 +23,7 @@ pub(super) fn uplink_need<P: Packet>(rat: &Rat, ue: &Ue<P>) -> Need {
     if !estimate.wants() {
         return Need::Nothing;
     }
-    Need::Bytes((estimate.waiting.max(estimate.asked) + mac_part(rat)).max(estimate.least().unwrap_or(0)))
+    Need::Bytes(estimate.waiting.max(estimate.asked).max(estimate.least().unwrap_or(0)) + mac_part(rat))
 }
 
 #[inline]
@@ -108,6 +108,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
         headroom = Some((rat.headroom_level(ue.air.headroom_db(ue.serving, now, prbs)), prbs));
         ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
     }
+    ue.up.harq.processes[usize::from(process)].room = bytes;
     let mut left = ue.fill(Direction::Uplink, process, bytes, rat.adds_headers(), now, io.drops);
     let after = ue.uplink_groups(now);
     let mut report = reports.then(|| rat.report(after));

@@ -408,6 +408,7 @@ table! {
         /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
         "1" ul_prbs: f64,
         /// The same of all downlink carriers of the cell, whether the UE receives them or not: these add up over its UEs.
+        /// What another cell gave it before a handover does not count.
         "1" dl_cell_prbs: f64,
         /// Bytes that wait for it in the base station (PDCP and RLC).
         "B" dl_queue_bytes: u64,

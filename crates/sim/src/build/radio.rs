@@ -38,11 +38,9 @@ pub(super) fn radio(
     };
     let ran = Ran::new(&config, stream);
     let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
-    // Without a reader, nothing is recorded.
     let cells = cell_names(network, &config);
-    let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || network.cells.len() > 1;
     let recorder = Recorder::new(id, (ues, serving), cells, scenario.record.radio);
-    Radio::new(ran, part, recorder, is_recorded)
+    Radio::new(ran, part, recorder)
 }
 
 /// The names of the cells, followed by those of their second carriers.

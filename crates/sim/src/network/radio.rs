@@ -47,17 +47,15 @@ pub(crate) struct Radio {
     pub(crate) part: Part,
     meters: UeMeters,
     recorder: Recorder,
-    /// Whether the recorder is active.
-    is_recorded: bool,
     /// UEs of which it is noted what leaves the host's queue.
     tracked: Vec<u32>,
 }
 
 impl Radio {
     /// Creates the hop over `ran`; it is called as `part`.
-    pub(crate) fn new(ran: Ran<Packet>, part: Part, recorder: Recorder, is_recorded: bool) -> Radio {
+    pub(crate) fn new(ran: Ran<Packet>, part: Part, recorder: Recorder) -> Radio {
         let meters = UeMeters::new(recorder.ues().len(), recorder.cells().len());
-        Radio { ran, part, meters, recorder, is_recorded, tracked: Vec::new() }
+        Radio { ran, part, meters, recorder, tracked: Vec::new() }
     }
 
     /// Returns when to call it.
@@ -105,11 +103,7 @@ impl Radio {
     /// Processes what is due.
     #[inline]
     pub(crate) fn run(&mut self, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
-        if self.is_recorded {
-            self.ran.handle_timeout(now, drops, &mut self.recorder);
-        } else {
-            self.ran.handle_timeout(now, drops, &mut ());
-        }
+        self.ran.handle_timeout(now, drops, &mut self.recorder);
     }
 
     /// Returns the next packet that has passed.

@@ -125,16 +125,16 @@ impl UeMeters {
             let all = ran.stats(ue);
             let last = std::mem::replace(&mut meter.sampled, all);
             let (dl, ul) = (all.downlink - last.downlink, all.uplink - last.uplink);
-            // Of the cell that serves it now.
-            let cell = ran.last_serving(ue) as usize;
-            let had = |carrier: usize, way: usize| self.blocks[1][carrier][way] - before[carrier][way];
             let of = |prbs: u64, blocks: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
+            let served = &recorder.served[ue as usize];
             let share = |prbs: u64, way: Direction| {
-                let carriers = carriers(ran, (ue, cell as u32), way).map(|carrier| carrier as usize);
-                of(prbs, carriers.map(|carrier| had(carrier, way as usize)).sum())
+                of(prbs, blocks_of_served(ran, (ue, served), way, (now - interval, &before), &self.blocks[1]))
             };
-            let whole_cell = [Some(cell as u32), ran.secondary_of(cell as u32)].into_iter().flatten();
-            let whole_cell = whole_cell.map(|carrier| had(carrier as usize, Direction::Downlink as usize)).sum();
+            let cell = ran.last_serving(ue);
+            let whole_cell = [Some(cell), ran.secondary_of(cell)].into_iter().flatten();
+            let down = |of: &[[u64; 2]], carrier: u32| of[carrier as usize][Direction::Downlink as usize];
+            let whole_cell = whole_cell.map(|c| down(&self.blocks[1], c) - down(&before, c)).sum();
+            let dl_cell = std::mem::take(&mut recorder.given[ue as usize]);
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -154,7 +154,7 @@ impl UeMeters {
                 ul_mbps: mbps(ul.bits),
                 dl_prbs: share(dl.prbs, Direction::Downlink),
                 ul_prbs: share(ul.prbs, Direction::Uplink),
-                dl_cell_prbs: of(dl.prbs, whole_cell),
+                dl_cell_prbs: of(dl_cell, whole_cell),
                 dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
                 host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,
@@ -190,7 +190,8 @@ impl UeMeters {
                     Direction::Uplink => all.uplink - before.uplink,
                 };
                 let rlc = ran.rlc_stats(ue, *direction);
-                let blocks = self.blocks_of_served(ran, (ue, served), *direction, &had) as f64;
+                let since = (self.since, &self.blocks[0][..]);
+                let blocks = blocks_of_served(ran, (ue, served), *direction, since, &had) as f64;
                 // Counts of both directions stand in the uplink's row.
                 let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
                 let ratio = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
@@ -228,29 +229,29 @@ impl UeMeters {
             }
         }
     }
+}
 
-    /// Returns the resource blocks since the end of the warm-up of the cells that `served` a UE, of each while it did and
-    /// with its second carrier, if each has had what `had` says until now.
-    fn blocks_of_served<P: aqm::Packet>(
-        &self,
-        ran: &Ran<P>,
-        (ue, served): (u32, &[(Time, u32)]),
-        way: Direction,
-        had: &[[u64; 2]],
-    ) -> u64 {
-        let carriers = |cell: u32| carriers(ran, (ue, cell), way);
-        let counted = |cell: u32, of: &[[u64; 2]]| carriers(cell).map(|c| of[c as usize][way as usize]).sum::<u64>();
-        let had_by = |cell: u32, at: Time| carriers(cell).map(|c| ran.resource_blocks(c, way, at)).sum::<u64>();
-        let first = served.partition_point(|(at, _)| *at <= self.since).saturating_sub(1);
-        let mut cell = served[first].1;
-        let mut before = counted(cell, &self.blocks[0]);
-        let mut sum = 0;
-        for &(at, next) in &served[first + 1..] {
-            sum += had_by(cell, at).saturating_sub(before);
-            (cell, before) = (next, had_by(next, at));
-        }
-        sum + counted(cell, had).saturating_sub(before)
+/// Returns the resource blocks of the cells that `served` a UE, of each while it did and with its second carrier, from
+/// `since`, when each had had `before`, until now, when each has had what `had` says.
+fn blocks_of_served<P: aqm::Packet>(
+    ran: &Ran<P>,
+    (ue, served): (u32, &[(Time, u32)]),
+    way: Direction,
+    (since, before): (Time, &[[u64; 2]]),
+    had: &[[u64; 2]],
+) -> u64 {
+    let carriers = |cell: u32| carriers(ran, (ue, cell), way);
+    let counted = |cell: u32, of: &[[u64; 2]]| carriers(cell).map(|c| of[c as usize][way as usize]).sum::<u64>();
+    let had_by = |cell: u32, at: Time| carriers(cell).map(|c| ran.resource_blocks(c, way, at)).sum::<u64>();
+    let first = served.partition_point(|(at, _)| *at <= since).saturating_sub(1);
+    let mut cell = served[first].1;
+    let mut before = counted(cell, before);
+    let mut sum = 0;
+    for &(at, next) in &served[first + 1..] {
+        sum += had_by(cell, at).saturating_sub(before);
+        (cell, before) = (next, had_by(next, at));
     }
+    sum + counted(cell, had).saturating_sub(before)
 }
 
 /// Returns the carriers on which `ue` has a direction when `cell` serves it.
@@ -270,6 +271,8 @@ pub(crate) struct Recorder {
     cells: Vec<String>,
     /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
     mcs: Vec<[(u64, u64); 2]>,
+    /// By UE: resource blocks that the cell that serves it has given it in the downlink since the last sample.
+    given: Vec<u64>,
     /// By UE: since when which cells have served it, from the beginning. Kept if there are several.
     served: Vec<Vec<(Time, u32)>>,
     /// The table of transmissions, if it is asked for.
@@ -286,11 +289,15 @@ impl Sink for Recorder {
                 let (sum, count) = &mut self.mcs[t.ue as usize][t.direction as usize];
                 *sum += u64::from(t.mcs);
                 *count += 1;
+                if t.direction == Direction::Downlink {
+                    self.given[t.ue as usize] += u64::from(t.prbs);
+                }
                 self.transmission(now, t);
             }
             Event::Mobility { ue, step } => {
                 if let Step::Connected { cell, .. } = step {
                     self.served[*ue as usize].push((now, *cell));
+                    self.given[*ue as usize] = 0;
                 }
                 self.step(now, *ue, *step);
             }
@@ -314,6 +321,7 @@ impl Recorder {
         Recorder {
             id,
             mcs: vec![Default::default(); ues.len()],
+            given: vec![0; ues.len()],
             served: serving.map(|cell| vec![(Time::ZERO, cell)]).collect(),
             names: ues,
             cells,

@@ -93,6 +93,11 @@ fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
     for row in tables.ues.iter() {
         assert!(row.utilisation > 0.0 && row.utilisation <= 1.0, "{}: {}", row.direction, row.utilisation);
     }
+    // The cells' carriers have different numbers of resource blocks.
+    for row in tables.radio.iter() {
+        let shares = [row.dl_prbs, row.ul_prbs, row.dl_cell_prbs];
+        assert!(shares.iter().all(|share| *share <= 1.0 + 1e-9), "{} s: {shares:?}", row.t_s);
+    }
 }
 
 #[test]
@@ -136,12 +141,11 @@ fn a_drive_past_nr_sites_is_handed_over_from_each_to_the_next_without_loss() {
 
 #[test]
 fn a_link_that_nr_loses_is_there_again_when_the_ue_comes_back() {
-    let tables = run(
-        "duration = \"14 s\"\n[nr]\nserver_delay = \"10 ms\"\ncells = [{ name = \"mast\", position = [0, 0, 10], power_dbm = 10 }]\n\
+    let text = "duration = \"14 s\"\n[nr]\nserver_delay = \"10 ms\"\ncells = [{ name = \"mast\", position = [0, 0, 10], power_dbm = 10 }]\n\
                       [[nr.ues]]\nname = \"u\"\nchannel = { kind = \"umi\", sight = \"nlos\" }\n\
                       mobility = { kind = \"route\", points = [[20, 0, 1.5], [520, 0, 1.5], [20, 0, 1.5]], speeds = [100] }\n\
-                      [[flows]]\nname = \"f\"\n",
-    );
+                      [[flows]]\nname = \"f\"\n";
+    let tables = run(text);
     let story = story(&tables);
     // Where it is just found again, it may be lost once more.
     let [(lost, "link-lost", "mast"), (back, "connected", "mast"), ..] = story[..] else { panic!("{story:?}") };
@@ -154,6 +158,8 @@ fn a_link_that_nr_loses_is_there_again_when_the_ue_comes_back() {
     };
     assert!(received(0.0, lost - 1.0) > 0.0 && received(9.5, 10.2) > 0.0);
     assert_eq!(received(lost + 0.2, back - 0.2), 0.0);
+    let without_samples = run(&format!("record = {{ samples = \"off\" }}\n{text}"));
+    assert_eq!(self::story(&without_samples), story);
 }
 
 #[test]
@@ -297,4 +303,52 @@ fn a_configured_grant_takes_the_request_out_of_the_uplinks_delay() {
     near("with a grant", configured, 1.25 + 0.5 + 0.5, 0.15);
     let (requested, all) = delay("");
     assert!(none == 0 && all > 150 && requested > configured + 3.0, "{configured} {requested} {all}");
+}
+
+/// The goodput in Mbit/s of bulk transfers of UEs `u` and `v`, halfway between two cells, that begin at once.
+fn between_two_cells(keys: &str, ends: impl Fn(&str) -> String) -> [f64; 2] {
+    let ue = |name: &str, x: u32| {
+        format!(
+            "[[nr.ues]]\nname = \"{name}\"\nchannel = {{ kind = \"umi\", sight = \"los\", shadowing = false }}\n\
+             mobility = {{ kind = \"still\", position = [{x}, 0, 1.5] }}\n"
+        )
+    };
+    let flow_of = |name: &str| format!("[[flows]]\nname = \"{name}\"\n{}\n", ends(name));
+    let tables = run(&format!(
+        "duration = \"4 s\"\n[nr]\n{keys}\ncells = [{{ name = \"a\", position = [0, 0, 10] }},\n\
+         {{ name = \"b\", position = [200, 0, 10] }}]\n{}{}{}{}",
+        ue("u", 95),
+        ue("v", 105),
+        flow_of("u"),
+        flow_of("v")
+    ));
+    ["u", "v"].map(|name| flow(&tables, name).goodput_mbps)
+}
+
+#[test]
+fn cells_whose_few_busy_blocks_begin_in_the_same_slots_do_not_block_each_other() {
+    for keys in ["", "duplex = \"flexible\"", "numerology = 3\nfrequency_mhz = 28000\nbandwidth_mhz = 100"] {
+        let up = between_two_cells(keys, |ue| format!("from = \"{ue}\"\nto = \"server\""));
+        let down = between_two_cells(keys, |ue| format!("to = \"{ue}\""));
+        assert!(up.iter().all(|mbps| *mbps > 2.0) && down.iter().all(|mbps| *mbps > 10.0), "{keys}: {up:?} {down:?}");
+    }
+}
+
+#[test]
+fn an_uplink_at_its_power_limit_has_less_on_a_weaker_link_but_not_nothing() {
+    for (technology, keys, losses, least) in [
+        ("nr", "", [130, 133, 136, 138], 0.002),
+        ("nr", "duplex = \"flexible\"", [130, 133, 136, 138], 0.02),
+        ("lte", "", [136, 140, 142, 144], 0.005),
+    ] {
+        let goodput = losses.map(|loss_db| {
+            let tables = run(&format!(
+                "duration = \"20 s\"\n[{technology}]\n{keys}\ncells = [{{ name = \"mast\", power_dbm = 56 }}]\n\
+                 [[{technology}.ues]]\nname = \"ue\"\nchannel = {{ kind = \"fixed\", loss_db = {loss_db} }}\n\
+                 [[flows]]\nname = \"f\"\nfrom = \"ue\"\nto = \"server\"\n"
+            ));
+            flow(&tables, "f").goodput_mbps
+        });
+        assert!(goodput.is_sorted_by(|a, b| a > b) && goodput[3] > least, "{technology} {keys}: {goodput:?}");
+    }
 }
