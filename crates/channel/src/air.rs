@@ -153,10 +153,10 @@ impl Default for AirConfig {
 
 /// One UE's radio channels to all cells. Cells have the indices of their sites.
 ///
-/// Results depend only on the time of a call and not on earlier calls, as long as time does not go back further than
-/// the UE needs to move one correlation distance of the shadowing. The UE's position is updated often enough that it
-/// moves at most a decimetre in between (weak masts: 1.6 m), and with arrays or moving blockers at least at each sweep;
-/// until the next update, and on a channel without fading, a call costs one comparison.
+/// Results depend only on the time of a call and not on earlier calls. Times that go back cost more than those that do not.
+/// The UE's position is updated often enough that it moves at most a decimetre in between (weak masts: 1.6 m), and with
+/// arrays or moving blockers at least at each sweep; until the next update, and on a channel without fading, a call costs
+/// one comparison.
 #[derive(Clone, Debug)]
 pub struct Air {
     mobility: Mobility,

@@ -130,8 +130,7 @@ const LEVEL: f64 = 90.0;
 
 /// The blockers around one UE.
 ///
-/// Its results depend on distance and time only, and not on earlier calls, as long as neither goes back by more than a
-/// correlation distance.
+/// Its results depend on distance and time only, and not on earlier calls.
 #[derive(Clone, Debug)]
 pub struct Blockers {
     config: Blockage,

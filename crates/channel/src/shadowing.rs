@@ -79,7 +79,8 @@ impl Shadowing {
     }
 }
 
-/// A normal process with mean 0 and standard deviation 1 over distance.
+/// A normal process with mean 0 and standard deviation 1 over distance. The value of a place does not depend on the places
+/// that were looked at before.
 ///
 /// Most calls are for a place between the same two points as the last one, so these are kept apart from the others.
 #[derive(Clone, Debug)]
@@ -89,43 +90,64 @@ pub(crate) struct Process {
     /// The point before the last place, its value and the next one's.
     left: u64,
     values: [f64; 2],
-    past: Box<Past>,
+    points: Box<Points>,
 }
 
-/// The last [`REMEMBERED`] points of a process.
+/// The points of a process. Each is drawn after the one before it, so going back starts at a mark.
 #[derive(Clone, Debug)]
-struct Past {
-    /// Point n is stored at index n modulo the array's length.
-    points: [f64; REMEMBERED],
-    /// The newest point.
-    newest: u64,
+struct Points {
+    seed: u64,
+    /// Where points are drawn for the first time.
+    front: Window,
+    /// Where points further back were last drawn again.
+    back: Option<Box<Window>>,
+    /// The states at each multiple of [`MARK`] that `front` has passed, except at 0.
+    marks: Vec<State>,
+}
+
+/// A point's number and value, and what draws the next one.
+#[derive(Clone, Debug)]
+struct State {
+    point: u64,
+    value: f64,
     random: Random,
+}
+
+/// Consecutive points, the last [`REMEMBERED`] at most.
+#[derive(Clone, Debug)]
+struct Window {
+    /// The first point that was drawn.
+    first: u64,
+    /// Point n is stored at index n modulo the array's length.
+    values: [f64; REMEMBERED],
+    newest: State,
 }
 
 /// Number of points stored: about a correlation distance.
 const REMEMBERED: usize = 16;
+
+/// Number of points from one mark to the next.
+const MARK: u64 = 256;
 
 /// The correlation of adjacent points: `exp(-1 / POINTS)`.
 const NEIGHBOURS: f64 = 0.939_413_062_813_475_8;
 
 impl Process {
     pub(crate) fn new(correlation_m: f64, seed: u64) -> Process {
-        let mut random = Random::seed_from_u64(seed);
-        let mut points = [0.0; REMEMBERED];
-        points[0] = normal(&mut random);
-        points[1] = next(points[0], &mut random);
-        let past = Box::new(Past { points, newest: 1, random });
-        Process { step: correlation_m / POINTS, left: 0, values: [points[0], points[1]], past }
+        let mut front = Window::new(State::first(seed));
+        front.draw();
+        let values = [front.values[0], front.values[1]];
+        let points = Box::new(Points { seed, front, back: None, marks: Vec::new() });
+        Process { step: correlation_m / POINTS, left: 0, values, points }
     }
 
-    /// Returns the value `travelled` metres from the start; before the stored points, the first stored value.
+    /// Returns the value `travelled` metres from the start.
     #[inline]
     pub(crate) fn at(&mut self, travelled: f64) -> f64 {
         let place = travelled / self.step;
         let left = place as u64;
         if left != self.left {
-            let Some(values) = self.past.around(left) else { return self.past.oldest() };
-            (self.left, self.values) = (left, values);
+            (self.left, self.values) = (left, self.points.around(left));
         }
         let b = place - left as f64;
         let a = 1.0 - b;
@@ -135,26 +157,78 @@ impl Process {
     }
 }
 
-impl Past {
-    /// Returns the values of point `left` and the next one; `None` if they are no longer stored.
-    fn around(&mut self, left: u64) -> Option<[f64; 2]> {
-        while self.newest <= left {
-            let last = self.points[self.newest as usize % REMEMBERED];
-            self.newest += 1;
-            self.points[self.newest as usize % REMEMBERED] = next(last, &mut self.random);
+impl Points {
+    /// Returns the values of point `left` and the next one.
+    fn around(&mut self, left: u64) -> [f64; 2] {
+        while self.front.newest.point <= left {
+            self.front.draw();
+            if self.front.newest.point.is_multiple_of(MARK) {
+                self.marks.push(self.front.newest.clone());
+            }
         }
-        let is_stored = left + REMEMBERED as u64 > self.newest;
-        is_stored.then(|| [left, left + 1].map(|point| self.points[point as usize % REMEMBERED]))
+        self.front.around(left).unwrap_or_else(|| self.around_again(left))
     }
 
-    /// Returns the value of the first point stored.
-    fn oldest(&self) -> f64 {
-        self.points[(self.newest + 1) as usize % REMEMBERED]
+    /// Returns the same of a point that is not in front any more.
+    #[cold]
+    fn around_again(&mut self, left: u64) -> [f64; 2] {
+        let mark = || match left / MARK {
+            0 => State::first(self.seed),
+            passed => self.marks[passed as usize - 1].clone(),
+        };
+        // From the last place on, unless a mark is nearer.
+        let is_near = |back: &Window| back.oldest() <= left && left / MARK * MARK <= back.newest.point;
+        let mut back = match self.back.take() {
+            Some(back) if is_near(&back) => back,
+            _ => Box::new(Window::new(mark())),
+        };
+        while back.newest.point <= left {
+            back.draw();
+        }
+        let values = [left, left + 1].map(|point| back.value(point));
+        self.back = Some(back);
+        values
     }
 }
 
-fn next(left: f64, random: &mut Random) -> f64 {
-    NEIGHBOURS * left + libm::sqrt(1.0 - NEIGHBOURS * NEIGHBOURS) * normal(random)
+impl State {
+    /// Returns the first point of a process.
+    fn first(seed: u64) -> State {
+        let mut random = Random::seed_from_u64(seed);
+        State { point: 0, value: normal(&mut random), random }
+    }
+}
+
+impl Window {
+    /// Creates a window of one point.
+    fn new(newest: State) -> Window {
+        let mut values = [0.0; REMEMBERED];
+        values[newest.point as usize % REMEMBERED] = newest.value;
+        Window { first: newest.point, values, newest }
+    }
+
+    /// Draws the next point.
+    fn draw(&mut self) {
+        let State { point, value, random } = &mut self.newest;
+        *value = NEIGHBOURS * *value + libm::sqrt(1.0 - NEIGHBOURS * NEIGHBOURS) * normal(random);
+        *point += 1;
+        self.values[*point as usize % REMEMBERED] = *value;
+    }
+
+    /// Returns the values of point `left`, which is before the newest, and the next one; `None` if they are no longer
+    /// stored.
+    fn around(&self, left: u64) -> Option<[f64; 2]> {
+        (self.oldest() <= left).then(|| [left, left + 1].map(|point| self.value(point)))
+    }
+
+    fn value(&self, point: u64) -> f64 {
+        self.values[point as usize % REMEMBERED]
+    }
+
+    /// Returns the number of the oldest point stored.
+    fn oldest(&self) -> u64 {
+        self.first.max((self.newest.point + 1).saturating_sub(REMEMBERED as u64))
+    }
 }
 
 #[cfg(test)]
@@ -210,13 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn a_shadow_is_the_same_when_it_is_asked_for_again() {
-        let (mut process, mut again) = (Process::new(16.0, 7), Process::new(16.0, 7));
-        for n in 0..1000 {
-            let place = f64::from(n) * 0.7;
-            let value = process.at(place);
-            again.at(place + 12.0);
-            assert_eq!(again.at(place), value, "{place}");
+    fn a_shadow_is_the_same_when_it_is_asked_for_again_from_any_distance() {
+        // 0.7 m for each point of 1 m, so that the farthest pass several marks.
+        for ahead in [12.0, 40.0, 300.0, 2500.0] {
+            let (mut process, mut again) = (Process::new(16.0, 7), Process::new(16.0, 7));
+            for n in 0..4000 {
+                let place = f64::from(n) * 0.7;
+                let value = process.at(place);
+                again.at(place + ahead);
+                assert_eq!(again.at(place), value, "{place} from {ahead} m ahead");
+            }
+            for n in (0..4000).step_by(37).rev() {
+                let place = f64::from(n) * 0.7;
+                assert_eq!(again.at(place), Process::new(16.0, 7).at(place), "back to {place}");
+            }
         }
     }
 

@@ -218,6 +218,62 @@ fn determinism_recording_changes_nothing() {
     assert!(times.is_sorted(), "events are out of order");
 }
 
+/// Runs a UE that drives past an LTE cell at 20 m/s and sends now and then: meanwhile its channel reports are made up
+/// afterwards. `mac` has keys of the MAC layer, `ue` of the UE.
+fn driving(mac: &str, ue: &str, samples: &str) -> Tables {
+    run(&format!(
+        r#"
+duration = "60 s"
+warmup = "0 s"
+seed = 1
+record = {{ samples = "{samples}" }}
+[lte]
+servers = ["server"]
+mac = {{ {mac} }}
+[[lte.cells]]
+position = [0, 0, 10]
+[[lte.ues]]
+name = "ue"
+mobility = {{ kind = "line", from = [-400, 30, 1.5], velocity = [20, 0, 0] }}
+{ue}
+[[flows]]
+from = "ue"
+to = "server"
+traffic = {{ kind = "on-off", on = "50 ms", off = {{ kind = "exponential", mean = "4 s" }}, rate = "20 Mbit/s" }}
+"#
+    ))
+}
+
+/// Asserts that results of a driving UE do not depend on samples, which look at its channel.
+#[track_caller]
+fn assert_samples_change_nothing(mac: &str, ue: &str) {
+    let without = driving(mac, ue, "off");
+    assert!(without.flows.iter().all(|flow| flow.bytes > 0), "the UE sent nothing");
+    for samples in ["7 ms", "13 ms", "100 ms"] {
+        let with = driving(mac, ue, samples);
+        assert!(with.flows == without.flows, "the flows differ with samples each {samples}");
+        assert!(with.owds == without.owds && with.rtts == without.rtts, "delays differ with samples each {samples}");
+    }
+}
+
+#[test]
+fn determinism_samples_do_not_change_a_ue_that_sleeps() {
+    let drx = "drx = { cycle = \"2560 ms\", on_duration = \"10 ms\", inactivity = \"10 ms\" }";
+    assert_samples_change_nothing(drx, "channel = \"umi\"");
+}
+
+#[test]
+fn determinism_samples_do_not_change_a_ue_that_reports_its_channel_seldom() {
+    assert_samples_change_nothing("cqi_period = \"1 s\"", "channel = \"umi\"");
+}
+
+#[test]
+fn determinism_samples_do_not_change_a_ue_among_blockers() {
+    let channel = "channel = { kind = \"log-distance\", exponent = 3.6, at_1m_db = 46 }";
+    let blockage = "blockage = { kind = \"outdoor\", kmh = 100 }";
+    assert_samples_change_nothing("cqi_period = \"1 s\"", &format!("{channel}\n{blockage}"));
+}
+
 #[test]
 fn determinism_seeds_and_runs_differ() {
     let digests = |seed: u64| {
