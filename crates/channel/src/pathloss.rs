@@ -11,6 +11,8 @@
 //! 2. There is no additional loss for UEs indoors or in a car: [`crate::buildings`] adds it.
 //! 3. A sector's antenna has its horizontal pattern only, without downtilt.
 //! 4. UMa's environment height is 1 m, as for UEs below 13 m; for higher ones TR 38.901 draws it.
+//! 5. Antennas lower than the formulas hold for (UMi and UMa: 1.5 m; RMa: 10 m, and UEs 1 m; COST 231: 30 m) have the loss
+//!    of these heights, over their own distance.
 
 use crate::antenna::{Array, direction};
 use crate::mobility::Position;
@@ -24,6 +26,15 @@ pub const THERMAL_DBM_HZ: f64 = -174.0;
 /// The height in metres of street traffic, which is subtracted from the effective antenna heights. TR 38.901 Table
 /// 7.4.1-1.
 const EFFECTIVE_M: f64 = 1.0;
+
+/// The minimum height in metres of a UE for UMi and UMa. TR 38.901 Table 7.4.1-1.
+const URBAN_LEAST_M: f64 = 1.5;
+
+/// The minimum heights in metres of antenna and UE for RMa. TR 38.901 Table 7.4.1-1.
+const RURAL_LEAST_M: [f64; 2] = [10.0, 1.0];
+
+/// The minimum height in metres of the antenna for COST 231's model. COST 231 4.4.1.
+const HATA_LEAST_M: f64 = 30.0;
 
 /// The minimum ground distance in metres for which TR 38.901 is valid.
 const LEAST_M: f64 = 10.0;
@@ -262,7 +273,8 @@ impl Urban {
     /// Returns the ground distance of the break point, from which the ground reflection increases the loss. Table
     /// 7.4.1-1, note 1.
     pub fn break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
-        4.0 * (site_height - EFFECTIVE_M) * (ue_height - EFFECTIVE_M) * hz / LIGHT
+        let [site, ue] = [site_height, ue_height].map(|height| height.max(URBAN_LEAST_M) - EFFECTIVE_M);
+        4.0 * site * ue * hz / LIGHT
     }
 
     /// Returns the loss in dB with line of sight.
@@ -284,7 +296,7 @@ impl Urban {
         let ground = ground.max(LEAST_M);
         let space = libm::log10(known.space(ground));
         let hidden = self.nlos_base + self.nlos_slope * space + self.nlos_frequency * known.ghz
-            - self.nlos_height * (known.ue_height - 1.5);
+            - self.nlos_height * (known.ue_height.max(URBAN_LEAST_M) - 1.5);
         hidden.max(self.los_over(ground, space, known))
     }
 
@@ -358,7 +370,8 @@ impl Logarithms {
 /// Returns the ground distance in metres from which RMa's loss grows with the fourth power. TR 38.901 Table 7.4.1-1,
 /// note 5.
 pub fn rma_break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    2.0 * core::f64::consts::PI * site_height * ue_height * hz / LIGHT
+    let [site, ue] = RURAL_LEAST_M;
+    2.0 * core::f64::consts::PI * site_height.max(site) * ue_height.max(ue) * hz / LIGHT
 }
 
 /// Returns the RMa loss in dB with line of sight, at a ground distance of `ground` metres, among buildings `building`
@@ -381,11 +394,12 @@ pub fn rma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, buildi
 /// `building` metres high and streets `street` metres wide.
 pub fn rma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, building: f64, street: f64) -> f64 {
     let space = space(ground.max(LEAST_M), site_height - ue_height);
-    let over = building / site_height;
-    let height = libm::log10(11.75 * ue_height);
+    let (site, ue) = (site_height.max(RURAL_LEAST_M[0]), ue_height.max(RURAL_LEAST_M[1]));
+    let over = building / site;
+    let height = libm::log10(11.75 * ue);
     let hidden = 161.04 - 7.1 * libm::log10(street) + 7.5 * libm::log10(building)
-        - (24.37 - 3.7 * over * over) * libm::log10(site_height)
-        + (43.42 - 3.1 * libm::log10(site_height)) * (libm::log10(space) - 3.0)
+        - (24.37 - 3.7 * over * over) * libm::log10(site)
+        + (43.42 - 3.1 * libm::log10(site)) * (libm::log10(space) - 3.0)
         + 20.0 * libm::log10(hz / 1e9)
         - (3.2 * height * height - 4.97);
     hidden.max(rma_los_db(ground, site_height, ue_height, hz, building))
@@ -419,7 +433,7 @@ impl Office {
 /// Returns the COST 231-Hata loss in dB at a ground distance of `ground` metres.
 pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, metropolitan: bool) -> f64 {
     let (mhz, km) = (libm::log10(hz / 1e6), libm::log10(ground.max(LEAST_M) / 1e3));
-    let mast = libm::log10(site_height);
+    let mast = libm::log10(site_height.max(HATA_LEAST_M));
     let ue = (1.1 * mhz - 0.7) * ue_height - (1.56 * mhz - 0.8);
     let city = if metropolitan { 3.0 } else { 0.0 };
     46.3 + 33.9 * mhz - 13.82 * mast - ue + (44.9 - 6.55 * mast) * km + city

@@ -5,7 +5,7 @@ use channel::pathloss::{
     rma_nlos_db, rma_sight_probability,
 };
 use channel::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
-use rand_xoshiro::rand_core::SeedableRng;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use units::{Span, Time};
 
 fn close(a: f64, b: f64, tolerance: f64) {
@@ -223,6 +223,41 @@ fn losses_are_continuous_at_the_break_point_and_grow_with_distance() {
         let losses: Vec<f64> = (1..2000).map(|i| at(f64::from(i) * 10.0)).collect();
         assert!(losses.is_sorted(), "{model:?}");
         assert!(at(5000.0) >= friis_db(5000.0, 1.8e9), "{model:?}");
+    }
+}
+
+#[test]
+fn losses_are_finite_anywhere_and_near_free_space_at_least_where_the_models_hold() {
+    let mut random = Random::seed_from_u64(1);
+    let mut draw = |least: f64, most: f64| least + (most - least) * (random.next_u64() as f64 / u64::MAX as f64);
+    for _ in 0..20_000 {
+        let [building_m, street_m] = [(); 2].map(|()| draw(5.0, 50.0));
+        let sight = Sight::Random;
+        // Their heights of antenna and UE, distances along the ground, and frequencies.
+        for (model, site, ue, ground, ghz) in [
+            (PathLoss::UmiStreetCanyon(sight), [1.5, 30.0], [1.5, 22.5], 5000.0, 100.0),
+            (PathLoss::UrbanMacro(sight), [25.0, 25.0], [1.5, 13.0], 5000.0, 100.0),
+            (PathLoss::RuralMacro { sight, building_m, street_m }, [10.0, 150.0], [1.0, 10.0], 5000.0, 30.0),
+            (PathLoss::IndoorOffice { sight, office: Office::Mixed }, [1.0, 10.0], [0.5, 5.0], 150.0, 100.0),
+            (PathLoss::Cost231Hata { metropolitan: false }, [30.0, 200.0], [1.0, 10.0], 20_000.0, 2.0),
+        ] {
+            let hz = 1e9 * draw(0.5, ghz);
+            let at = |metres: f64, height: f64| Position::new(metres, 0.0, height);
+            let (site, ue) = (at(0.0, draw(site[0], site[1])), at(draw(0.0, ground), draw(ue[0], ue[1])));
+            for sees in [true, false] {
+                let loss = model.loss_db(site, ue, hz, sees);
+                // The tables themselves are up to 5.9 dB less: InH at 150 m, with line of sight.
+                let free = friis_db(site.distance(ue), hz);
+                assert!(loss.is_finite() && loss > free - 6.0, "{model:?} {site:?} {ue:?} {hz} {sees}: {loss}, {free}");
+            }
+            let (site, ue) = (at(0.0, draw(-5.0, 300.0)), at(draw(0.0, 1e6), draw(-1e6, 1e6)));
+            for (site, ue) in [(site, ue), (at(0.0, 1.0), at(ue.x, 1.0)), (at(0.0, 0.0), at(0.0, 0.0))] {
+                for sees in [true, false] {
+                    let loss = model.loss_db(site, ue, hz, sees);
+                    assert!(loss.is_finite() && loss > 0.0, "{model:?} {site:?} {ue:?} {hz} {sees}: {loss}");
+                }
+            }
+        }
     }
 }
 
