@@ -5,6 +5,7 @@ mod drx;
 mod links;
 mod lte;
 mod nr;
+mod packets;
 pub(crate) mod proxy;
 mod radio;
 mod secondary;
@@ -42,10 +43,10 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
         c.key("dumbbell", |c| check_dumbbell(dumbbell, c));
     }
     if let Some(lte) = &s.lte {
-        c.key("lte", |c| lte::check(lte, c));
+        c.key("lte", |c| lte::check(lte, s, c));
     }
     if let Some(nr) = &s.nr {
-        c.key("nr", |c| nr::check(nr, c));
+        c.key("nr", |c| nr::check(nr, s, c));
     }
     for (i, link) in s.links.iter().enumerate() {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
@@ -56,7 +57,12 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     }
     let mut flows = 0;
     for (i, flow) in s.flows.iter().enumerate() {
-        c.key("flows", |c| c.index(i, |c| check_flow(flow, s, c)));
+        c.key("flows", |c| {
+            c.index(i, |c| {
+                check_flow(flow, s, c);
+                packets::check_flow(flow, s, c);
+            });
+        });
         flows += u64::from(flow.count).saturating_mul(flow.repeat.map_or(1, |repeat| repeat.count.into()));
         if flows > MAX_FLOWS {
             c.key("flows", |c| c.index(i, |c| c.wrong(format!("more than {MAX_FLOWS} flows"))));

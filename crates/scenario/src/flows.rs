@@ -15,10 +15,10 @@ pub struct Flow {
     /// The node that sends the data. Required unless the scenario has a dumbbell or an LTE network. In an LTE network,
     /// `PREFIX*` expands to every UE whose name has this prefix, or to every such host if no UE matches; each gets a
     /// flow `NAME-UE`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "node")]
     pub from: String,
     /// The node that receives the data; written like `from`. Only one of the two may contain a `*`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "node")]
     pub to: String,
     /// The application's traffic.
     #[serde(default)]
@@ -61,6 +61,15 @@ pub struct Flow {
     /// TCP options of this flow; options not set here are taken from the table `[tcp]`.
     #[serde(default)]
     pub tcp: Tcp,
+}
+
+/// Reads the name of a node, which may be left out but not be empty.
+fn node<'de, D: serde::Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    let name = String::deserialize(d)?;
+    if name.is_empty() {
+        return Err(serde::de::Error::custom("a node has no empty name; name one, or leave the key out"));
+    }
+    Ok(name)
 }
 
 /// Flows like one another, named `NAME-1`, `NAME-2`, ..., which start and stop one after another.

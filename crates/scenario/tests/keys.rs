@@ -314,11 +314,11 @@ const OF_LTE: &[Case] = &[
     ("lte.ues[0].modem=0 B", "lte.ues[0].modem: 0 B is out of range: must be greater than 0 B and at most 1000000 GB"),
     (
         "lte.ues[0].bearer.queue={ kind = \"drop-tail\", bytes = \"1 B\" }",
-        "lte.ues[0].bearer.queue.bytes: 1 B is out of range: must be from 1.5 kB to 1000000 GB",
+        "lte.ues[0].bearer.queue.bytes: 1 B is too small for a packet of 1.5 kB: must be at least 1.5 kB",
     ),
     (
         "lte.ues[0].bearer.nr.buffer=1 kB",
-        "lte.ues[0].bearer.nr.buffer: 1 kB is out of range: must be from 1.5 kB to 1000000 GB",
+        "lte.ues[0].bearer.nr.buffer: 1 kB is too small for a packet of 1.5 kB: must be at least 1.5 kB",
     ),
 ];
 

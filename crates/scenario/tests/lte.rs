@@ -482,6 +482,8 @@ s:8:10: lte.ues[0].layers: a UE of category 1 supports one layer (36.306 table 4
 fn a_path_loss_model_is_refused_where_it_does_not_hold() {
     let band_3 = "downlink_mhz = 1842.5\nuplink_mhz = 1747.5";
     for (channel, place, height, more) in [
+        ("\"umi\"", "[3, 0, 1.5]", 10.0, ""),
+        ("{ kind = \"umi\", sight = \"los\" }", "[0, 4000, 22.5]", 30.0, ""),
         ("\"uma\"", "[100, 0, 1.5]", 25.0, ""),
         ("{ kind = \"uma\", sight = \"nlos\", shadowing = false }", "[0, 4000, 12]", 25.0, ""),
         ("\"rma\"", "[100, 0, 1.5]", 35.0, ""),
@@ -491,7 +493,13 @@ fn a_path_loss_model_is_refused_where_it_does_not_hold() {
     ] {
         assert_eq!(placed(channel, place, height, more), "fine", "{channel}");
     }
+    let line = |velocity| format!("{{ kind = \"line\", from = [100, 0, 1.5], velocity = {velocity} }}");
     let says = [
+        placed("\"umi\"", "[100, 0, 1]", 10.0, ""),
+        placed("\"umi\"", "[100, 0, 1.5]", 1.0, ""),
+        placed("\"umi\"", "[0, 5001, 1.5]", 10.0, ""),
+        placed("\"umi\"", &line("[0, 0, -0.15]"), 10.0, ""),
+        placed("\"rma\"", &line("[600, 0, 0]"), 35.0, ""),
         placed("\"uma\"", "[100, 0, 1.5]", 30.0, ""),
         placed("\"uma\"", "[5, 0, 1.5]", 25.0, ""),
         placed("\"uma\"", "[100, 0, 20]", 25.0, ""),
@@ -503,6 +511,11 @@ fn a_path_loss_model_is_refused_where_it_does_not_hold() {
         placed("\"cost-231\"", "[2000, 0, 0.5]", 20.0, band_3),
     ];
     assert_snapshot!(says.join("\n"), @r#"
+s:8:11: lte.ues[0].channel: `umi` holds for UEs at a height of 1.5 to 22.5 m (TR 38.901 table 7.4.1-1, continued from its antennas of 10 m), but this one is at 1 m
+s:8:11: lte.ues[0].channel: `umi` holds for antennas at a height of 1.5 to 30 m (TR 38.901 table 7.4.1-1, continued from its antennas of 10 m), but cell `cell-1` is at 1 m
+s:8:11: lte.ues[0].channel: `umi` holds for distances of 0 to 5000 m (TR 38.901 table 7.4.1-1, continued from its antennas of 10 m), but the nearest cell, `cell-1`, is 5001 m from (0, 5001)
+s:8:11: lte.ues[0].channel: `umi` holds for UEs at a height of 1.5 to 22.5 m (TR 38.901 table 7.4.1-1, continued from its antennas of 10 m), but this one is at 0 m
+s:8:11: lte.ues[0].channel: `rma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 6100 m from (6100, 0)
 s:8:11: lte.ues[0].channel: `uma` holds for antennas at a height of 25 m (TR 38.901 table 7.4.1-1), but cell `cell-1` is at 30 m
 s:8:11: lte.ues[0].channel: `uma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 5 m from (5, 0)
 s:8:11: lte.ues[0].channel: `uma` holds for UEs at a height of 1.5 to 13 m (TR 38.901 table 7.4.1-1), but this one is at 20 m
@@ -514,5 +527,53 @@ s:8:11: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (C
 s:9:11: lte.ues[0].channel: `cost-231` holds for distances of 1000 to 20000 m (COST 231 final report, 4.4.1), but the nearest cell, `cell-1`, is 500 m from (500, 0)
 s:9:11: lte.ues[0].channel: `cost-231` holds for antennas at a height of 30 to 200 m (COST 231 final report, 4.4.1), but cell `cell-1` is at 20 m
 s:9:11: lte.ues[0].channel: `cost-231` holds for UEs at a height of 1 to 10 m (COST 231 final report, 4.4.1), but this one is at 0.5 m
+"#);
+}
+
+#[test]
+fn carriers_do_not_overlap() {
+    assert_snapshot!(placed("\"friis\"", "[100, 0, 1.5]", 30.0, "downlink_mhz = 1935"), @"s:2:1: lte.uplink_mhz: 1930 overlaps the downlink carrier at 1935: they must be at least 10 MHz apart");
+    assert_snapshot!(placed("\"friis\"", "[100, 0, 1.5]", 30.0, "secondary = { downlink_mhz = 1935 }"), @"s:4:30: lte.secondary.downlink_mhz: 1935 overlaps the uplink carrier at 1930: they must be at least 10 MHz apart");
+}
+
+#[test]
+fn packets_fit_into_pdcp_and_into_buffers() {
+    let of = |network: &str, ue: &str, flow: &str| {
+        let text = format!(
+            "duration = \"10 s\"\n[{network}]\n[[{network}.ues]]\nname = \"a\"\ncount = 2\n{ue}\n[[flows]]\n{flow}\n"
+        );
+        load(&[("s", &text)], &[]).map_or_else(|e| e.to_string(), |_| "fine".into())
+    };
+    let small = "host_queue = { kind = \"fq-codel\", bytes = \"4 kB\" }\nmodem = \"4 kB\"\nmodem_full = \"drop\"\n\
+                 bearer = { queue = { kind = \"drop-tail\", bytes = \"4 kB\" } }";
+    let large = "tcp = { mss = 4000 }";
+    for (network, ue, flow) in [
+        ("lte", "", "tcp = { mss = 8136 }"),
+        ("nr", "", "tcp = { mss = 8948 }"),
+        ("lte", small, ""),
+        // A modem that lets the host wait takes a packet whenever it is empty, and so does a buffer below a queue.
+        ("lte", "modem = \"1 B\"", "from = \"a-1\"\nto = \"server\""),
+        ("lte", "bearer = { queue = { kind = \"drop-tail\", bytes = \"1 kB\" }, above = {} }", ""),
+    ] {
+        assert_eq!(of(network, ue, flow), "fine", "{network}\n{ue}\n{flow}");
+    }
+    let says = [
+        of("lte", "", "tcp = { mss = 8137 }"),
+        of("nr", "", "tcp = { mss = 8949 }"),
+        of("nr", "", "traffic = { kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"9001 B\" }"),
+        of("lte", "modem = \"1 kB\"\nmodem_full = \"drop\"", ""),
+        of("lte", small, &format!("from = \"a*\"\nto = \"server\"\n{large}")),
+        of("lte", small, large),
+        of("nr", "bearer = { nr = { buffer = \"4 kB\" } }", large),
+    ];
+    assert_snapshot!(says.join("\n"), @r#"
+s:8:15: flows[0].tcp.mss: 8137, with 52 bytes of headers, does not pass a cell (LTE's PDCP carries 8188 bytes at most, 36.323): must be at most 8136
+s:8:15: flows[0].tcp.mss: 8949, with 52 bytes of headers, does not pass a cell (NR's PDCP carries 9000 bytes at most, 38.323): must be at most 8948
+s:8:55: flows[0].traffic.packet: 9001 B do not pass a cell (NR's PDCP carries 9000 bytes at most, 38.323): must be at most 9000 B
+s:6:9: lte.ues[0].modem: 1 kB is too small for a packet of 1.5 kB: must be at least 1.5 kB
+s:6:43: lte.ues[0].host_queue.bytes: 4 kB is too small for a packet of 4.052 kB: must be at least 4.052 kB
+s:7:9: lte.ues[0].modem: 4 kB is too small for a packet of 4.052 kB: must be at least 4.052 kB
+s:9:50: lte.ues[0].bearer.queue.bytes: 4 kB is too small for a packet of 4.052 kB: must be at least 4.052 kB
+s:6:28: nr.ues[0].bearer.nr.buffer: 4 kB is too small for a packet of 4.052 kB: must be at least 4.052 kB
 "#);
 }

@@ -273,6 +273,48 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "the nearest cell, `cell-1`, is 5001 m from (5001, 0)",
         ),
         ("", "layers = 5", "nr.ues[0].layers: 5 is out of range: must be from 1 to 4"),
+        ("", "category = 4", "nr.ues[0].category: UEs have categories in LTE only: leave it out"),
+        (
+            "frequency_mhz = 700\nnumerology = 3\nresource_blocks = 275",
+            "",
+            "nr.resource_blocks: 275 resource blocks of 120 kHz are 396 MHz wide, and carriers of FR1 at most 100 MHz: must be \
+             from 1 to 69",
+        ),
+        (
+            "numerology = 2\nsecondary = { frequency_mhz = 4000, resource_blocks = 139 }",
+            "",
+            "nr.secondary.resource_blocks: 139 resource blocks of 60 kHz are 100.08 MHz wide, and carriers of FR1 at most \
+             100 MHz: must be from 1 to 138",
+        ),
+        (
+            "duplex = \"fdd\"\nuplink_mhz = 3510",
+            "",
+            "nr.uplink_mhz: 3510 overlaps the downlink carrier at 3500: they must be at least 100 MHz apart",
+        ),
+        (
+            "duplex = \"fdd\"\nuplink_mhz = 3400\nsecondary = { frequency_mhz = 3350, bandwidth_mhz = 50 }",
+            "",
+            "nr.secondary.frequency_mhz: 3350 overlaps the uplink carrier at 3400: they must be at least 75 MHz apart",
+        ),
+        (
+            "duplex = { kind = \"tdd\", downlink_symbols = 12, uplink_symbols = 2 }",
+            "",
+            "nr.duplex.uplink_symbols: the special slot has no symbol of guard between downlink and uplink: `downlink_symbols` \
+             and `uplink_symbols` must be 13 together at most",
+        ),
+        (
+            "resource_blocks = 1\nduplex = { kind = \"tdd\", pattern = \"DDDDS\", uplink_symbols = 3 }",
+            "",
+            "nr.resource_blocks: the uplink's largest block has 64 bits, and headers and data need 80: use 2 resource blocks at \
+             least, or more uplink symbols",
+        ),
+        (
+            "mac = { configured_grant = { processes = 3, timer = 4 } }",
+            "",
+            "nr.mac.configured_grant.timer: 4 periods are longer than the 3 from one occasion of a process to its next: must be \
+             at most `processes`",
+        ),
+        ("mac = { dmrs_symbols = 255 }", "", "nr.mac.dmrs_symbols: 255 is out of range: must be from 0 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
         (
             "",
@@ -283,7 +325,7 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         (
             "",
             "bearer = { nr = { buffer = \"1 B\" } }",
-            "nr.ues[0].bearer.nr.buffer: 1 B is out of range: must be from 1.5 kB",
+            "nr.ues[0].bearer.nr.buffer: 1 B is too small for a packet of 1.5 kB: must be at least 1.5 kB",
         ),
         (
             "",

@@ -35,11 +35,21 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
         }
         let most = if nr.uplink_mcs_table == McsTable::Qam256 { 27 } else { 28 };
         c.range("mcs", grant.mcs, 0..=most);
-        if nr.mac.harq_processes < 2 {
-            c.key("processes", |c| c.wrong("one HARQ process is needed for other blocks: raise `harq_processes`"));
-        } else {
-            c.range("processes", grant.processes, 1..=(nr.mac.harq_processes - 1).min(15));
-        }
         c.range("timer", grant.timer, 1..=64);
+        if nr.mac.harq_processes < 2 {
+            return c.key("processes", |c| {
+                c.wrong("one HARQ process is needed for other blocks: raise `harq_processes`");
+            });
+        }
+        c.range("processes", grant.processes, 1..=(nr.mac.harq_processes - 1).min(15));
+        if (1..grant.timer).contains(&grant.processes) && grant.timer <= 64 {
+            let (timer, processes) = (grant.timer, grant.processes);
+            c.key("timer", |c| {
+                c.wrong(format!(
+                    "{timer} periods are longer than the {processes} from one occasion of a process to its next: \
+                     must be at most `processes`"
+                ));
+            });
+        }
     });
 }

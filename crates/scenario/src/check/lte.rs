@@ -8,31 +8,34 @@ const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
 /// Intervals between scheduling request opportunities in milliseconds (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
 
-pub(super) fn check(lte: &Lte, c: &mut Check) {
+pub(super) fn check(lte: &Lte, s: &Scenario, c: &mut Check) {
     c.span("s1_delay", lte.s1_delay);
     if let Some(rate) = &lte.s1_rate {
         check_capacity("s1_rate", rate, c);
     }
     check_pep(lte.pep, lte.pep_report_loss, c);
     proxy::check(lte.proxy.as_ref(), lte.pep, c);
-    check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
-    check_secondary(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
-    check_shared(&RadioNetwork::from(lte), c);
+    let radio = RadioNetwork::from(lte);
+    if let Some(side) = &radio.lte {
+        check_carriers(side, c);
+    }
+    check_shared(&radio, s, c);
 }
 
-/// Checks the carriers of LTE cells.
-pub(super) fn check_carrier(downlink_mhz: f64, uplink_mhz: f64, mac: &Mac, c: &mut Check) {
-    c.range("downlink_mhz", downlink_mhz, CARRIER_MHZ);
-    c.range("uplink_mhz", uplink_mhz, CARRIER_MHZ);
-    c.key("mac", |c| check_mac(mac, c));
-}
-
-/// Checks the second carrier of LTE cells whose first one has this centre frequency and bandwidth.
-pub(super) fn check_secondary(of: Option<&LteSecondary>, (mhz, bandwidth): (f64, Bandwidth), c: &mut Check) {
-    let Some(LteSecondary { downlink_mhz, bandwidth: second }) = of else { return };
+/// Checks the carriers of LTE cells, and their MAC layer.
+pub(super) fn check_carriers(of: &LteSide<'_>, c: &mut Check) {
+    let width = of.bandwidth.mhz();
+    let [downlink, uplink] = [of.downlink_mhz, of.uplink_mhz].map(|mhz| (mhz, width));
+    c.range("downlink_mhz", of.downlink_mhz, CARRIER_MHZ);
+    c.range("uplink_mhz", of.uplink_mhz, CARRIER_MHZ);
+    secondary::check_apart("uplink_mhz", uplink, ("downlink carrier", downlink), c);
+    c.key("mac", |c| check_mac(of.mac, c));
+    let Some(LteSecondary { downlink_mhz, bandwidth }) = of.secondary else { return };
     c.key("secondary", |c| {
         c.range("downlink_mhz", *downlink_mhz, CARRIER_MHZ);
-        secondary::check_apart("downlink_mhz", [(*downlink_mhz, second.mhz()), (mhz, bandwidth.mhz())], c);
+        let second = (*downlink_mhz, bandwidth.mhz());
+        secondary::check_apart("downlink_mhz", second, ("first carrier", downlink), c);
+        secondary::check_apart("downlink_mhz", second, ("uplink carrier", uplink), c);
     });
 }
 

@@ -3,10 +3,24 @@
 use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
-use channel::tables::nr::{SYMBOLS, fewest_symbols};
+use channel::tables::nr::{self as tables, Allocation, SYMBOLS, fewest_symbols};
 
-/// Frequency ranges in MHz (38.104 table 5.1-1), and their names.
-const RANGES: [(&str, RangeInclusive<f64>); 2] = [("FR1", 410.0..=7125.0), ("FR2", 24_250.0..=52_600.0)];
+/// A frequency range.
+struct FrequencyRange {
+    name: &'static str,
+    mhz: RangeInclusive<f64>,
+    /// The width of its widest carrier.
+    widest_mhz: f64,
+}
+
+/// The frequency ranges (38.104 tables 5.1-1, 5.3.5-1 and 5.3.5-2).
+const RANGES: [FrequencyRange; 2] = [
+    FrequencyRange { name: "FR1", mhz: 410.0..=7125.0, widest_mhz: 100.0 },
+    FrequencyRange { name: "FR2", mhz: 24_250.0..=52_600.0, widest_mhz: 400.0 },
+];
+
+/// The fewest bits of an uplink block, which the network has for headers and a report beside data.
+const LEAST_UPLINK_BITS: u32 = 80;
 
 /// Lengths of TDD patterns in microseconds (`dl-UL-TransmissionPeriodicity`, 38.331).
 const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
@@ -14,7 +28,7 @@ const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 500
 /// Maximum number of buildings.
 const MAX_BUILDINGS: usize = 10_000;
 
-pub(super) fn check(nr: &Nr, c: &mut Check) {
+pub(super) fn check(nr: &Nr, s: &Scenario, c: &mut Check) {
     c.span("n3_delay", nr.n3_delay);
     if let Some(rate) = &nr.n3_rate {
         check_capacity("n3_rate", rate, c);
@@ -24,16 +38,14 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     c.range("numerology", nr.numerology, 0..=4);
     check_carrier(&nr.carrier(), c);
     if let Some(mhz) = nr.uplink_mhz {
-        check_frequency("uplink_mhz", mhz, c);
+        check_uplink(mhz, nr, c);
     }
-    if nr.uplink_mhz.is_some() && nr.duplex != Duplex::Fdd {
-        c.key("uplink_mhz", |c| {
-            c.wrong("only FDD has a carrier for each direction; leave it out or set `duplex = \"fdd\"`");
-        });
-    }
-    // What follows depends on the numerology.
-    if nr.numerology <= 4 {
+    // What follows depends on the numerology, and on symbols of the MAC layer.
+    let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
+    let has_symbols = control_symbols <= 3 && uplink_control_symbols <= 2 && dmrs_symbols <= 4 && overhead <= 18;
+    if nr.numerology <= 4 && has_symbols {
         c.key("duplex", |c| check_duplex(nr, c));
+        check_least_block(nr, c);
     }
     if nr.buildings.len() > MAX_BUILDINGS {
         c.key("buildings", |c| c.wrong(format!("more than {MAX_BUILDINGS} buildings")));
@@ -50,14 +62,28 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
         drx::check_nr(nr, c);
         configured::check(nr, c);
     });
-    if let Some(lte) = &nr.lte {
-        c.key("lte", |c| {
-            super::lte::check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
-            super::lte::check_secondary(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
-        });
+    let radio = RadioNetwork::from(nr);
+    if let Some(side) = &radio.lte {
+        c.key("lte", |c| super::lte::check_carriers(side, c));
     }
     check_secondary(nr, c);
-    check_shared(&RadioNetwork::from(nr), c);
+    check_shared(&radio, s, c);
+}
+
+/// Checks the uplink's carrier, which is as wide as the downlink's.
+fn check_uplink(mhz: f64, nr: &Nr, c: &mut Check) {
+    check_frequency("uplink_mhz", mhz, c);
+    if nr.duplex != Duplex::Fdd {
+        return c.key("uplink_mhz", |c| {
+            c.wrong("only FDD has a carrier for each direction; leave it out or set `duplex = \"fdd\"`");
+        });
+    }
+    // As by default: two carriers at one frequency that do not interfere.
+    if mhz == nr.frequency_mhz {
+        return;
+    }
+    let width = nr.carrier().width_mhz();
+    secondary::check_apart("uplink_mhz", (mhz, width), ("downlink carrier", (nr.frequency_mhz, width)), c);
 }
 
 /// Checks the frequency and the width of a carrier.
@@ -69,7 +95,7 @@ pub(super) fn check_carrier(carrier: &NrCarrier, c: &mut Check) {
 }
 
 fn check_frequency(key: &str, mhz: f64, c: &mut Check) {
-    if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
+    if !RANGES.iter().any(|range| range.mhz.contains(&mhz)) {
         c.key(key, |c| {
             c.wrong(format!("{} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)", shown(mhz)));
         });
@@ -77,10 +103,23 @@ fn check_frequency(key: &str, mhz: f64, c: &mut Check) {
 }
 
 fn check_bandwidth(carrier: &NrCarrier, c: &mut Check) {
+    let range = RANGES.iter().find(|range| range.mhz.contains(&carrier.frequency_mhz));
     if let Some(blocks) = carrier.resource_blocks {
-        return c.range("resource_blocks", blocks, 1..=275);
+        c.range("resource_blocks", blocks, 1..=275);
+        if let Some(range) = range.filter(|range| blocks <= 275 && carrier.width_mhz() > range.widest_mhz) {
+            let (khz, wide) = (15 << carrier.numerology, shown(carrier.width_mhz()));
+            let FrequencyRange { name, widest_mhz, .. } = range;
+            let most = (widest_mhz * 1000.0 / f64::from(12 * khz)) as u16;
+            c.key("resource_blocks", |c| {
+                c.wrong(format!(
+                    "{blocks} resource blocks of {khz} kHz are {wide} MHz wide, and carriers of {name} at most \
+                     {widest_mhz} MHz: must be from 1 to {most}"
+                ));
+            });
+        }
+        return;
     }
-    let Some((name, _)) = RANGES.iter().find(|(_, range)| range.contains(&carrier.frequency_mhz)) else { return };
+    let Some(FrequencyRange { name, .. }) = range else { return };
     if carrier.blocks().is_none() {
         let valid = carrier.bandwidths().iter().map(|(mhz, _)| mhz.to_string()).collect::<Vec<_>>().join(", ");
         let khz = 15 << carrier.numerology;
@@ -104,11 +143,11 @@ fn check_secondary(nr: &Nr, c: &mut Check) {
     let [second, first] = [of.carrier(nr.numerology), nr.carrier()];
     c.key("secondary", |c| {
         check_carrier(&second, c);
-        secondary::check_apart(
-            "frequency_mhz",
-            [second, first].map(|carrier| (carrier.frequency_mhz, carrier.width_mhz())),
-            c,
-        );
+        let [second, first] = [second, first].map(|carrier| (carrier.frequency_mhz, carrier.width_mhz()));
+        secondary::check_apart("frequency_mhz", second, ("first carrier", first), c);
+        if nr.duplex == Duplex::Fdd && nr.uplink_mhz() != nr.frequency_mhz {
+            secondary::check_apart("frequency_mhz", second, ("uplink carrier", (nr.uplink_mhz(), first.1)), c);
+        }
     });
 }
 
@@ -139,6 +178,14 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
     let both = u16::from(*downlink_symbols) + u16::from(*uplink_symbols);
     if pattern.contains('S') && both > SYMBOLS.into() {
         c.key("uplink_symbols", |c| c.wrong(format!("a special slot has {SYMBOLS} symbols, not {both}")));
+    } else if pattern.contains('S') && both == u16::from(SYMBOLS) {
+        let most = SYMBOLS - 1;
+        c.key("uplink_symbols", |c| {
+            c.wrong(format!(
+                "the special slot has no symbol of guard between downlink and uplink: \
+                 `downlink_symbols` and `uplink_symbols` must be {most} together at most"
+            ));
+        });
     }
     let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
     let fewest = fewest_symbols(dmrs_symbols, overhead);
@@ -155,6 +202,43 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
                 ));
             });
         }
+    }
+}
+
+/// Checks that the uplink's largest block has room for data.
+fn check_least_block(nr: &Nr, c: &mut Check) {
+    let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
+    let symbols = match &nr.duplex {
+        Duplex::Fdd => SYMBOLS,
+        Duplex::Flexible => SYMBOLS.saturating_sub(control_symbols),
+        Duplex::Tdd { pattern, .. } if pattern.contains('U') => SYMBOLS,
+        Duplex::Tdd { uplink_symbols, .. } => *uplink_symbols,
+    };
+    let (Some(prbs), Some(symbols)) = (nr.carrier().blocks(), symbols.checked_sub(uplink_control_symbols)) else {
+        return;
+    };
+    // The pattern's own check tells it.
+    if symbols < fewest_symbols(dmrs_symbols, overhead) {
+        return;
+    }
+    let table = match nr.uplink_mcs_table {
+        McsTable::Qam64 => tables::McsTable::Qam64,
+        McsTable::Qam256 | McsTable::Qam1024 => tables::McsTable::Qam256,
+        McsTable::LowRate => tables::McsTable::LowSpectralEfficiency,
+    };
+    let bits = |prbs: u16| {
+        let allocation = Allocation { prbs, symbols, dmrs: 12 * dmrs_symbols, overhead, layers: 1 };
+        table.schemes().last().map_or(0, |mcs| tables::tbs(*mcs, &allocation, 0))
+    };
+    if bits(prbs) < LEAST_UPLINK_BITS {
+        let least = (prbs..=275).find(|prbs| bits(*prbs) >= LEAST_UPLINK_BITS).unwrap_or(275);
+        c.key("resource_blocks", |c| {
+            c.wrong(format!(
+                "the uplink's largest block has {} bits, and headers and data need {LEAST_UPLINK_BITS}: \
+                 use {least} resource blocks at least, or more uplink symbols",
+                bits(prbs)
+            ));
+        });
     }
 }
 

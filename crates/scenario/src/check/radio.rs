@@ -10,8 +10,6 @@ use crate::placement::{placed, placed_count};
 
 /// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;
-/// A buffer that holds less passes no full packet.
-const LEAST_BUFFER: Bytes = Bytes::new(1500);
 
 /// Metres from the origin; larger than any country.
 pub(super) const METRES: RangeInclusive<f64> = -1e6..=1e6;
@@ -34,11 +32,9 @@ pub(super) const MILLISECOND: Span = Span::from_millis(1);
 const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 /// Categories whose parameters are common to uplink and downlink (36.306 table 4.1-1).
 const CATEGORIES: RangeInclusive<u8> = 1..=12;
-/// The longest PDCP SDU (36.323 4.3.1).
-const MAX_SDU: Bytes = Bytes::new(8188);
 
 /// Checks what `[lte]` and `[nr]` have in common.
-pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
+pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
     for (key, empty) in
         [("servers", radio.servers.is_empty()), ("cells", radio.cells.is_empty()), ("ues", radio.ues.is_empty())]
     {
@@ -74,10 +70,11 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
     for (i, ue) in radio.ues.iter().enumerate() {
         c.key("ues", |c| {
             c.index(i, |c| {
-                check_ue(ue, &names, radio.nr.is_some(), c);
+                check_ue(ue, &names, radio, c);
+                packets::check_ue(ue, radio, &s.flows, c);
                 secondary::check_ue(ue, radio, c);
                 check_sight(&ue.channel, radio.nr, c);
-                c.key("channel", |c| propagation::check(ue, radio, &names, c));
+                c.key("channel", |c| propagation::check(ue, radio, &names, s.duration, c));
             });
         });
         ues += u64::from(ue.count);
@@ -175,7 +172,7 @@ fn check_vector(vector: &[f64; 3], range: RangeInclusive<f64>, c: &mut Check) {
     }
 }
 
-fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
+fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
     c.name("name", &ue.name);
     c.range("count", ue.count, 1..=MAX_UES as u32);
     c.key("mobility", |c| check_mobility(&ue.mobility, c));
@@ -208,9 +205,12 @@ fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
     if let Some(cell) = &ue.cell {
         c.key("cell", |c| check_cell(cell, cells, c));
     }
-    c.range("layers", ue.layers, 1..=if has_nr { 4 } else { 2 });
+    c.range("layers", ue.layers, 1..=if radio.nr.is_some() { 4 } else { 2 });
     if let Some(category) = ue.category {
         c.range("category", category, CATEGORIES);
+        if radio.lte.is_none() {
+            c.key("category", |c| c.wrong("UEs have categories in LTE only: leave it out"));
+        }
         if category == 1 && ue.layers > 1 {
             c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));
         }
@@ -441,12 +441,6 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
             c.key("queue", |c| c.wrong(what));
         }
     }
-    if bearer.above.is_none()
-        && let Queue::DropTail { bytes: Some(bytes), .. } = bearer.queue
-        && bytes > Bytes::ZERO
-    {
-        c.key("queue", |c| c.range("bytes", bytes, LEAST_BUFFER..=MAX_BYTES));
-    }
     c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
 }
 
@@ -474,7 +468,7 @@ fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
     });
     one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
     c.range("t_reordering", bearer.t_reordering, Span::ZERO..=MAX_TIMER);
-    c.range("buffer", bearer.buffer, LEAST_BUFFER..=MAX_BYTES);
+    c.size("buffer", bearer.buffer);
 }
 
 fn check_limit(limit: &Limit, c: &mut Check) {
@@ -503,7 +497,7 @@ fn check_handover(handover: &Handover, c: &mut Check) {
     c.range("measurement_period", handover.measurement_period, MILLISECOND..=Span::from_secs(1));
     c.range("filter", handover.filter, 0..=19);
     c.range("preparation", handover.preparation, Span::ZERO..=MAX_TIMER);
-    c.range("command_size", handover.command_size, Bytes::new(1)..=MAX_SDU);
+    c.range("command_size", handover.command_size, Bytes::new(1)..=packets::MAX_LTE_SDU);
     c.range("interruption", handover.interruption, Span::ZERO..=MAX_TIMER);
     c.range("t304", handover.t304, MILLISECOND..=MAX_TIMER);
     c.range("reestablishment", handover.reestablishment, Span::ZERO..=MAX_TIMER);

@@ -6,13 +6,18 @@ use crate::lte::Channel;
 /// The first category of UEs that receive two carriers (36.306, release 10).
 const AGGREGATING: u8 = 6;
 
-/// Checks that two carriers, each with its centre frequency and width in MHz, do not overlap.
-pub(super) fn check_apart(key: &str, [(second, wide), (first, also)]: [(f64, f64); 2], c: &mut Check) {
-    let least = (wide + also) / 2.0;
-    if (second - first).abs() < least {
-        let [second, first, least] = [second, first, least].map(shown);
+/// Checks that a carrier does not overlap another one. Each has its centre frequency and width in MHz.
+pub(super) fn check_apart(
+    key: &str,
+    (mhz, width): (f64, f64),
+    (what, (other, also)): (&str, (f64, f64)),
+    c: &mut Check,
+) {
+    let least = (width + also) / 2.0;
+    if (mhz - other).abs() < least {
+        let [mhz, other, least] = [mhz, other, least].map(shown);
         c.key(key, |c| {
-            c.wrong(format!("{second} overlaps the first carrier at {first}: they must be at least {least} MHz apart"));
+            c.wrong(format!("{mhz} overlaps the {what} at {other}: they must be at least {least} MHz apart"));
         });
     }
 }

@@ -21,6 +21,16 @@ impl Validity {
         let tr_38_901 = "TR 38.901 table 7.4.1-1";
         let wide = 500.0..=100_000.0;
         Some(match channel {
+            Channel::Umi { .. } => Validity {
+                model: "umi",
+                source: "TR 38.901 table 7.4.1-1, continued from its antennas of 10 m",
+                mhz: wide,
+                // Above the traffic, as UEs are, up to the height that cells have by default.
+                antenna: 1.5..=30.0,
+                ue: 1.5..=22.5,
+                // Nearer than the table's 10 m, the loss is that at 10 m.
+                distance: 0.0..=5000.0,
+            },
             Channel::Uma { .. } => Validity {
                 model: "uma",
                 source: tr_38_901,
@@ -66,9 +76,10 @@ impl Validity {
     }
 }
 
-/// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at, and
-/// of a random place the edges of the area: UEs that come too near have the path loss of the least distance.
-pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Check) {
+/// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at, of a
+/// line also where it is after `duration`, and of a random place the edges of the area: UEs that come too near have the path
+/// loss of the least distance.
+pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], duration: Span, c: &mut Check) {
     let Some(validity) = Validity::of(&ue.channel) else { return };
     let lte = radio.lte.map(|lte| {
         let second = lte.secondary.map(|second| second.downlink_mhz);
@@ -103,7 +114,11 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
     // A random area may surround a mast.
     let (points, least): (Vec<[f64; 3]>, f64) = match &ue.mobility {
         Mobility::Still { position } => (vec![*position], limit),
-        Mobility::Line { from, .. } => (vec![*from], limit),
+        Mobility::Line { from, velocity } => {
+            let seconds = duration.as_secs_f64();
+            let [x, y, z] = [0, 1, 2].map(|axis| from[axis] + velocity[axis] * seconds);
+            (vec![*from, [x, y, z]], limit)
+        }
         Mobility::Waypoints { points } => (points.iter().map(|(_, point)| *point).collect(), limit),
         Mobility::Route { points, .. } => (points.clone(), limit),
         Mobility::Disc { centre: [x, y, z], radius_m } => {
