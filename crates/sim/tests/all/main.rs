@@ -19,5 +19,6 @@ mod nr_keys;
 mod own_host;
 mod pep;
 mod proxy;
+mod radio_random;
 mod replicates;
 mod scale;
