@@ -327,6 +327,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut ues[index as usize];
         let is_handover = matches!(ue.link, Link::Moving { .. });
         ue.link = Link::Connected;
+        ue.connected = (now, ue.stats);
         ue.start_drx(&cells[ue.serving], now);
         if let Some(drx) = &mut ue.drx {
             if is_handover {

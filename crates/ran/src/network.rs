@@ -315,6 +315,11 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].stats
     }
 
+    /// Returns when the cell that serves a UE, or served it last, connected it, and the UE's counters then.
+    pub fn connected(&self, ue: u32) -> (Time, UeStats) {
+        self.ues[ue as usize].connected
+    }
+
     /// Returns the RLC counters of a UE, over all its bearers.
     pub fn rlc_stats(&self, ue: u32, direction: Direction) -> crate::rlc::Stats {
         self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.stats(direction)).sum()
@@ -391,6 +396,11 @@ impl<P: Packet> Ran<P> {
         let run = if is_past { 0 } else { slots.next_at(self.next_tick) };
         let begun = run.max(slots.next_after(now));
         mac.rat.slots_with(direction, begun) * u64::from(grid.prbs)
+    }
+
+    /// Returns how many resource blocks `cell` has used in the downlink, of those that [`Ran::resource_blocks`] returns.
+    pub fn used_blocks(&self, cell: u32) -> u64 {
+        self.cells[cell as usize].used
     }
 
     /// Returns the number of resource blocks of a carrier.

@@ -151,6 +151,8 @@ pub(crate) struct Ue<P> {
     /// It has found no cell, and searches again when its channel changes.
     pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
+    /// When it was connected to its cell, and its counters then.
+    pub(crate) connected: (Time, UeStats),
 }
 
 impl<P: Packet> Ue<P> {
@@ -230,6 +232,7 @@ impl<P: Packet> Ue<P> {
             measures: false,
             dormant: false,
             stats: UeStats::default(),
+            connected: (Time::ZERO, UeStats::default()),
         };
         ue.aggregate(cell);
         ue.start_drx(cell, Time::ZERO);

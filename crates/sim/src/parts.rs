@@ -12,8 +12,10 @@ pub(crate) enum Kind {
     Flow(u32),
     Radio,
     Middlebox(u32),
-    /// The reports of the cells to the proxy.
+    /// The reports of the cells.
     Reports,
+    /// The measurement reports of the UEs.
+    Measurements,
     Sample,
     WarmedUp,
 }

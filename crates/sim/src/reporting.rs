@@ -2,10 +2,10 @@
 
 use crate::middlebox::ProxyBox;
 use crate::network::radio::Radio;
-use crate::network::reports::Reporter;
+use crate::network::reports::{MEASURED, Reporter};
 use crate::parts::{Kind, Parts};
 use des::Streams;
-use rnis::Record;
+use rnis::{Event, Record};
 use scenario::RadioNetwork;
 use std::collections::VecDeque;
 use units::Time;
@@ -26,6 +26,12 @@ struct Outside {
     records: VecDeque<(Time, u32, Record)>,
 }
 
+impl Outside {
+    fn put(&mut self, due: Time, ue: u32, record: Record) {
+        self.records.push_back((due, ue, record));
+    }
+}
+
 impl Reports {
     /// Has the cells of a network report, from the first interval on.
     pub(crate) fn new(network: &RadioNetwork, radio: &Radio, parts: &mut Parts, streams: &Streams) -> Reports {
@@ -37,9 +43,11 @@ impl Reports {
         Reports { reporter, of, random: streams.named("reports"), outside: None }
     }
 
-    /// Has reports on all UEs made for readers outside, too.
-    pub(crate) fn open(&mut self, random: link::Random) {
+    /// Has reports on all UEs made for readers outside, too, and events.
+    pub(crate) fn open(&mut self, random: link::Random, parts: &mut Parts) {
         self.outside = Some(Outside { random, records: VecDeque::new() });
+        let part = parts.add(Kind::Measurements);
+        parts.agenda.wake(part, Some(Time::ZERO + MEASURED));
     }
 
     /// Returns whether there are readers outside.
@@ -50,25 +58,38 @@ impl Reports {
     /// Makes the reports that are due at `now`, sends those that are not lost, and returns when the next are due.
     pub(crate) fn send(&mut self, radio: &mut Radio, mut proxy: Option<&mut ProxyBox>, now: Time) -> Time {
         let Reports { reporter, of, random, outside } = self;
-        let mut records = Vec::new();
+        let mut made = Vec::new();
         let is_open = outside.is_some();
         let is_wanted = |ue| is_open || proxy.as_deref().is_some_and(|proxy| proxy.wants(ue));
-        radio.report(reporter, (now, is_open), is_wanted, |ue, record| records.push((ue, record)));
+        radio.report(reporter, now, is_wanted, |ue, report| made.push((ue, report)));
         let arrives = |random: &mut link::Random| of.loss == 0.0 || link::unit(random) >= of.loss;
-        for (ue, record) in records {
+        if let Some(outside) = outside {
+            radio.tell_changes(reporter, |ue, event| outside.put(now + of.delay, ue, Record::Event(event)));
+        }
+        for (ue, report) in made {
             if let Some(outside) = outside
-                && (matches!(record, Record::Event(_)) || arrives(&mut outside.random))
+                && arrives(&mut outside.random)
             {
-                outside.records.push_back((now + of.delay, ue, record.clone()));
+                outside.put(now + of.delay, ue, Record::Report(report.clone()));
             }
-            if let Record::Report(report) = record
-                && let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
+            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
                 && arrives(random)
             {
                 proxy.send_report(now + of.delay, ue, report);
             }
         }
         now + of.period
+    }
+
+    /// Makes the measurement reports of the UEs at `now`, and returns when the next are due.
+    pub(crate) fn measure(&mut self, radio: &mut Radio, now: Time) -> Time {
+        let Reports { reporter, of, outside, .. } = self;
+        if let Some(outside) = outside {
+            let mut put = |ue, event: Event| outside.put(now + of.delay, ue, Record::Event(event));
+            radio.tell_changes(reporter, &mut put);
+            radio.measure(now, &mut put);
+        }
+        now + MEASURED
     }
 
     /// Returns the next report or event that has arrived outside by `now`.

@@ -179,6 +179,7 @@ impl World<'_> {
             Kind::End(connection, end) => self.hosts.call_end(connection, end, &mut self.parts, &mut self.network),
             Kind::Flow(flow) => self.hosts.call_flow(flow, &mut self.parts, &mut self.network),
             Kind::Reports => self.report(part),
+            Kind::Measurements => self.measure(part),
             Kind::Sample => self.sample(part),
             Kind::WarmedUp => self.warmed_up(),
         }
@@ -250,7 +251,7 @@ impl World<'_> {
         let World { scenario, streams, parts, network, reports, .. } = self;
         let (Some(of), Some(radio)) = (scenario.radio(), &network.radio) else { return false };
         let reports = reports.get_or_insert_with(|| Reports::new(&of, radio, parts, streams));
-        reports.open(streams.named("reports outside"));
+        reports.open(streams.named("reports outside"), parts);
         true
     }
 
@@ -268,6 +269,15 @@ impl World<'_> {
             parts.agenda.wake(place, proxy.poll_timeout());
         }
         parts.agenda.wake(part, Some(next));
+    }
+
+    /// Makes the UEs' measurement reports.
+    fn measure(&mut self, part: Part) {
+        let World { reports, network, parts, .. } = self;
+        if let (Some(reports), Some(radio)) = (reports, &mut network.radio) {
+            let next = reports.measure(radio, parts.agenda.now());
+            parts.agenda.wake(part, Some(next));
+        }
     }
 
     /// Renews the radio network's deadline after a change.

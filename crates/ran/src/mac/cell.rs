@@ -29,6 +29,8 @@ pub(crate) struct Cell {
     pub(crate) grid: Grid,
     pub(crate) downlink: Side,
     pub(crate) uplink: Side,
+    /// Downlink resource blocks used so far, those of retransmissions among them.
+    pub(crate) used: u64,
     /// The cell that is its secondary carrier.
     pub(crate) secondary: Option<usize>,
     /// Its configured grants.
@@ -82,6 +84,7 @@ impl Cell {
             grid: rat.grid(config.site.carrier.prbs),
             downlink: side(downlink),
             uplink: side(uplink),
+            used: 0,
             secondary,
             places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),

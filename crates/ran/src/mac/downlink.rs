@@ -214,6 +214,7 @@ impl<P: Packet> Ran<P> {
         let error = down.errors.transmit(&rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
+        self.cells[cell].used += u64::from(prbs);
         let stats = &mut ue.stats.downlink;
         stats.prbs += u64::from(prbs);
         stats.retransmissions += u64::from(transport.attempts > 1);

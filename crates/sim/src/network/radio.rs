@@ -3,7 +3,7 @@
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
 
 use super::packet::{Packet, Store};
-use super::reports::{Reporter, waiting};
+use super::reports::{Reporter, measure, waiting};
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{DropReason, Packet as _};
@@ -12,7 +12,7 @@ use des::Part;
 use ran::Ran;
 use record::Tables;
 use record::tables::Mobility;
-use rnis::Record;
+use rnis::{Event, RadioReport};
 use units::{Span, Time};
 
 /// The state of a UE.
@@ -135,15 +135,25 @@ impl Radio {
         self.meters.uplink_core(ue, span);
     }
 
-    /// Makes the reports on the UEs that are `wanted`; with the time, whether events are.
+    /// Makes the reports on the UEs that are `wanted`.
     pub(crate) fn report(
         &mut self,
         reporter: &mut Reporter,
-        now: (Time, bool),
+        now: Time,
         wanted: impl Fn(u32) -> bool,
-        each: impl FnMut(u32, Record),
+        each: impl FnMut(u32, RadioReport),
     ) {
         reporter.make(&mut self.ran, now, wanted, each);
+    }
+
+    /// Tells of the UEs' changes of cells since the last call.
+    pub(crate) fn tell_changes(&self, reporter: &mut Reporter, each: impl FnMut(u32, Event)) {
+        reporter.tell_changes(self.recorder.served(), each);
+    }
+
+    /// Makes the measurement reports of the UEs.
+    pub(crate) fn measure(&mut self, now: Time, each: impl FnMut(u32, Event)) {
+        measure(&mut self.ran, now, each);
     }
 
     /// Returns the name of a UE.

@@ -3,64 +3,74 @@
 use channel::Direction;
 use ran::{DirectionStats, Ran};
 use rnis::event::{Event, HandoverStatus, Measurement, PERIODICAL, Signal, What};
-use rnis::{RadioReport, Record, UeId};
+use rnis::{RadioReport, UeId};
 use units::{Span, Time};
 
 use super::packet::Packet;
-use crate::rows::radio::{FIRST_RNTI, carriers};
+use crate::rows::radio::{FIRST_RNTI, carriers as carriers_of};
 
 /// Interval of the UEs' measurement reports: the shortest of 36.331 and 38.331 (`ReportInterval`).
-const MEASURED: Span = Span::from_millis(120);
+pub(crate) const MEASURED: Span = Span::from_millis(120);
 
-/// What was told of a UE.
-#[derive(Clone, Copy, Default)]
-struct Told {
-    /// The cell that served it.
-    cell: Option<u32>,
-    /// When its next measurement report is due.
-    measures: Time,
-}
-
-/// Makes reports at regular intervals.
+/// Makes reports at regular intervals, and events.
 pub(crate) struct Reporter {
     /// The reported capacity as a multiple of the true one.
     factor: f64,
-    /// By UE and by cell, what had been counted in the downlink at the last report, and its time.
+    /// By UE, its downlink's counters at the last report, and by carrier, the blocks that it had had and had used.
     ues: Vec<DirectionStats>,
-    cells: Vec<u64>,
+    carriers: Vec<Blocks>,
+    /// When the last report was made.
     since: Time,
-    told: Vec<Told>,
+    /// By UE, how many of the cells that have served it were told.
+    told: Vec<usize>,
+}
+
+/// Block-slots of a carrier's downlink.
+#[derive(Clone, Copy, Default)]
+struct Blocks {
+    all: u64,
+    used: u64,
 }
 
 impl Reporter {
-    /// Creates a reporter for `ues` UEs and `cells` cells with their secondary carriers.
-    pub(crate) fn new(ues: usize, cells: usize, factor: f64) -> Reporter {
-        let counted = vec![DirectionStats::default(); ues];
-        Reporter { factor, ues: counted, cells: vec![0; cells], since: Time::ZERO, told: vec![Told::default(); ues] }
+    /// Creates a reporter for `ues` UEs and `carriers` carriers: the cells and their secondary carriers.
+    pub(crate) fn new(ues: usize, carriers: usize, factor: f64) -> Reporter {
+        Reporter {
+            factor,
+            ues: vec![DirectionStats::default(); ues],
+            carriers: vec![Blocks::default(); carriers],
+            since: Time::ZERO,
+            told: vec![1; ues],
+        }
     }
 
-    /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`, and before each, if `events`
-    /// are, what has happened to the UE.
+    /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`. The report on a UE that was
+    /// connected during the interval counts what its cell did for it since then.
     pub(crate) fn make(
         &mut self,
         ran: &mut Ran<Packet>,
-        (now, events): (Time, bool),
+        now: Time,
         wanted: impl Fn(u32) -> bool,
-        mut each: impl FnMut(u32, Record),
+        mut each: impl FnMut(u32, RadioReport),
     ) {
-        let interval = now - std::mem::replace(&mut self.since, now);
-        let blocks = |ran: &Ran<Packet>, cell: u32| ran.resource_blocks(cell, Direction::Downlink, now);
-        let had: Vec<u64> = (0..self.cells.len() as u32).map(|cell| blocks(ran, cell)).collect();
-        let before = std::mem::replace(&mut self.cells, had);
-        // Of each cell, the blocks that its UEs used, and how many UEs had data.
-        let mut used = vec![(0, 0); self.cells.len()];
+        let since = std::mem::replace(&mut self.since, now);
+        let mut carriers = Vec::with_capacity(self.carriers.len());
+        for (carrier, last) in (0..).zip(&mut self.carriers) {
+            let all = ran.resource_blocks(carrier, Direction::Downlink, now);
+            let had = Blocks { all, used: ran.used_blocks(carrier) };
+            let before = std::mem::replace(last, had);
+            carriers.push(Blocks { all: had.all - before.all, used: had.used - before.used });
+        }
+        // Of each cell, how many UEs had data.
+        let mut active = vec![0; carriers.len()];
         let mut counted = Vec::with_capacity(self.ues.len());
         for (ue, last) in (0..).zip(&mut self.ues) {
+            let (connected, at_connection) = ran.connected(ue);
             let all = ran.stats(ue).downlink;
-            let new = all - std::mem::replace(last, all);
-            let (prbs, active) = &mut used[ran.last_serving(ue) as usize];
-            *prbs += new.prbs;
-            *active += u16::from(new.prbs > 0 || waiting(ran, ue, Direction::Downlink) > 0);
+            let before = std::mem::replace(last, all);
+            let new = all - if connected > since { at_connection.downlink } else { before };
+            active[ran.last_serving(ue) as usize] +=
+                u16::from(new.prbs > 0 || waiting(ran, ue, Direction::Downlink) > 0);
             counted.push(new);
         }
         for (ue, new) in (0..).zip(counted) {
@@ -68,28 +78,25 @@ impl Reporter {
                 continue;
             }
             let Some(cell) = ran.serving(ue) else { continue };
-            if events {
-                self.tell(ran, (ue, cell), now, |what| each(ue, Record::Event(what)));
-            }
             let scheme = ran.scheme(ue, now);
-            let (mut prbs, mut all) = (0, 0);
-            for carrier in carriers(ran, (ue, cell), Direction::Downlink) {
+            let (mut prbs, mut blocks) = (0, Blocks::default());
+            for carrier in carriers_of(ran, (ue, cell), Direction::Downlink) {
                 prbs += ran.carrier_prbs(carrier);
-                all += self.cells[carrier as usize] - before[carrier as usize];
+                blocks.all += carriers[carrier as usize].all;
+                blocks.used += carriers[carrier as usize].used;
             }
-            let (cell_prbs, active) = used[cell as usize];
             let scaled = |bits: f64| bits * self.factor;
             each(
                 ue,
-                Record::Report(RadioReport {
+                RadioReport {
                     time: now,
-                    interval,
+                    interval: now - since,
                     cell: cell.into(),
-                    ue: UeId::new((FIRST_RNTI + ue) as u16),
+                    ue: id_of(ue),
                     n_prb: prbs,
-                    slots: (all / u64::from(prbs.max(1))) as u32,
-                    cell_prbs: Some(cell_prbs),
-                    active_ues: Some(active),
+                    slots: (blocks.all / u64::from(prbs.max(1))) as u32,
+                    cell_prbs: Some(blocks.used),
+                    active_ues: Some(active[cell as usize]),
                     prbs: Some(new.prbs),
                     acked_bits: scaled(new.bits as f64) as u64,
                     blocks: new.blocks as u32,
@@ -99,30 +106,47 @@ impl Reporter {
                     cqi: scheme.map(|s| s.cqi),
                     bits_per_prb: scheme.map(|s| scaled(s.bits_per_block)),
                     queue_bytes: Some(waiting(ran, ue, Direction::Downlink)),
-                }),
+                },
             );
         }
     }
 
-    /// Tells of a UE that `cell` serves: that it came from another one, and what it measures.
-    fn tell(&mut self, ran: &mut Ran<Packet>, (ue, cell): (u32, u32), now: Time, mut each: impl FnMut(Event)) {
-        let told = &mut self.told[ue as usize];
-        let mut event = |cell: u32, what| {
-            let ue = UeId::new((FIRST_RNTI + ue) as u16);
-            each(Event { time: now, cell: cell.into(), ue, temp_ue_id: None, what });
-        };
-        if let Some(source) = told.cell.replace(cell).filter(|&source| source != cell) {
-            event(source, What::CellChange { status: HandoverStatus::Completed, targets: vec![cell.into()] });
+    /// Tells of the changes of cells since the last call, in order of time. `served` has, of each UE, since when which cells
+    /// have served it.
+    pub(crate) fn tell_changes(&mut self, served: &[Vec<(Time, u32)>], mut each: impl FnMut(u32, Event)) {
+        let mut changes = Vec::new();
+        for ((ue, served), told) in (0..).zip(served).zip(&mut self.told) {
+            for pair in served[*told - 1..].windows(2) {
+                let ((_, source), (time, target)) = (pair[0], pair[1]);
+                if target != source {
+                    let what = What::CellChange { status: HandoverStatus::Completed, targets: vec![target.into()] };
+                    changes.push((ue, event(time, (ue, source), what)));
+                }
+            }
+            *told = served.len();
         }
-        if now >= told.measures {
-            told.measures = now + MEASURED;
-            let heard = ran.hears(ue, now);
-            let serving =
-                Signal { rsrp_dbm: Some(heard.rsrp_dbm), rsrq_db: Some(heard.rsrq_db), sinr_db: heard.sinr_db };
-            let measurement = Measurement { trigger: PERIODICAL, serving, neighbours: Vec::new() };
-            event(cell, What::Measurement(measurement));
-        }
+        changes.sort_by_key(|(_, change)| change.time);
+        changes.into_iter().for_each(|(ue, change)| each(ue, change));
     }
+}
+
+/// Makes the measurement reports of the served UEs at `now`.
+pub(crate) fn measure(ran: &mut Ran<Packet>, now: Time, mut each: impl FnMut(u32, Event)) {
+    for ue in 0..ran.ues() {
+        let Some(cell) = ran.serving(ue) else { continue };
+        let heard = ran.hears(ue, now);
+        let serving = Signal { rsrp_dbm: Some(heard.rsrp_dbm), rsrq_db: Some(heard.rsrq_db), sinr_db: heard.sinr_db };
+        let measurement = Measurement { trigger: PERIODICAL, serving, neighbours: Vec::new() };
+        each(ue, event(now, (ue, cell), What::Measurement(measurement)));
+    }
+}
+
+fn event(time: Time, (ue, cell): (u32, u32), what: What) -> Event {
+    Event { time, cell: cell.into(), ue: id_of(ue), temp_ue_id: None, what }
+}
+
+fn id_of(ue: u32) -> UeId {
+    UeId::new((FIRST_RNTI + ue) as u16)
 }
 
 /// Returns the bytes that wait for their first transmission to or from a UE.

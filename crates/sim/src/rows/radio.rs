@@ -340,6 +340,11 @@ impl Recorder {
         &self.cells
     }
 
+    /// By UE, since when which cells have served it, from the beginning; complete if there are several cells.
+    pub(crate) fn served(&self) -> &[Vec<(Time, u32)>] {
+        &self.served
+    }
+
     /// What has happened to UEs so far.
     pub(crate) fn mobility(&self) -> &Mobility {
         &self.mobility

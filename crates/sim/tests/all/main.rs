@@ -21,4 +21,5 @@ mod pep;
 mod proxy;
 mod radio_random;
 mod replicates;
+mod reports;
 mod scale;

@@ -1,0 +1,138 @@
+//! The cells' reports and events as readers outside get them.
+
+use crate::common::load;
+use rnis::event::{Event, What};
+use rnis::feed::recording;
+use rnis::{RadioReport, Record};
+use sim::Options;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use units::{Span, Time};
+
+/// Two cars on a drive past two cells with two carriers each; at the border, shadowing causes handovers to and fro.
+const LTE: &str = r#"
+duration = "8 s"
+[lte]
+bandwidth = "5 MHz"
+secondary = { downlink_mhz = 1840, bandwidth = "10 MHz" }
+handover = { hysteresis_db = 0, time_to_trigger = "0 s", filter = 0 }
+cells = [{ name = "a" }, { name = "b", position = [400, 0, 30] }]
+[[lte.ues]]
+name = "both"
+mobility = { kind = "line", from = [100, 20, 1.5], velocity = [25, 0, 0] }
+channel = { kind = "log-distance", exponent = 3.5, at_1m_db = 38, shadowing_db = 6, correlation_m = 5 }
+[[lte.ues]]
+name = "one"
+carriers = 1
+mobility = { kind = "line", from = [90, 20, 1.5], velocity = [25, 0, 0] }
+channel = { kind = "log-distance", exponent = 3.5, at_1m_db = 38, shadowing_db = 6, correlation_m = 5 }
+[[flows]]
+name = "down"
+to = "*"
+"#;
+
+/// A drive past unlike cells: LTE, and NR with two carriers.
+const NR: &str = r#"
+duration = "8 s"
+[nr]
+bandwidth_mhz = 40
+secondary = { frequency_mhz = 3600, bandwidth_mhz = 20 }
+duplex = { kind = "tdd", pattern = "DDDSU" }
+lte = { downlink_mhz = 806, uplink_mhz = 847, bandwidth = "5 MHz" }
+cells = [
+    { name = "lte", rat = "lte", position = [200, 100, 30], power_dbm = 46 },
+    { name = "west", position = [100, 0, 10], power_dbm = 38 },
+    { name = "east", position = [300, 0, 10], power_dbm = 38 },
+]
+[[nr.ues]]
+name = "car"
+mobility = { kind = "line", from = [0, 20, 1.5], velocity = [50, 0, 0] }
+channel = { kind = "umi" }
+[[flows]]
+name = "down"
+to = "*"
+"#;
+
+/// Returns the records of a run with a report in each `period`, in the order in which a reader gets them, and when cells
+/// connected UEs.
+fn records(scenario: &str, period: &str) -> (Vec<Record>, Vec<f64>) {
+    let (kind, rest) = scenario.split_once("cells = ").expect("there are cells");
+    let proxy = format!("proxy = {{ policy = \"none\", reports = {{ period = \"{period}\" }} }}");
+    let loaded = load(&format!("{kind}{proxy}\ncells = {rest}"), &[]);
+    let (stop, records) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let take = |_: u32, record: Record| records.lock().expect("no panic").push(record);
+    let options = Options { reports: Some(&take), ..Options::new(1, &stop, &|_| {}) };
+    let tables = sim::run(&loaded, &options).unwrap_or_else(|error| panic!("{error}")).results.tables;
+    let connected = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.t_s).collect();
+    (records.into_inner().expect("no panic"), connected)
+}
+
+fn reports(records: &[Record]) -> impl Iterator<Item = &RadioReport> {
+    records.iter().filter_map(|record| match record {
+        Record::Report(report) => Some(report),
+        Record::Event(_) => None,
+    })
+}
+
+fn events(records: &[Record]) -> impl Iterator<Item = &Event> {
+    records.iter().filter_map(|record| match record {
+        Record::Event(event) => Some(event),
+        Record::Report(_) => None,
+    })
+}
+
+#[test]
+fn each_record_of_cells_with_handovers_and_two_carriers_can_be_read_again() {
+    for scenario in [LTE, NR] {
+        for period in ["1 ms", "100 ms", "1 s"] {
+            let (records, _) = records(scenario, period);
+            for record in &records {
+                let line = recording::format_line(record);
+                let read = recording::parse_line(line.as_bytes());
+                assert!(read.is_ok(), "{period}: {read:?}: {line}");
+            }
+            let cells: BTreeSet<_> = reports(&records).map(|report| (report.cell, report.n_prb)).collect();
+            assert!(cells.len() > 1, "{period}: {cells:?}");
+            let busy: u64 = reports(&records).filter_map(|report| report.prbs).sum();
+            assert!(busy > 0, "{period}");
+        }
+    }
+}
+
+#[test]
+fn events_have_their_own_times_however_rare_reports_are() {
+    for scenario in [LTE, NR] {
+        for period in ["1 ms", "1 s"] {
+            let (records, connected) = records(scenario, period);
+            let times: Vec<Time> = records.iter().map(Record::time).collect();
+            assert!(times.is_sorted(), "{period}");
+            let changes = events(&records).filter(|event| matches!(event.what, What::CellChange { .. }));
+            let changes: Vec<f64> = changes.map(|event| event.time.as_secs_f64()).collect();
+            // Those after the last measurement are not told before the end; here there are none.
+            assert_eq!(changes, connected, "{period}");
+            let measured = events(&records).filter(|event| matches!(event.what, What::Measurement(_)));
+            let measured: Vec<Time> = measured.map(|event| event.time).collect();
+            assert!(measured.len() > 60, "{period}: {}", measured.len());
+            let interval = Span::from_millis(120).as_nanos();
+            assert!(measured.iter().all(|time| time.as_nanos() % interval == 0), "{period}: {measured:?}");
+        }
+    }
+}
+
+#[test]
+fn a_report_counts_the_blocks_that_the_ue_can_receive() {
+    let scenario = "duration = \"1 s\"\n[lte]\nbandwidth = \"5 MHz\"\n\
+        secondary = { downlink_mhz = 1840, bandwidth = \"10 MHz\" }\ncells = [{}]\n\
+        [[lte.ues]]\nname = \"one\"\ncarriers = 1\n[[lte.ues]]\nname = \"both\"\n[[flows]]\nname = \"down\"\nto = \"*\"\n";
+    let (records, _) = records(scenario, "100 ms");
+    let reports: Vec<_> = reports(&records).collect();
+    assert_eq!(reports.len(), 20);
+    for pair in reports.chunks(2) {
+        let [one, both] = pair else { panic!("{pair:?}") };
+        assert_eq!((one.n_prb, both.n_prb, one.slots, both.slots), (25, 75, 100, 100));
+        let used = one.prbs.expect("it is reported") + both.prbs.expect("it is reported");
+        assert_eq!(both.cell_prbs, Some(used));
+        assert!(one.cell_prbs >= one.prbs && one.cell_prbs <= Some(one.all_prbs()), "{one:?}");
+    }
+}
