@@ -6,9 +6,24 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file under a hidden name. Dropping it removes it; [`Draft::commit`] gives it its name, in place of an existing file or
-/// symbolic link.
+/// The drafts of this process: the directory and the hidden name of each.
+static DRAFTS: Mutex<Vec<(Dir, OsString)>> = Mutex::new(Vec::new());
+
+fn drafts() -> MutexGuard<'static, Vec<(Dir, OsString)>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all drafts of this process, which is about to exit without dropping them.
+pub fn remove_drafts() {
+    for (dir, hidden) in drafts().drain(..) {
+        let _ = dir.remove_file(&hidden);
+    }
+}
+
+/// A file under a hidden name. Dropping it removes it; [`Draft::commit`] gives it its name, in place of an existing regular
+/// file. A process that exits without dropping its drafts calls [`remove_drafts`].
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -23,15 +38,17 @@ impl Draft {
     ///
     /// # Errors
     /// The same as [`Dir::open_or_make`] and [`Dir::create_new`]; [`Error::Io`] also if there is something else than a regular
-    /// file at `path`.
+    /// file at `path`, such as a symbolic link.
     pub fn create(path: &Path) -> Result<Draft, Error> {
         let (dir, name, made) = Dir::parent_of(path)?;
         if let Some((kind, _)) = dir.look(&name)?
-            && !matches!(kind, rustix::fs::FileType::RegularFile | rustix::fs::FileType::Symlink)
+            && kind != rustix::fs::FileType::RegularFile
         {
             return Err(Error::io("write", path)(io::Error::other("not a regular file")));
         }
+        let registered = dir.try_clone()?;
         let (file, hidden) = dir.create_hidden(&name)?;
+        drafts().push((registered, hidden.clone()));
         made.keep();
         Ok(Draft { file, dir, hidden, name, is_committed: false })
     }
@@ -68,6 +85,8 @@ impl Write for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
+        // A hidden name is unique in a process.
+        drafts().retain(|(_, hidden)| *hidden != self.hidden);
         if !self.is_committed {
             let _ = self.dir.remove_file(&self.hidden);
         }

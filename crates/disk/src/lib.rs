@@ -31,7 +31,7 @@ mod trust;
 mod walk;
 
 pub use dir::{Dir, Identity, Space, space};
-pub use draft::Draft;
+pub use draft::{Draft, remove_drafts};
 pub use error::Error;
 pub use open::write;
 pub use read::{read, regular};

@@ -35,8 +35,16 @@ pub enum Target {
 
 impl Target {
     /// Parses `unix:PATH` or a path.
-    pub fn parse(text: &str) -> Target {
-        text.strip_prefix("unix:").map_or_else(|| Target::File(text.into()), |path| Target::Socket(path.into()))
+    ///
+    /// # Errors
+    /// A path that is empty.
+    pub fn parse(text: &str) -> Result<Target, &'static str> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err("expected the path of a socket after `unix:`"),
+            Some(path) => Ok(Target::Socket(path.into())),
+            None if text.is_empty() => Err("expected a file, or unix:PATH"),
+            None => Ok(Target::File(text.into())),
+        }
     }
 }
 
@@ -229,8 +237,9 @@ mod tests {
 
     #[test]
     fn a_target_is_a_socket_or_a_file() {
-        assert_eq!(Target::parse("unix:/run/x"), Target::Socket("/run/x".into()));
-        assert_eq!(Target::parse("x.jsonl"), Target::File("x.jsonl".into()));
+        assert_eq!(Target::parse("unix:/run/x"), Ok(Target::Socket("/run/x".into())));
+        assert_eq!(Target::parse("x.jsonl"), Ok(Target::File("x.jsonl".into())));
+        assert!(Target::parse("unix:").is_err() && Target::parse("").is_err());
     }
 
     #[test]

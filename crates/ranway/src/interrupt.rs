@@ -9,6 +9,7 @@ pub(crate) fn flag() -> &'static AtomicBool {
     // Setting a second handler fails, and is not needed. Without a handler, Ctrl-C exits and leaves no partial results.
     let _ = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
+            disk::remove_drafts();
             std::process::exit(130);
         }
     });

@@ -19,6 +19,7 @@ mod interrupt;
 mod live;
 mod out;
 mod progress;
+mod reports;
 mod reproduce;
 mod run;
 mod show;

@@ -6,7 +6,7 @@ use crate::failure::{Failure, warned};
 use crate::out::{commit, counted, default_out, stem};
 use crate::progress::Bar;
 use crate::terminal::message;
-use crate::{interrupt, table};
+use crate::{interrupt, reports, table};
 use anyhow::anyhow;
 use console::Term;
 use record::Output;
@@ -33,17 +33,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.scenario)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let name = stem(&args.scenario.source.file);
-    let recording = args.reports.as_deref().map(|path| record(&loaded, path)).transpose()?;
+    let recording = args.reports.as_deref().map(|path| record(&loaded, path, &out)).transpose()?;
     let report = |ue, mut record: Record| {
         add_addresses(&mut record, ue);
         if let Some(recording) = &recording {
             recording.lock().unwrap_or_else(PoisonError::into_inner).write(&record);
         }
     };
-    let reports = recording.as_ref().map(|_| &report as &TakeReport);
+    let take = recording.as_ref().map(|_| &report as &TakeReport);
     let dashboard = args.dashboard.start("run", || sim::meta(&loaded), args.job.quiet, |_| {})?;
     let runs = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, sim::jobs(&loaded).len()));
-    let follow = Follow { reports, runs: runs.as_ref() };
+    let follow = Follow { reports: take, runs: runs.as_ref() };
     let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), follow, &out)?;
     if let Some(dashboard) = dashboard {
         dashboard.end(&out);
@@ -69,11 +69,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Creates the recording of the reports of a scenario, which must be one run with cells.
-fn record(loaded: &Loaded, path: &Path) -> Result<Mutex<Recording>, Failure> {
+fn record(loaded: &Loaded, path: &Path, out: &Path) -> Result<Mutex<Recording>, Failure> {
     let invalid = |why: &str| Failure::Invalid(why.to_owned());
     match loaded.points() {
         [point] if point.scenario.runs == 1 => match point.scenario.radio() {
-            Some(_) => Ok(Mutex::new(Recording::create(path)?)),
+            Some(_) => {
+                reports::check(path, out)?;
+                Ok(Mutex::new(Recording::create(path)?))
+            }
             None => Err(invalid(NO_CELLS)),
         },
         _ => Err(invalid("--reports records one run: choose a point of the sweep with --set, and --runs 1")),

@@ -35,7 +35,7 @@ fn a_simulation_records_reports_that_the_service_replays() {
     let (events, reports): (Vec<&str>, Vec<&str>) = recording.lines().partition(|line| line.contains("\"event\""));
     assert_eq!(
         (reports.len(), events.len()),
-        (500, 42),
+        (500, 41),
         "of one UE in 5 s: each 10 ms, and what it measures each 120 ms"
     );
     // Recording changes no result.
@@ -98,4 +98,42 @@ fn what_has_no_reports_is_one_line_and_exit_code_2() {
         assert!(said.starts_with(message) && said.lines().count() == 1, "{args:?}: {said}");
     }
     assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "nothing was written");
+}
+
+#[test]
+fn a_recording_replaces_nothing_but_an_earlier_one() {
+    let dir = scratch(CELLS);
+    let at = |name: &str| dir.path().join(name);
+    std::os::unix::fs::symlink("/dev/null", at("link")).expect("it is made");
+    fs::create_dir(at("made")).expect("it is made");
+    let says = |args: &[&str]| {
+        let output = command(dir.path(), args).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    for (reports, out, why) in [
+        ("link", "out", "not a regular file; name a new file or an earlier recording"),
+        ("made", "out", "not a regular file; name a new file or an earlier recording"),
+        ("net.toml", "out", "not a recording of reports; name a new file or an earlier recording"),
+        ("none/drive.jsonl", "out", "no such directory: none"),
+        ("..", "out", "expected the name of a file"),
+        ("out/drive.jsonl", "out", "the results replace the directory out as a whole; name a file outside it"),
+        ("made/drive.jsonl", "made", "the results replace the directory made as a whole; name a file outside it"),
+        ("made/../same", "same", "the results replace the directory same as a whole; name a file outside it"),
+        ("drive", "drive/out", "the results replace the directory drive/out as a whole; name a file outside it"),
+    ] {
+        for kind in ["run", "emulate"] {
+            let (code, said) = says(&[kind, "net.toml", "--reports", reports, "-o", out]);
+            assert_eq!((code, said), (Some(2), format!("error: --reports {reports}: {why}\n")), "{kind}");
+        }
+    }
+    let (code, said) = says(&["emulate", "net.toml", "--reports", "unix:"]);
+    assert!(code == Some(2) && said.contains("expected the path of a socket after `unix:`"), "{said}");
+    assert!(at("link").symlink_metadata().expect("it is there").is_symlink());
+    assert_eq!(fs::read_to_string(at("net.toml")).expect("it is there"), CELLS);
+    assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 3, "nothing was written");
+    for _ in 0..2 {
+        let args = ["run", "net.toml", "--quiet", "--reports", "made/drive.jsonl", "-o", "out"];
+        assert_eq!(says(&args), (Some(0), String::new()));
+        assert_eq!(fs::read_dir(at("made")).expect("a directory").count(), 1);
+    }
 }

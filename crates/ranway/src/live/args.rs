@@ -8,6 +8,7 @@ use crate::live::proxy::{self, ProxyArgs};
 use crate::live::rnis::RnisArgs;
 use crate::source::SourceArgs;
 use clap::{Args as ClapArgs, Subcommand};
+use emulate::reports::Target;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -111,8 +112,8 @@ pub(crate) struct EmulateArgs {
     pub(crate) dns: Vec<Ipv4Addr>,
     /// Write the cells' reports on the UEs, as lines of JSON with wall-clock times, to a file, or to unix:PATH, the socket of
     /// a reader such as `ranway rnis`
-    #[arg(long, value_name = "FILE|unix:PATH")]
-    pub(crate) reports: Option<String>,
+    #[arg(long, value_name = "FILE|unix:PATH", value_parser = Target::parse)]
+    pub(crate) reports: Option<Target>,
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
     /// Capture all packets of the hosts to captures/hosts.pcapng

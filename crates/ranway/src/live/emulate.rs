@@ -5,7 +5,7 @@ use crate::live::args::{ControlArgs, EmulateArgs};
 use crate::live::dashboard::OfEmulation;
 use crate::live::status_line::StatusLine;
 use crate::out::{commit, default_out, stem};
-use crate::{table, terminal};
+use crate::{reports, table, terminal};
 use anyhow::anyhow;
 use console::Term;
 use emulate::account::Account;
@@ -67,15 +67,18 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         nat: None,
         router: args.router.clone(),
         program: Some(std::env::current_exe()?),
-        reports: args.reports.as_deref().map(Target::parse),
+        reports: args.reports.clone(),
         watch: None,
     };
     emulate::check(scenario, &options, interfaces.is_some())?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
+    if let Some(Target::File(file)) = &args.reports {
+        reports::check(file, &out)?;
+    }
     interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
     let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
     nat.as_ref().map_or(Ok(()), |_| emulate::uplink::check())?;
     let signals = Signals::take()?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     let output = Output::create(&out)?;
     (options.output, options.nat) = (Some(output), nat);
     let dashboard = OfEmulation::start(
