@@ -18,6 +18,16 @@ impl FeedError {
         FeedError { line: None, what: printable(&what.to_string()) }
     }
 
+    /// Creates an error of a message of one line of JSON, whose number the caller knows.
+    pub(crate) fn json(why: &serde_json::Error) -> FeedError {
+        let text = why.to_string();
+        let (line, column) = (why.line(), why.column());
+        match text.strip_suffix(&format!(" at line {line} column {column}")) {
+            Some(what) => FeedError::new(format_args!("{what} at column {column}")),
+            None => FeedError::new(text),
+        }
+    }
+
     /// Creates an error in a line, counted from 1.
     pub fn at(line: usize, what: impl fmt::Display) -> FeedError {
         FeedError { line: Some(line), ..FeedError::new(what) }

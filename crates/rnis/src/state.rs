@@ -82,8 +82,8 @@ pub struct Occurrence {
 /// What became of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Accepted {
-    /// The report, with the UE's address if it is known, unless it was older than the latest one.
-    pub report: Option<RadioReport>,
+    /// The record, with the UE's addresses if they are known, unless it was a report older than the latest one.
+    pub record: Option<Record>,
     /// The events to notify.
     pub occurrences: Vec<Occurrence>,
 }
@@ -100,7 +100,7 @@ impl State {
     pub fn accept(&mut self, record: Record, now: Time) -> Accepted {
         match record {
             Record::Report(report) => self.accept_report(report, now),
-            Record::Event(event) => Accepted { report: None, occurrences: self.accept_event(event, now) },
+            Record::Event(event) => self.accept_event(event, now),
         }
     }
 
@@ -130,10 +130,10 @@ impl State {
             }
             ue.report = Some(report.clone());
         }
-        Accepted { report: Some(report), occurrences: change.into_iter().collect() }
+        Accepted { record: Some(Record::Report(report)), occurrences: change.into_iter().collect() }
     }
 
-    fn accept_event(&mut self, mut event: Event, now: Time) -> Vec<Occurrence> {
+    fn accept_event(&mut self, mut event: Event, now: Time) -> Accepted {
         let key = (event.cell, event.ue.rnti);
         self.complete(key.0, &mut event.ue);
         if let Some(address) = event.ue.address.or_else(|| self.ues.get(&key).and_then(Ue::address)) {
@@ -149,9 +149,14 @@ impl State {
             cell.ul_prb_percent = layer2.cell_ul_prb_percent.or(cell.ul_prb_percent);
             cell.dl_prb_percent = layer2.cell_dl_prb_percent.or(cell.dl_prb_percent);
         }
-        let Some(ue) = self.ues.get_mut(&key) else { return occurrences };
+        let Some(ue) = self.ues.get_mut(&key) else {
+            return Accepted { record: Some(Record::Event(event)), occurrences };
+        };
         ue.temp_ue_id = event.temp_ue_id.take().or(ue.temp_ue_id.take());
         event.temp_ue_id.clone_from(&ue.temp_ue_id);
+        if let Some(second) = event.ue.second_address.filter(|_| !stays) {
+            add(&mut ue.ids, second.into());
+        }
         let mut qci = None;
         match &event.what {
             What::BearerEstablished(bearer) | What::BearerModified(bearer) => {
@@ -177,16 +182,16 @@ impl State {
             _ => {}
         }
         let (mut ids, left) = (ue.ids.clone(), matches!(event.what, What::Left));
-        if let Some(address) = event.ue.address {
+        for address in [event.ue.address, event.ue.second_address].into_iter().flatten() {
             add(&mut ids, address.into());
         }
         if left {
             self.remove(key);
         }
         if !left && !matches!(event.what, What::Layer2(_)) {
-            occurrences.push(Occurrence { event, ids, qci });
+            occurrences.push(Occurrence { event: event.clone(), ids, qci });
         }
-        occurrences
+        Accepted { record: Some(Record::Event(event)), occurrences }
     }
 
     /// Adds the addresses of a UE that the operator's table has.

@@ -154,6 +154,14 @@ fn a_modems_signal_is_a_measurement_and_never_a_report() {
 }
 
 #[test]
+fn a_fault_of_json_names_the_column_alone_since_its_line_is_known() {
+    for mut parser in [Parser::Recording, Parser::Kpm(Kpm::new(carrier()))] {
+        let fault = parse(&mut parser, b"{\"time_us\":x}").expect_err("it is no JSON");
+        assert_eq!(fault.to_string(), "expected value at column 12");
+    }
+}
+
+#[test]
 fn faults_are_one_printable_line() {
     let mut parsers = all();
     for parser in &mut parsers {

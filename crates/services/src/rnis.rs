@@ -1,7 +1,7 @@
 //! The radio network information service: feeds in, ETSI MEC 012 over HTTP and reports on AMQP out.
 //!
 //! Path of a report: an input (`input.rs`) parses it and calls [`Hub::feed`], which updates the state, hands the report to the
-//! in-process feed ([`Hub::reports`]) and to the AMQP publisher (`amqp.rs`), and puts notifications of what it tells into the
+//! in-process feed ([`Hub::records`]) and to the AMQP publisher (`amqp.rs`), and puts notifications of what it tells into the
 //! outboxes of subscriptions (`outbox.rs`). Tasks empty the outboxes, by callback (`callback.rs`) or WebSocket
 //! (`websocket.rs`). Queries (`http.rs`) are answered from the state. The feed never waits for a consumer.
 //!
@@ -31,7 +31,7 @@ pub use settings::{Error, Limits};
 use crate::server::serve;
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
-use rnis::{AddressMap, Network, RadioReport};
+use rnis::{AddressMap, Network, Record};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -178,12 +178,12 @@ fn root_path(root: &str) -> Result<String, Error> {
     if valid && path.bytes().all(is_plain) { Ok(path.to_owned()) } else { Err(invalid()) }
 }
 
-/// Takes each report of a service, and returns whether it wants more.
-pub type TakeReport = Box<dyn FnMut(&RadioReport) -> bool + Send>;
+/// Takes each report and event of a service, and returns whether it wants more.
+pub type TakeRecord = Box<dyn FnMut(&Record) -> bool + Send>;
 
-/// Runs a service until Ctrl-C or SIGTERM. `started` learns where HTTP is served; `report` is called for each report, if there
-/// is one, and ends the service by returning `false`.
-pub fn run(options: Options, started: impl FnOnce(SocketAddr), report: Option<TakeReport>) -> Result<(), Error> {
+/// Runs a service until Ctrl-C or SIGTERM. `started` learns where HTTP is served; `take` is called for each report and event, if
+/// there is one, and ends the service by returning `false`.
+pub fn run(options: Options, started: impl FnOnce(SocketAddr), take: Option<TakeRecord>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
     let result = runtime.block_on(async {
@@ -191,11 +191,11 @@ pub fn run(options: Options, started: impl FnOnce(SocketAddr), report: Option<Ta
             |kind| tokio::signal::unix::signal(kind).map_err(|why| Error(format!("cannot catch signals: {why}")));
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let mut service = Service::start(options).await?;
-        let reports = report.map(|report| service.hub().for_each_report(report));
+        let records = take.map(|take| service.hub().for_each_record(take));
         started(service.address());
         let result = tokio::select! {
             result = service.run() => result,
-            Some(()) = OptionFuture::from(reports) => Ok(()),
+            Some(()) = OptionFuture::from(records) => Ok(()),
             _ = interrupt.recv() => Ok(()),
             _ = terminate.recv() => Ok(()),
         };

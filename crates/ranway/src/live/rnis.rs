@@ -6,8 +6,8 @@ use crate::terminal;
 use clap::Args as ClapArgs;
 use rnis::feed::{Carrier, recording};
 use rnis::identity::{Plmn, Rat};
-use rnis::{AddressMap, Network, RadioReport, Record};
-use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, TakeReport, run as serve};
+use rnis::{AddressMap, Network, Record};
+use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, TakeRecord, run as serve};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -85,7 +85,7 @@ pub(crate) struct RnisArgs {
     api_root: Option<String>,
     #[command(flatten)]
     dashboard: DashboardArgs,
-    /// Print each report as a line of JSON, which is a recording
+    /// Print each report and event as a line of JSON, which is a recording
     #[arg(long)]
     print: bool,
     /// Print nothing but errors
@@ -125,13 +125,15 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
     let mut shown = dashboard.as_ref().map(|page| Reports::new(page.publisher()));
     let print = args.print;
     let (failed, failure) = mpsc::channel();
-    let take: Option<TakeReport> = if print || shown.is_some() {
-        Some(Box::new(move |report: &RadioReport| {
-            shown.iter_mut().for_each(|shown| shown.take(report));
+    let take: Option<TakeRecord> = if print || shown.is_some() {
+        Some(Box::new(move |record: &Record| {
+            if let Record::Report(report) = record {
+                shown.iter_mut().for_each(|shown| shown.take(report));
+            }
             if !print {
                 return true;
             }
-            let written = terminal::put_line(&recording::format_line(&Record::Report(report.clone())));
+            let written = terminal::put_line(&recording::format_line(record));
             written.map_err(|error| failed.send(error)).is_ok()
         }))
     } else {

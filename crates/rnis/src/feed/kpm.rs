@@ -82,7 +82,7 @@ impl Kpm {
             self.record(&values, now, &mut records);
             return Ok(records);
         }
-        let object: Value = serde_json::from_slice(line).map_err(FeedError::new)?;
+        let object: Value = serde_json::from_slice(line).map_err(|why| FeedError::json(&why))?;
         let mut common = Values::default();
         common.add(&object);
         if let Some(data) = object.get("measData") {

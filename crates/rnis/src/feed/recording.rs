@@ -13,13 +13,13 @@ struct Peek {
 
 /// Parses one record.
 pub fn parse_line(line: &[u8]) -> Result<Record, FeedError> {
-    let peek: Peek = serde_json::from_slice(line).map_err(FeedError::new)?;
+    let peek: Peek = serde_json::from_slice(line).map_err(|why| FeedError::json(&why))?;
     if peek.event.is_some() {
-        let event: Event = serde_json::from_slice(line).map_err(FeedError::new)?;
+        let event: Event = serde_json::from_slice(line).map_err(|why| FeedError::json(&why))?;
         event.check().map_err(FeedError::new)?;
         return Ok(Record::Event(event));
     }
-    let report: RadioReport = serde_json::from_slice(line).map_err(FeedError::new)?;
+    let report: RadioReport = serde_json::from_slice(line).map_err(|why| FeedError::json(&why))?;
     check(&report).map_err(FeedError::new)?;
     Ok(Record::Report(report))
 }

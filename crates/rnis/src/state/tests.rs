@@ -102,11 +102,39 @@ fn the_tunnel_of_an_s1_bearer_identifies_the_ue_until_its_release() {
     assert!(ue(&state, 1, 61).ids.is_empty() && ue(&state, 1, 61).s1.is_empty());
 }
 
+/// Returns the UE of an accepted report.
+fn id_of(accepted: Accepted) -> UeId {
+    let Some(Record::Report(report)) = accepted.record else { panic!("{accepted:?}") };
+    report.ue
+}
+
+#[test]
+fn an_event_names_a_ue_by_both_its_addresses() {
+    let mut state = State::default();
+    let second: IpAddr = "fd00::2".parse().expect("it is an address");
+    let measured = event(
+        1,
+        1,
+        61,
+        What::Measurement(crate::event::Measurement {
+            trigger: crate::event::PERIODICAL,
+            serving: crate::event::Signal::default(),
+            neighbours: Vec::new(),
+        }),
+    );
+    let Record::Event(mut measured) = measured else { unreachable!() };
+    measured.ue = UeId { second_address: Some(second), ..measured.ue.at(ADDRESS) };
+    let accepted = state.accept(Record::Event(measured.clone()), at(1));
+    let ids = [ADDRESS, second].map(AssociateId::from);
+    assert_eq!((&accepted.occurrences[0].ids[..], &ue(&state, 1, 61).ids[..]), (&ids[..], &ids[..]));
+    assert_eq!(accepted.record, Some(Record::Event(measured)));
+}
+
 #[test]
 fn the_table_names_ues_that_the_cell_does_not() {
     let mut state = State::new(AddressMap::parse("1/61 10.45.0.2").expect("it is valid"));
     let accepted = state.accept(report(10, 1, 61, None), at(10));
-    assert_eq!(accepted.report.expect("it is new").ue.address, Some(ADDRESS));
+    assert_eq!(id_of(accepted).address, Some(ADDRESS));
     assert!(state.latest(ADDRESS).is_some());
 }
 
@@ -159,7 +187,7 @@ fn the_table_gives_a_report_one_address_of_each_ip_version() {
     let mut state = State::new(map);
     let mut of = |rnti, address| {
         let accepted = state.accept(report(1, 1, rnti, address), at(1));
-        let ue = accepted.report.expect("it is new").ue;
+        let ue = id_of(accepted);
         (ue.address.map(|address| address.to_string()), ue.second_address.map(|address| address.to_string()))
     };
     let some = |text: &str| Some(text.to_owned());

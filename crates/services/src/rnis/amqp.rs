@@ -137,7 +137,7 @@ async fn publish_all(channel: &Channel, mailbox: &Mailbox) -> lapin::Error {
                 .with_delivery_mode(1)
                 .with_expiration(ttl.into());
             let key = routing_key(&report);
-            let body = recording::format_line(&Record::Report((*report).clone()));
+            let body = recording::format_line(&Record::Report(report));
             let sent = channel.basic_publish(
                 EXCHANGE.into(),
                 key.into(),

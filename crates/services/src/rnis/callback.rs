@@ -174,11 +174,13 @@ impl Target {
         {
             return Err(Refused::Forbidden);
         }
-        let port = match (authority.port(), authority.port_u16()) {
-            (None, _) => 80,
-            (Some(_), Some(port)) if port > 0 => port,
-            _ => return Err(Refused::Invalid("`callbackReference` has an invalid port")),
+        // `Authority::port` does not tell an invalid port from none.
+        let port = match authority.as_str().strip_prefix(authority.host()) {
+            Some("" | ":") => Some(80),
+            Some(rest) => rest.strip_prefix(':').and_then(port),
+            None => None,
         };
+        let port = port.ok_or(Refused::Invalid("`callbackReference` has an invalid port: expected 1 to 65535"))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         Ok(Target { host, port, authority: authority.to_string(), path, requester })
     }
@@ -226,6 +228,12 @@ impl Target {
     }
 }
 
+/// Returns the port, if it is one.
+fn port(text: &str) -> Option<u16> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| is_number && port > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,11 +274,17 @@ mod tests {
 
     #[test]
     fn only_plain_http_uris_are_callbacks() {
-        for uri in
-            ["https://10.0.0.5/", "ftp://10.0.0.5/", "/x", "http://user:secret@10.0.0.5/", "http://10.0.0.5:0/", "x"]
-        {
+        for uri in ["https://10.0.0.5/", "ftp://10.0.0.5/", "/x", "http://user:secret@10.0.0.5/", "x"] {
             assert!(matches!(parse(uri, &[]), Err(Refused::Invalid(_))), "{uri}");
         }
+        for port in ["0", "65536", "99999", "x", "+80", "-1"] {
+            for host in ["10.0.0.5", "[::ffff:10.0.0.5]", "localhost"] {
+                let refused = parse(&format!("http://{host}:{port}/x"), &[]);
+                assert!(matches!(refused, Err(Refused::Invalid(_))), "{host}:{port}: {refused:?}");
+            }
+        }
+        let port = |uri| parse(uri, &[]).expect("it is valid").port;
+        assert_eq!(["http://10.0.0.5", "http://10.0.0.5:/", "http://10.0.0.5:65535/"].map(port), [80, 80, 65_535]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::input::Input;
 use super::log::Log;
 use super::settings::{Error, Limits};
 use rnis::feed::Carrier;
-use rnis::{AddressMap, Network, RadioReport};
+use rnis::{AddressMap, Network, RadioReport, Record};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -38,8 +38,10 @@ impl Follower {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
             let opened = input.open(Carrier::default()).await?;
-            tokio::spawn(hub.for_each_report(move |next| {
-                report(next);
+            tokio::spawn(hub.for_each_record(move |next| {
+                if let Record::Report(next) = next {
+                    report(next);
+                }
                 true
             }));
             tokio::spawn(hub.clone().expire());

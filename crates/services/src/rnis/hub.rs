@@ -17,7 +17,7 @@ use units::Time;
 
 /// Interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(200);
-/// Reports that a slow reader of the in-process feed may lag behind.
+/// Reports and events that a slow reader of the in-process feed may lag behind.
 const FEED_LENGTH: usize = 1024;
 /// Callbacks in progress at a time, in all and of one subscriber's host.
 const MOST_CALLBACKS: usize = 256;
@@ -32,7 +32,7 @@ pub struct Hub {
     pub(super) limits: Limits,
     pub(super) log: Log,
     inner: Mutex<Inner>,
-    reports: broadcast::Sender<Arc<RadioReport>>,
+    records: broadcast::Sender<Arc<Record>>,
     callbacks: Arc<Semaphore>,
     runtime: Handle,
 }
@@ -49,12 +49,12 @@ struct Inner {
 /// The latest report of each UE that a slow consumer has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    latest: Mutex<BTreeMap<(u64, u16), Arc<RadioReport>>>,
+    latest: Mutex<BTreeMap<(u64, u16), RadioReport>>,
     filled: Notify,
 }
 
 impl Mailbox {
-    fn put(&self, report: &Arc<RadioReport>) {
+    fn put(&self, report: &RadioReport) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (report.cell, report.ue.rnti);
         // As many as the state remembers; a consumer that is that slow loses the rest.
@@ -66,7 +66,7 @@ impl Mailbox {
     }
 
     /// Waits for reports and takes them all.
-    pub(super) async fn take(&self) -> BTreeMap<(u64, u16), Arc<RadioReport>> {
+    pub(super) async fn take(&self) -> BTreeMap<(u64, u16), RadioReport> {
         loop {
             let taken = std::mem::take(&mut *self.latest.lock().unwrap_or_else(PoisonError::into_inner));
             if !taken.is_empty() {
@@ -105,7 +105,7 @@ impl Hub {
             limits,
             log,
             inner: Mutex::new(inner),
-            reports: broadcast::channel(FEED_LENGTH).0,
+            records: broadcast::channel(FEED_LENGTH).0,
             callbacks: Arc::new(Semaphore::new(MOST_CALLBACKS)),
             runtime: Handle::current(),
         })
@@ -119,11 +119,12 @@ impl Hub {
     pub fn feed(&self, record: Record) {
         let inner = &mut *self.inner();
         let accepted = inner.state.accept(record, unix_now());
-        if let Some(report) = accepted.report {
-            let report = Arc::new(report);
-            inner.mailboxes.iter().for_each(|mailbox| mailbox.put(&report));
+        if let Some(record) = accepted.record {
+            if let Record::Report(report) = &record {
+                inner.mailboxes.iter().for_each(|mailbox| mailbox.put(report));
+            }
             // Nobody may be listening.
-            let _ = self.reports.send(report);
+            let _ = self.records.send(Arc::new(record));
         }
         for occurrence in &accepted.occurrences {
             for (id, notification) in inner.book.matching(occurrence, &self.network) {
@@ -134,21 +135,22 @@ impl Hub {
         }
     }
 
-    /// Returns the in-process feed: each report from now on. A reader that lags more than 1024 reports behind loses the oldest.
-    pub fn reports(&self) -> broadcast::Receiver<Arc<RadioReport>> {
-        self.reports.subscribe()
+    /// Returns the in-process feed: each report and event from now on. A reader that lags more than 1024 of them behind loses
+    /// the oldest.
+    pub fn records(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.records.subscribe()
     }
 
-    /// Calls `report` with each report from now on until it returns `false`.
-    pub(super) fn for_each_report<F>(&self, mut report: F) -> impl Future<Output = ()> + Send + use<F>
+    /// Calls `take` with each report and event from now on until it returns `false`.
+    pub(super) fn for_each_record<F>(&self, mut take: F) -> impl Future<Output = ()> + Send + use<F>
     where
-        F: FnMut(&RadioReport) -> bool + Send,
+        F: FnMut(&Record) -> bool + Send,
     {
-        let mut reports = self.reports();
+        let mut records = self.records();
         async move {
             loop {
-                match reports.recv().await {
-                    Ok(next) if report(&next) => {}
+                match records.recv().await {
+                    Ok(next) if take(&next) => {}
                     Err(RecvError::Lagged(_)) => {}
                     Ok(_) | Err(RecvError::Closed) => return,
                 }
@@ -156,9 +158,9 @@ impl Hub {
         }
     }
 
-    /// Returns whether a reader of the in-process feed is about to lose reports.
+    /// Returns whether a reader of the in-process feed is about to lose records.
     pub(super) fn is_congested(&self) -> bool {
-        self.reports.len() > FEED_LENGTH / 2
+        self.records.len() > FEED_LENGTH / 2
     }
 
     /// Returns the latest report of the UE with an address.

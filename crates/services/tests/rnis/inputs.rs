@@ -179,12 +179,13 @@ async fn a_replay_keeps_its_timing_and_its_reports_are_fresh() {
     }
     std::fs::write(&path, text).expect("there is room");
     let service = Service::start(with(vec![input(&format!("replay:{}", path.display()))])).await.expect("it starts");
-    let mut reports = service.hub().reports();
+    let mut reports = service.hub().records();
     let mut running = service;
     tokio::spawn(async move { running.run().await });
     let mut times = Vec::new();
     for _ in 0..5 {
-        let report = timeout(Duration::from_secs(10), reports.recv()).await.expect("it arrives").expect("it arrives");
+        let record = timeout(Duration::from_secs(10), reports.recv()).await.expect("it arrives").expect("it arrives");
+        let Record::Report(report) = &*record else { panic!("{record:?}") };
         assert!(report.age(unix_now()) < Span::from_millis(90), "{:?}", report.age(unix_now()));
         times.push(report.time);
     }
@@ -198,17 +199,17 @@ async fn who_asks_before_the_service_runs_receives_the_first_report() {
         .await
         .expect("it starts");
     sleep(Duration::from_millis(200)).await;
-    let mut reports = service.hub().reports();
+    let mut reports = service.hub().records();
     tokio::spawn(async move { service.run().await });
     let first = timeout(Duration::from_secs(10), reports.recv()).await.expect("it arrives").expect("it arrives");
     let text = std::fs::read_to_string(sample("recording.jsonl")).expect("it is there");
-    assert_eq!(recording::format_line(&Record::Report((*first).clone())), text.lines().next().expect("there is one"));
+    assert_eq!(recording::format_line(&first), text.lines().next().expect("there is one"));
 }
 
 #[tokio::test]
 async fn a_reader_that_lags_does_not_hold_up_the_feed() {
     let service = start(Options::default()).await;
-    let mut slow = service.hub.reports();
+    let mut slow = service.hub.records();
     let before = std::time::Instant::now();
     for n in 0..50_000u64 {
         let mut report = report(1, 9);
