@@ -76,16 +76,17 @@ pub(crate) enum Bound {
 }
 
 impl Claim {
-    /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`.
-    fn parse(text: &str) -> Option<Claim> {
+    /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`. Numbers are finite, and the first of two is not the larger.
+    pub(crate) fn parse(text: &str) -> Option<Claim> {
+        let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
+        let range = |from: &str, to: &str| Some((number(from)?, number(to)?)).filter(|(from, to)| from <= to);
         if let Some((from, to)) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')?.split_once(',')) {
-            let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-            return Some(Claim::Bound(Bound::Between(from, to)));
+            return range(from.trim(), to.trim()).map(|(from, to)| Claim::Bound(Bound::Between(from, to)));
         }
         if let Some((from, to)) = text.split_once("..") {
-            return Some(Claim::Range(from.parse().ok()?, to.parse().ok()?));
+            return range(from, to).map(|(from, to)| Claim::Range(from, to));
         }
-        let bound = |sign: &str| text.strip_prefix(sign).and_then(|bound| bound.parse().ok());
+        let bound = |sign: &str| text.strip_prefix(sign).and_then(number);
         let found = bound(">=").map(Bound::AtLeast).or_else(|| bound("<=").map(Bound::AtMost));
         found.or_else(|| bound("±").map(Bound::Within)).map(Claim::Bound)
     }
@@ -144,6 +145,15 @@ impl Check {
     /// Returns whether it applies to this point of the sweep.
     pub fn is_at(&self, point: &Point) -> bool {
         self.point.is(point)
+    }
+
+    /// Returns what is wrong with its condition or its tolerance.
+    pub(crate) fn fault(&self) -> Option<String> {
+        if let Some(expect) = self.expect.as_deref().filter(|expect| Claim::parse(expect).is_none()) {
+            return Some(format!("`expect` is `{expect}`, but must be `>=x`, `<=x`, `±x`, `[a, b]` or `a..b`"));
+        }
+        let tolerance = self.tolerance.filter(|tolerance| !(0.0..=f64::MAX).contains(tolerance))?;
+        Some(format!("`tolerance` is {tolerance}, but must be a finite number from 0 on"))
     }
 
     /// Returns the claim to be checked, if the row is one.

@@ -161,6 +161,9 @@ impl Check {
                     .into(),
             );
         }
+        if let Some(fault) = self.fault() {
+            return Err(fault);
+        }
         if let Some(fault) = self.measure.fault() {
             return Err(fault.into());
         }
@@ -249,16 +252,18 @@ fn published(folder: &Folder, text: &str) -> Result<Vec<PublishedRow>, Error> {
         let row = row.map_err(wrong)?;
         let line = row.position().map_or(0, |position| line_of(text, position));
         let field = |i: usize| row.get(i).unwrap_or_default().to_owned();
-        let value = match field(5) {
-            text if text.is_empty() => None,
-            text => Some(text.parse().map_or_else(|_| Published::Text(text), Published::Number)),
+        let fault = |what: String| folder.error(PUBLISHED, Some(line), what);
+        let value = match (field(5), field(5).parse::<f64>()) {
+            (text, _) if text.is_empty() => None,
+            (text, Err(_)) => Some(Published::Text(text)),
+            (_, Ok(value)) if value.is_finite() => Some(Published::Number(value)),
+            (text, Ok(_)) => return Err(fault(format!("value: `{text}` is not a finite number"))),
         };
-        let ci95 = match field(6) {
-            text if text.is_empty() => None,
-            text => Some(
-                text.parse()
-                    .map_err(|_| folder.error(PUBLISHED, Some(line), format!("ci95: `{text}` is not a number")))?,
-            ),
+        let ci95 = match (field(6), field(6).parse()) {
+            (text, _) if text.is_empty() => None,
+            (_, Ok(width)) if (0.0..=f64::MAX).contains(&width) => Some(width),
+            (text, Ok(_)) => return Err(fault(format!("ci95: `{text}` is not a finite number from 0 on"))),
+            (text, Err(_)) => return Err(fault(format!("ci95: `{text}` is not a number"))),
         };
         let [experiment, variant, parameter, metric, unit] = [0, 1, 2, 3, 4].map(field);
         Ok(PublishedRow { experiment, variant, parameter, metric, unit, value, ci95, place: field(7), line })
