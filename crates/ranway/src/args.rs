@@ -3,6 +3,7 @@
 use crate::dashboard::DashboardArgs;
 use crate::import::ImportCommand;
 use crate::source::SourceArgs;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use record::Job;
 use std::fmt;
@@ -83,12 +84,17 @@ pub(crate) struct ScenarioArgs {
     pub(crate) runs: Option<u32>,
 }
 
+/// Parses a number of threads.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
+}
+
 /// How runs are executed and printed.
 #[derive(ClapArgs)]
 pub(crate) struct JobArgs {
     /// Number of threads; a run uses one, and several runs execute in parallel [default: all cores]
-    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub(crate) jobs: usize,
+    #[arg(long, short, value_name = "N", value_parser = at_least_one())]
+    jobs: Option<usize>,
     /// Print nothing but errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -98,6 +104,13 @@ pub(crate) struct JobArgs {
     /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     pub(crate) wide: bool,
+}
+
+impl JobArgs {
+    /// Returns the number of threads; 0 means all cores.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.unwrap_or(0)
+    }
 }
 
 #[derive(ClapArgs)]
@@ -143,8 +156,8 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
     /// Number of threads; a job uses one [default: all cores]
-    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub(crate) jobs: usize,
+    #[arg(long, short, value_name = "N", value_parser = at_least_one())]
+    jobs: Option<usize>,
     /// Output directory; replaces earlier results there [default: ranway-out/NAME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -155,6 +168,13 @@ pub(crate) struct SweepArgs {
     pub(crate) dashboard: DashboardArgs,
     #[command(flatten)]
     pub(crate) ending: EndArgs,
+}
+
+impl SweepArgs {
+    /// Returns the number of threads; 0 means all cores.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.unwrap_or(0)
+    }
 }
 
 #[derive(ClapArgs)]

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         remove(page)?;
     }
     let [page, tables_page] = pages;
-    let Gathered { rows, figures, results, tables } = reproduce(&tasks, args.job.jobs, quiet, args.job.wide)?;
+    let Gathered { rows, figures, results, tables } = reproduce(&tasks, args.job.jobs(), quiet, args.job.wide)?;
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
     show::save(&tables_page, &tables)?;
     let mut stdout = crate::terminal::stdout();

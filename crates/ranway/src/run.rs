@@ -44,7 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let dashboard = args.dashboard.start("run", || sim::meta(&loaded), args.job.quiet, |_| {})?;
     let runs = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, sim::jobs(&loaded).len()));
     let follow = Follow { reports: take, runs: runs.as_ref() };
-    let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), follow, &out)?;
+    let (results, out) = simulate(&loaded, &name, (args.job.jobs(), args.job.quiet), follow, &out)?;
     if let Some(dashboard) = dashboard {
         dashboard.end(&out);
     }

@@ -47,7 +47,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     };
     let options = Options {
         watch: follow.as_ref().map(|runs| runs as &dyn sim::Watch),
-        ..Options::new(args.jobs, interrupt::flag(), &progress)
+        ..Options::new(args.jobs(), interrupt::flag(), &progress)
     };
     let done = batch.run_into(&dir, &options).map_err(wrong)?;
     drop(bar);

@@ -447,3 +447,18 @@ fn help_teaches_and_every_listed_scenario_is_right() {
         assert!(output.status.success(), "{name}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn a_number_of_threads_is_at_least_one() {
+    let dir = scratch();
+    for command in ["run", "sweep", "reproduce"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_ranway"))
+            .args([command, "dumbbell", "-j", "0"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+        assert!(said.contains("invalid value '0' for '--jobs <N>'"), "{command}: {said}");
+    }
+}

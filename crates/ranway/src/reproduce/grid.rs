@@ -90,7 +90,7 @@ fn simulate(
     let Some(loaded) = here.load(set).map_err(|e| Failure::Invalid(e.to_string()))? else { return Ok(None) };
     let bar = Bar::new(name, args.job.quiet || args.job.json);
     let progress = |progress| bar.show(progress);
-    let options = sim::Options::new(args.job.jobs, interrupt::flag(), &progress);
+    let options = sim::Options::new(args.job.jobs(), interrupt::flag(), &progress);
     let outcome = sim::run(&loaded, &options)?;
     if outcome.finished < outcome.runs {
         return Err(Failure::Interrupted);
