@@ -459,7 +459,7 @@ fn summary(before: &Status, now: &Status, seconds: f64) -> String {
 }
 
 fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let status = proxy::ask(args.ran.as_deref()).map_err(refusal)?;
+    let status = proxy::ask(args.ran.as_deref())?;
     let mut stdout = terminal::stdout();
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&status)?)?;

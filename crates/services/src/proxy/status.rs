@@ -240,7 +240,7 @@ fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<(
 /// Asks the proxy of this network namespace whose interface towards the RAN is `ran` for its status, or the only one.
 ///
 /// # Errors
-/// [`Error::Wrong`] if there is none or, without `ran`, more than one.
+/// [`Error::Missing`] if there is none; [`Error::Wrong`] if, without `ran`, there is more than one.
 pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let what = || "list the interfaces".to_owned();
     let all = nix::net::if_::if_nameindex().map_err(Error::system(what()))?;
@@ -263,14 +263,14 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
         ([(_, stream)], _) => stream,
         ([], _) if foreign.is_some() => {
             let user = foreign.unwrap_or_default();
-            return Err(Error::Wrong(format!(
+            return Err(Error::Missing(format!(
                 "a program of user {user} that is no proxy has the name of the status socket: stop it"
             )));
         }
         ([], Some(ran)) => {
-            return Err(Error::Wrong(format!("no proxy runs with --ran {ran} in this network namespace")));
+            return Err(Error::Missing(format!("no proxy runs with --ran {ran} in this network namespace")));
         }
-        ([], None) => return Err(Error::Wrong("no proxy runs in this network namespace".into())),
+        ([], None) => return Err(Error::Missing("no proxy runs in this network namespace".into())),
         _ => return Err(Error::Wrong(format!("several proxies run; choose one with --ran: {}", names.join(", ")))),
     };
     let mut text = String::new();
