@@ -25,6 +25,7 @@ use observe::Observer;
 use record::Tables;
 use scenario::Scenario;
 use sim::{Live, Seen, Status, UePlace};
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ pub(crate) struct Ended {
     pub(crate) refused: u64,
     /// Packets that the receiving interface did not take.
     pub(crate) untaken: u64,
-    /// Frames lost at existing interfaces because they were not read in time.
+    /// Frames lost at existing interfaces because they were not read in time, and packets for which a host had no room in time.
     pub(crate) missed: u64,
     /// The host whose interface was removed, which ended the run.
     pub(crate) gone: Option<usize>,
@@ -152,7 +153,7 @@ pub(crate) struct State {
     lates: Lates,
     stray: u64,
     refused: u64,
-    untaken: u64,
+    untaken: Untaken,
     /// Answers to packets that were too long, since the last glance.
     answers: u32,
     gone: Option<usize>,
@@ -172,7 +173,7 @@ impl State {
             lates: Lates::within(bound),
             stray: 0,
             refused: 0,
-            untaken: 0,
+            untaken: Untaken::default(),
             answers: 0,
             gone: None,
             seen: Seen::default(),
@@ -227,10 +228,11 @@ impl Engine<'_> {
             }
         }
         let end = self.advance();
-        let missed = self.ports.iter().map(Port::missed).sum();
+        let missed: u64 = self.ports.iter().map(Port::missed).sum();
         let state = std::mem::replace(&mut self.state, State::new(Span::ZERO));
         let State { lates, stray, refused, untaken, gone, .. } = state;
         let cpu_share = (processor_time() - cpu_before) / (end - Time::ZERO).as_secs_f64();
+        let (untaken, missed) = (untaken.rejected, missed + untaken.without_room);
         Ended { end, lates, stray, refused, untaken, missed, gone, cpu_share }
     }
 
@@ -469,13 +471,49 @@ impl Engine<'_> {
     }
 }
 
+/// Frames that could not be delivered to hosts.
+#[derive(Default)]
+struct Untaken {
+    /// Rejected by the interface. The counters of a TUN interface have them.
+    rejected: u64,
+    /// Packets for which the TUN device had no room, because the host did not process those before in time. No counter of the
+    /// kernel has them (`tun_get_user` in drivers/net/tun.c: `rx_dropped` leaves out EAGAIN).
+    without_room: u64,
+}
+
+impl Untaken {
+    fn count(&mut self, is_tun: bool, why: io::ErrorKind) {
+        if is_tun && why == io::ErrorKind::WouldBlock {
+            self.without_room += 1;
+        } else {
+            self.rejected += 1;
+        }
+    }
+}
+
 /// Delivers a frame to a host. A host that takes no more loses it, as at a real interface.
-fn give(to: &Port, frame: &[u8], untaken: &mut u64) {
-    *untaken += u64::from(to.write(frame).is_err());
+fn give(to: &Port, frame: &[u8], untaken: &mut Untaken) {
+    if let Err(why) = to.write(frame) {
+        untaken.count(matches!(to, Port::Tun(..)), why.kind());
+    }
 }
 
 /// Returns the processor time of the calling thread, in seconds.
 fn processor_time() -> f64 {
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_a_tun_device_had_no_room_for_are_not_those_that_the_kernel_counts() {
+        let mut untaken = Untaken::default();
+        untaken.count(true, io::ErrorKind::WouldBlock);
+        untaken.count(true, io::ErrorKind::InvalidInput);
+        untaken.count(false, io::ErrorKind::WouldBlock);
+        assert_eq!((untaken.without_room, untaken.rejected), (1, 2));
+    }
 }

@@ -323,7 +323,7 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    /// Returns the packets whose loss nobody has noticed. `refused` are those of which a write failed.
+    /// Returns the packets whose loss nobody has noticed. `refused` are those that the kernel rejected and counted.
     pub(crate) fn unnoticed(&self, refused: u64) -> u64 {
         // `untaken` has those as well, and what a host's own programs (XDP) drop.
         self.unread + self.untaken.saturating_sub(refused).min(self.overflowed)

@@ -56,7 +56,7 @@ impl Counts {
     }
 
     /// Returns the packets written to the interface that no protocol received: the kernel refused them ([`Tun::write`]
-    /// fails), or a processor's queue for incoming packets was full.
+    /// fails with another error than [`io::ErrorKind::WouldBlock`]), or a processor's queue for incoming packets was full.
     pub fn untaken(&self) -> Option<u64> {
         self.number(3)
     }
@@ -118,7 +118,7 @@ impl Tun {
 
     /// Writes one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface is
     /// down; otherwise its own rules apply, as to a packet from any interface. While too many packets wait for the
-    /// namespace's protocols, this waits, too, for up to 100 ms.
+    /// namespace's protocols, this waits, too, for up to 100 ms, and then fails with [`io::ErrorKind::WouldBlock`].
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         // A packet is taken whole or not at all.
         let write = || uninterrupted(|| (&self.file).write(packet)).map(drop);
