@@ -51,7 +51,7 @@ pub struct Replay {
     pub scenario: String,
     /// Files beside it, with their names.
     pub files: Vec<(String, String)>,
-    /// What a reader has to know: a line each.
+    /// What a reader has to know: a line each. They are comments of the scenario, too.
     pub notes: Vec<String>,
 }
 
@@ -64,11 +64,7 @@ pub fn replay(results: &Results, point: Option<u32>, name: &str) -> Result<Repla
     let source = Source::of(&results.tables, point)?;
     let mut notes = source.notes.clone();
     let base_ms = source.base_rtt_ms(&mut notes);
-    let mut text = format!(
-        "# Replays {}, point {point}: {}.\n# Written by `ranway analyse --scenario`. What was not measured is marked below: edit it.\n\n",
-        plain(&results.meta.title),
-        plain(&results.meta.points.get(point as usize).map(record::Point::label).unwrap_or_default()),
-    );
+    let mut text = String::new();
     let _ = writeln!(text, "title = {}", quoted(&format!("Replay of {}", plain(&results.meta.title))));
     let _ = writeln!(text, "duration = \"{:.3} s\"\n", source.seconds);
     let mut files = Vec::new();
@@ -78,7 +74,15 @@ pub fn replay(results: &Results, point: Option<u32>, name: &str) -> Result<Repla
         None => source.link(base_ms, name, &mut text, &mut files, &mut notes)?,
     };
     source.flows(forward, backward, &mut text, &mut notes);
-    Ok(Replay { scenario: text, files, notes })
+    let mut scenario = format!(
+        "# Replays {}, point {point}: {}.\n# Written by `ranway analyse --scenario`. What was not measured is marked below: edit it.\n",
+        plain(&results.meta.title),
+        plain(&results.meta.points.get(point as usize).map(record::Point::label).unwrap_or_default()),
+    );
+    for note in &notes {
+        let _ = writeln!(scenario, "# {}.", note.strip_prefix("replay: ").unwrap_or(note));
+    }
+    Ok(Replay { scenario: scenario + "\n" + &text, files, notes })
 }
 
 /// The point to replay: the only one, if none is named.
