@@ -129,6 +129,9 @@ fn a_drive_is_replayed_over_the_radio_that_it_had() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let check = ranway(dir.path(), &["check", "replay.toml"]);
     assert!(check.status.success() && check.stderr.is_empty(), "{}", String::from_utf8_lossy(&check.stderr));
+    // The scenario has the notes, too.
+    let scenario = fs::read_to_string(dir.path().join("replay.toml")).expect("a scenario");
+    assert!(scenario.contains("\n# without received powers, the capacity is what the flows got: "), "{scenario}");
     let again = json(&ranway(dir.path(), &["run", "replay.toml", "--json", "--out", "again"]));
     let flow = |summary: &Value, name: &str| -> (f64, String) {
         let flows = summary["summary"]["points"][0]["flows"].as_array().expect("flows").clone();
