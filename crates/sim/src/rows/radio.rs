@@ -134,7 +134,8 @@ impl UeMeters {
             let whole_cell = [Some(cell), ran.secondary_of(cell)].into_iter().flatten();
             let down = |of: &[[u64; 2]], carrier: u32| of[carrier as usize][Direction::Downlink as usize];
             let whole_cell = whole_cell.map(|c| down(&self.blocks[1], c) - down(&before, c)).sum();
-            let dl_cell = std::mem::take(&mut recorder.given[ue as usize]);
+            let (connected, then) = ran.connected(ue);
+            let here = if connected > now - interval { all.downlink - then.downlink } else { dl };
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -154,7 +155,7 @@ impl UeMeters {
                 ul_mbps: mbps(ul.bits),
                 dl_prbs: share(dl.prbs, Direction::Downlink),
                 ul_prbs: share(ul.prbs, Direction::Uplink),
-                dl_cell_prbs: of(dl_cell, whole_cell),
+                dl_cell_prbs: of(here.prbs, whole_cell),
                 dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
                 host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,
@@ -271,8 +272,6 @@ pub(crate) struct Recorder {
     cells: Vec<String>,
     /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
     mcs: Vec<[(u64, u64); 2]>,
-    /// By UE: resource blocks that the cell that serves it has given it in the downlink since the last sample.
-    given: Vec<u64>,
     /// By UE: since when which cells have served it, from the beginning. Kept if there are several.
     served: Vec<Vec<(Time, u32)>>,
     /// The table of transmissions, if it is asked for.
@@ -289,15 +288,11 @@ impl Sink for Recorder {
                 let (sum, count) = &mut self.mcs[t.ue as usize][t.direction as usize];
                 *sum += u64::from(t.mcs);
                 *count += 1;
-                if t.direction == Direction::Downlink {
-                    self.given[t.ue as usize] += u64::from(t.prbs);
-                }
                 self.transmission(now, t);
             }
             Event::Mobility { ue, step } => {
                 if let Step::Connected { cell, .. } = step {
                     self.served[*ue as usize].push((now, *cell));
-                    self.given[*ue as usize] = 0;
                 }
                 self.step(now, *ue, *step);
             }
@@ -321,7 +316,6 @@ impl Recorder {
         Recorder {
             id,
             mcs: vec![Default::default(); ues.len()],
-            given: vec![0; ues.len()],
             served: serving.map(|cell| vec![(Time::ZERO, cell)]).collect(),
             names: ues,
             cells,
