@@ -19,6 +19,9 @@ const LONGEST_PERIOD: Span = Span::from_secs(2);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capacity {
     latest: Option<RadioReport>,
+    /// The seconds that the latest report stands for, and those of intervals without a downlink slot since then.
+    covered: f64,
+    skipped: f64,
     /// The interval between the last two reports.
     period: Span,
     /// Averages a second: decoded bits, the UE's block-slots, those of all UEs, and those that there are.
@@ -33,19 +36,22 @@ pub(crate) struct Capacity {
 impl Capacity {
     /// Notes a report. One that is older than the latest is ignored: it came late.
     pub(crate) fn on_report(&mut self, report: &RadioReport, now: Time) {
-        let span = report.interval.as_secs_f64();
-        if span <= 0.0 || report.slots == 0 && report.acked_bits == 0 {
-            // An interval without a downlink slot says nothing, except that the cell is alive.
-            if let Some(latest) = &mut self.latest {
-                latest.time = latest.time.max(report.time.min(now));
-            }
-            return;
-        }
         let before = self.latest.as_ref().map(|latest| latest.time);
         if before.is_some_and(|before| before > report.time) {
             return;
         }
+        if report.interval == Span::ZERO || report.slots == 0 && report.acked_bits == 0 {
+            // An interval without a downlink slot says nothing, except that the cell is alive. It counts with the next one.
+            if let Some(latest) = &mut self.latest {
+                latest.time = report.time.min(now).max(latest.time);
+            }
+            self.skipped += report.interval.as_secs_f64();
+            return;
+        }
         let moved = self.latest.as_ref().is_some_and(|latest| latest.cell != report.cell);
+        let skipped = std::mem::take(&mut self.skipped);
+        self.covered = report.interval.as_secs_f64() + if moved { 0.0 } else { skipped };
+        let span = self.covered;
         // The first report, and the first of a cell, stand for themselves.
         let weight = match before {
             Some(_) if !moved => span / (span + SMOOTHING.as_secs_f64()),
@@ -75,7 +81,7 @@ impl Capacity {
     /// Returns the rate at which the UE decoded blocks in the latest report, in bytes a second of MAC, and the report's time.
     pub(crate) fn decoded(&self) -> Option<(f64, Time)> {
         let report = self.latest.as_ref()?;
-        Some((report.acked_bits as f64 / 8.0 / report.interval.as_secs_f64(), report.time))
+        Some((report.acked_bits as f64 / 8.0 / self.covered, report.time))
     }
 
     /// Returns the reported queue in bytes, if there is a report of it that is not older than `fresh`.
@@ -90,7 +96,7 @@ impl Capacity {
         let per_block = report.bits_per_prb.unwrap_or_else(|| self.per_block(report).unwrap_or(0.0));
         let own = report.prbs.unwrap_or(0) as f64;
         let unused = report.all_prbs().saturating_sub(report.cell_prbs.unwrap_or(0)) as f64;
-        sane((own + unused) * per_block / report.interval.as_secs_f64() / 8.0)
+        sane((own + unused) * per_block / self.covered / 8.0)
     }
 
     /// Returns the capacity in bytes a second of MAC, with unused blocks divided among the active UEs.
@@ -207,5 +213,24 @@ mod tests {
         other.cell += 1;
         capacity.on_report(&other, other.time);
         assert_eq!(capacity.fair(), Some(100.0 * 500.0 / 8.0 / 0.01));
+    }
+
+    /// Ten reports in each slot, of which the first has all of it.
+    #[test]
+    fn reports_more_frequent_than_a_slot_tell_the_same_capacity() {
+        let mut capacity = Capacity::default();
+        for tenth in 1..2000 {
+            let mut report = used(if tenth % 10 == 1 { 100 } else { 0 }, 100, 1, 0);
+            report.time = Time::from_nanos(tenth * 100_000);
+            report.interval = Span::from_micros(100);
+            report.slots = u32::from(tenth % 10 == 1);
+            capacity.on_report(&report, report.time);
+        }
+        let slot = 100.0 * 500.0 / 8.0 / 0.001;
+        let (fair, (decoded, _)) = capacity.fair().zip(capacity.decoded()).expect("both are known");
+        assert!((fair / slot - 1.0).abs() < 0.01, "{fair} of {slot}");
+        assert!((decoded / slot - 1.0).abs() < 0.01, "{decoded} of {slot}");
+        let published = capacity.published().expect("it is known");
+        assert!((published / slot - 1.0).abs() < 0.01, "{published} of {slot}");
     }
 }
