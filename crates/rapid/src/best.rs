@@ -12,7 +12,10 @@
 //!    grows says that it is too high, an empty one while all is used that it is too low. This bears wrong and slow reports.
 //! 5. A report is believed for three periods. Then its capacity fades to what is delivered, and in the end the proxy lifts
 //!    all limits.
-//! 6. What the UE decodes beyond our flows (UDP, QUIC) counts as one more flow.
+//! 6. A new flow may take a share, but others leave it only what new flows take together, until a period has shown that it
+//!    wants a share. If each new flow had its share from the start, many short connections would leave most of the capacity
+//!    unused.
+//! 7. What the UE decodes beyond our flows (UDP, QUIC) counts as one more flow.
 
 pub(crate) mod demand;
 pub(crate) mod parameters;
@@ -21,6 +24,7 @@ pub(crate) mod radio;
 use crate::decision::{Category, Decision, Sample, rate};
 use crate::flow::{Flow, Terms, Ue};
 use crate::share::share;
+use demand::Demand;
 use parameters::{Best, PACING, PAYLOAD};
 use radio::Seen;
 use slab::Slab;
@@ -30,6 +34,8 @@ use units::{Span, Time};
 const FRESH: Span = Span::from_millis(50);
 /// How long a capacity without reports fades before it is unknown.
 const FADE: Span = Span::from_secs(1);
+/// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.
+const MORE: f64 = 1.05;
 /// The radio leg's round-trip time before it is known.
 const RADIO_RTT: Span = Span::from_millis(20);
 
@@ -55,18 +61,22 @@ pub(crate) fn update<F: Copy, U>(
     decide: &mut dyn FnMut(F, &Decision),
 ) {
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
-    let (mut new, mut in_flight, mut radio_rtt) = (0, 0, ue.least_rtt_asleep());
+    let (mut new, mut unknown, mut in_flight, mut segments) = (0, 0, 0, 0);
+    let mut radio_rtt = ue.least_rtt_asleep();
     let mut has_backlog = false;
     for &id in &ue.awake {
-        let Flow { sample, gained, state, .. } = &mut flows[id];
+        let Flow { sample, gained, state, mss, .. } = &mut flows[id];
+        let state = state.best();
         new += *gained;
+        unknown += if state.demand == Demand::Unknown { *gained } else { 0 };
         in_flight += sample.in_flight;
+        segments += if sample.arrived > sample.delivered { u64::from(*mss) } else { 0 };
         has_backlog |= sample.held() > 0;
         radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
-        state.best().measure(sample.delivered, span);
+        state.measure(sample.delivered, span);
     }
     let radio_rtt = radio_rtt.unwrap_or(RADIO_RTT);
-    ue.best.measure(new, &ue.capacity, now);
+    ue.best.measure(new, unknown, &ue.capacity, now);
     let Some(capacity) = capacity(ue, now) else {
         ue.best.lose_capacity(now);
         let renewals = ue.renewals(None, span, now);
@@ -76,41 +86,72 @@ pub(crate) fn update<F: Copy, U>(
         }
         return ue.rest(flows, now);
     };
-    let queue = ue.capacity.queue(now, FRESH).map(|bytes| bytes / ue.best.delivered.max(0.1 * capacity));
-    let seen = Seen { capacity, in_flight, radio_rtt: radio_rtt.as_secs_f64(), queue, has_backlog };
+    let seen = Seen {
+        capacity,
+        service: ue.best.service(capacity),
+        in_flight,
+        segments: segments as f64,
+        radio_rtt: radio_rtt.as_secs_f64(),
+        queue: ue.capacity.queue(now, FRESH),
+        period: ue.capacity.period(),
+        has_backlog,
+    };
     ue.best.observe(of, &seen, span, now);
 
-    // Demands, of the active flows and of what is not seen.
-    let mut shares = Vec::with_capacity(ue.awake.len() + 1);
+    // Demands, of the active flows and of what is not seen. What flows of unknown demand have together is one more.
+    let mut shares = Vec::with_capacity(ue.awake.len() + 2);
+    let mut newcomers = 0u32;
     for &id in &ue.awake {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
         let state = flow.state.best();
+        let before = state.demand;
         if is_active {
             state.observe(&sample, mss, span, now);
-            shares.push(state.demand.unwrap_or(f64::INFINITY));
         } else {
             state.restart(sample.arrived, now);
-            shares.push(0.0);
         }
+        match (before, state.demand) {
+            (Demand::Unknown, Demand::Unknown) => {}
+            (Demand::Unknown, _) => ue.best.unknown = (ue.best.unknown - state.rate).max(0.0),
+            (_, Demand::Unknown) => ue.best.unknown += state.rate,
+            _ => {}
+        }
+        shares.push(match state.demand {
+            _ if !is_active => 0.0,
+            Demand::Unknown => {
+                newcomers += 1;
+                0.0
+            }
+            Demand::Everything => f64::INFINITY,
+            Demand::Limited(demand) => demand,
+        });
     }
     let unseen = ue.best.unseen(capacity);
-    shares.push(unseen.map_or(0.0, |rate| rate * 1.05));
+    shares.push(unseen.map_or(0.0, |rate| rate * MORE));
+    shares.push(ue.best.unknown * MORE);
     let level = share(capacity, &mut shares);
+    let others = shares.split_off(ue.awake.len());
 
     // Slow flows may have what nobody wants.
     let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
     for (&id, &share) in ue.awake.iter().zip(&shares) {
         match flows[id].state.best().demand {
-            Some(demand) if share >= demand && share > 0.0 => (slow, slow_flows) = (slow + share, slow_flows + 1),
-            Some(_) => limited += share,
-            None => fast += share,
+            Demand::Limited(demand) if share >= demand && share > 0.0 => {
+                (slow, slow_flows) = (slow + share, slow_flows + 1)
+            }
+            Demand::Limited(_) => limited += share,
+            Demand::Everything => fast += share,
+            Demand::Unknown => {}
         }
     }
-    let spare = (capacity - shares[ue.awake.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
+    let unwanted = (capacity - slow - limited - fast - others[0]).max(0.0);
+    let spare = (unwanted - others[1]).max(0.0) / f64::from(slow_flows.max(1));
 
     // With the flow among them, so many would share what they and it have.
-    let unsatisfied = shares.iter().filter(|&&share| share == level).count() as f64;
+    let unsatisfied = |shares: &[f64]| shares.iter().filter(|&&share| share == level).count() as f64;
+    let known = unsatisfied(&shares) + unsatisfied(&others[..1]);
+    let unsatisfied = known + unsatisfied(&others[1..]);
     let potential = |share: f64| {
         if level.is_finite() {
             (level * unsatisfied + share) / (unsatisfied + 1.0)
@@ -119,7 +160,13 @@ pub(crate) fn update<F: Copy, U>(
         }
     };
 
-    let (mut used, mut expected) = (true, slow + limited);
+    // Flows of unknown demand may take what they would have if they were fast. Until they are, the others leave only what they
+    // take.
+    let newcomers = f64::from(newcomers).max(1.0);
+    let for_newcomer =
+        if level.is_finite() { (level * known + others[1]) / (known + newcomers) } else { unwanted / newcomers };
+
+    let (mut used, mut expected) = (true, slow + limited + others[1]);
     let (base, target, stretch) = (ue.best.base, ue.best.target(of), ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     let for_idle = capacity / ue.flows() as f64;
@@ -137,13 +184,14 @@ pub(crate) fn update<F: Copy, U>(
         let (promise, category) = match (is_active, state.demand) {
             // What a new flow would have; nothing was promised to it.
             (false, _) => (for_idle, Category::Idle),
-            (true, Some(demand)) if share >= demand => (share + spare, Category::Slow),
-            (true, Some(_)) => (share, Category::Slow),
-            (true, None) => (share, Category::Fast),
+            (true, Demand::Limited(demand)) if share >= demand => (share + spare, Category::Slow),
+            (true, Demand::Limited(_)) => (share, Category::Slow),
+            (true, Demand::Unknown) => (for_newcomer, Category::Fast),
+            (true, Demand::Everything) => (share, Category::Fast),
         };
         state.share = promise;
         state.potential = potential(share);
-        if category == Category::Fast {
+        if is_active && state.demand == Demand::Everything {
             used &= sample.held() > 0 || state.last > 0.9 * promise;
             expected += promise;
         }

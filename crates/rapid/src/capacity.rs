@@ -105,6 +105,12 @@ impl Capacity {
         sane(self.expected() * self.per_block(report)? / 8.0)
     }
 
+    /// Returns what the UE used of the block-slots that it could have, as part of them; 1 if that is unknown.
+    pub(crate) fn used(&self) -> f64 {
+        let is_known = self.latest.as_ref().is_some_and(|latest| latest.prbs.is_some() && latest.cell_prbs.is_some());
+        if is_known && self.all > 0.0 { self.blocks / self.expected() } else { 1.0 }
+    }
+
     /// Returns the block-slots that the UE could have each second: its own and its part of the unused ones, or an equal part of
     /// all. Averages come first: a scheduler gives all of a slot to one UE after the other, and in its own slot each has all.
     fn expected(&self) -> f64 {
@@ -232,5 +238,19 @@ mod tests {
         assert!((decoded / slot - 1.0).abs() < 0.01, "{decoded} of {slot}");
         let published = capacity.published().expect("it is known");
         assert!((published / slot - 1.0).abs() < 0.01, "{published} of {slot}");
+    }
+
+    #[test]
+    fn what_is_used_is_a_part_of_what_the_ue_could_have() {
+        let used_of = |report: &RadioReport| {
+            let mut capacity = Capacity::default();
+            capacity.on_report(report, report.time);
+            capacity.used()
+        };
+        // Alone it could have 1000 block-slots, and beside another one that uses 500, half of them and half of the rest.
+        assert_eq!(used_of(&used(200, 200, 1, 10)), 0.2);
+        assert_eq!(used_of(&used(250, 750, 2, 10)), 0.5);
+        let unknown = RadioReport { prbs: None, ..used(200, 200, 1, 10) };
+        assert_eq!(used_of(&unknown), 1.0);
     }
 }

@@ -25,11 +25,21 @@ const NOTHING: f64 = 1e-3;
 /// The least window without a capacity, in segments.
 const UNKNOWN: u32 = 40;
 
+/// What a flow wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Demand {
+    /// It is new, or was silent; a period will show. Most connections are over before.
+    Unknown,
+    /// Whatever it is given: the flow is fast.
+    Everything,
+    /// So many bytes a second: the flow is slow.
+    Limited(f64),
+}
+
 /// The state of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct BestFlow {
-    /// The demand of a slow flow in bytes a second; a fast one's is unlimited.
-    pub(crate) demand: Option<f64>,
+    pub(crate) demand: Demand,
     /// The start of the period, and what had arrived then.
     began: Time,
     arrived: u64,
@@ -46,14 +56,14 @@ pub(crate) struct BestFlow {
     /// Whether the proxy was empty of it at some time in the period.
     ran_empty: bool,
     /// The average of delivery in bytes a second, and what had been delivered at the last update.
-    rate: f64,
+    pub(crate) rate: f64,
     delivered: u64,
 }
 
 impl BestFlow {
     pub(crate) fn new(now: Time) -> BestFlow {
         BestFlow {
-            demand: None,
+            demand: Demand::Unknown,
             began: now,
             arrived: 0,
             last: 0.0,
@@ -67,7 +77,7 @@ impl BestFlow {
         }
     }
 
-    /// Begins anew after silence, as a fast flow.
+    /// Begins anew after silence.
     pub(crate) fn restart(&mut self, arrived: u64, now: Time) {
         let BestFlow { rate, delivered, .. } = *self;
         *self = BestFlow { arrived, rate, delivered, ..BestFlow::new(now) };
@@ -104,19 +114,20 @@ impl BestFlow {
         let promised = self.promised / seconds;
         let some = SEGMENTS * f64::from(mss) / seconds;
         let is_more = |than: f64, by: f64| used > (than * by).max(than + some);
-        match &mut self.demand {
-            None => {
+        self.demand = match self.demand {
+            Demand::Unknown | Demand::Everything => {
                 let grows = is_more(self.last, GROWS);
-                if used < USED_BY_SLOW * promised && self.ran_empty && !grows {
-                    self.demand = Some(used);
-                }
+                let is_slow = used < USED_BY_SLOW * promised && self.ran_empty && !grows;
+                if is_slow { Demand::Limited(used) } else { Demand::Everything }
             }
-            Some(demand) if is_more(*demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty => {
-                self.demand = None;
+            Demand::Limited(demand)
+                if is_more(demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty =>
+            {
+                Demand::Everything
             }
-            Some(demand) if used > *demand => *demand = used,
-            Some(demand) => *demand += (used - *demand) / 8.0,
-        }
+            Demand::Limited(demand) if used > demand => Demand::Limited(used),
+            Demand::Limited(demand) => Demand::Limited(demand + (used - demand) / 8.0),
+        };
         // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.
         let step = if self.ran_empty { SLACK_STEP } else { -SLACK_STEP / 2.0 };
         self.slack = (self.slack + step).clamp(0.0, MOST_SLACK);

@@ -49,6 +49,10 @@ pub(crate) struct BestUe {
     /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
     pub(crate) delivered: f64,
     unseen: f64,
+    /// What flows of unknown demand have delivered, as an average in bytes a second, and what the UE used of the block-slots
+    /// that it could have, as an average part.
+    pub(crate) unknown: f64,
+    used: f64,
     /// When `delivered` was updated, and what has been delivered.
     pub(crate) updated: Option<Time>,
     total: u64,
@@ -94,6 +98,8 @@ impl Default for BestUe {
             gain: 1.0,
             delivered: 0.0,
             unseen: 0.0,
+            unknown: 0.0,
+            used: 1.0,
             updated: None,
             total: 0,
             report: Time::ZERO,
@@ -118,8 +124,8 @@ impl Default for BestUe {
 }
 
 impl BestUe {
-    /// Updates the averages of delivery: our flows have delivered `new` bytes since the last call.
-    pub(crate) fn measure(&mut self, new: u64, capacity: &Capacity, now: Time) {
+    /// Updates the averages: our flows have delivered `new` bytes since the last call, `unknown` of them those of unknown demand.
+    pub(crate) fn measure(&mut self, new: u64, unknown: u64, capacity: &Capacity, now: Time) {
         self.total += new;
         let Some(before) = self.updated.replace(now) else {
             self.reported = (now, self.total);
@@ -129,8 +135,10 @@ impl BestUe {
         if span <= 0.0 {
             return;
         }
-        let delivered = new as f64 / span;
-        self.delivered += (delivered - self.delivered) * span / (span + SMOOTHING);
+        let weight = span / (span + SMOOTHING);
+        self.delivered += (new as f64 / span - self.delivered) * weight;
+        self.unknown += (unknown as f64 / span - self.unknown) * weight;
+        self.used += (capacity.used() - self.used) * weight;
         // What was decoded and what was delivered must be of the same time: that of a report.
         let Some((decoded, made)) = capacity.decoded().filter(|(_, made)| *made > self.report) else { return };
         let span = (now - self.reported.0).as_secs_f64();
@@ -138,6 +146,12 @@ impl BestUe {
         let unseen = decoded * PAYLOAD - delivered;
         self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
         (self.report, self.reported) = (made, (now, self.total));
+    }
+
+    /// Returns what the radio would deliver in bytes a second if it were never idle: a few bytes on an idle radio are no queue,
+    /// although little is delivered.
+    pub(crate) fn service(&self, capacity: f64) -> f64 {
+        (self.delivered / self.used).min(capacity / self.gain).max(self.delivered).max(0.1 * capacity)
     }
 
     /// Returns the rate of traffic that the proxy does not see, if it counts.
@@ -158,13 +172,18 @@ impl BestUe {
     /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
     pub(crate) fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
         self.in_flight += seen.in_flight as f64 * span;
-        self.least_queue = match (self.least_queue, seen.queue) {
+        // Flows that are paced alike may send a segment each at the same time. Such a burst is no queue: of several reports, some
+        // are made when it has passed; a single one may be made before.
+        let burst = if seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
+        let queue = seen.queue.map(|bytes| (bytes - burst).max(0.0) / seen.service);
+        self.least_queue = match (self.least_queue, queue) {
             (Some(least), Some(queue)) => Some(least.min(queue)),
             (least, queue) => queue.or(least),
         };
         self.ran_empty |= !seen.has_backlog;
         let interval = now.saturating_since(self.corrected);
-        if interval < CORRECTION.max(Span::from_secs_f64(seen.radio_rtt)) {
+        let burst = (seen.segments / seen.service).min(LONGEST.as_secs_f64());
+        if interval < CORRECTION.max(Span::from_secs_f64(seen.radio_rtt.max(burst))) {
             return;
         }
         let delivered = (self.total - self.corrected_total) as f64;
@@ -184,7 +203,11 @@ impl BestUe {
             (base, on_leg) => base.or(on_leg),
         };
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
-        let queue = reported.or_else(|| Some(on_leg? - 2.0 * self.base?));
+        // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
+        let queue = reported.or_else(|| {
+            let bytes = (on_leg? - 2.0 * self.base?) * delivered / interval.as_secs_f64();
+            Some((bytes - seen.segments) / seen.service)
+        });
         if let Some(queue) = queue {
             self.correct(of, seen, queue, now);
         }
@@ -295,12 +318,18 @@ impl BestUe {
 pub(crate) struct Seen {
     /// The capacity in payload, in bytes a second.
     pub(crate) capacity: f64,
+    /// What the radio would deliver if it were never idle, in bytes a second.
+    pub(crate) service: f64,
     /// Bytes of our flows in flight.
     pub(crate) in_flight: u64,
+    /// A segment of each flow that has data on its way, in bytes.
+    pub(crate) segments: f64,
     /// The least round-trip time in seconds.
     pub(crate) radio_rtt: f64,
-    /// The reported queue in seconds, if there is a fresh report of it.
+    /// The reported queue in bytes, if there is a fresh report of it, and the interval between reports.
     pub(crate) queue: Option<f64>,
+    /// See `queue`.
+    pub(crate) period: Span,
     /// Whether data waits in the proxy.
     pub(crate) has_backlog: bool,
 }
