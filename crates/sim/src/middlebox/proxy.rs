@@ -46,8 +46,8 @@ struct Entry {
 pub(crate) struct ProxyBox {
     cc: scenario::Cc,
     config: tcp::Config,
-    /// Bytes that a side takes from the other and has not sent.
-    unsent: u64,
+    /// The most that a side takes from the other and has not sent, and the most that it has received and not passed on.
+    half: u64,
     connections: Slab<Entry>,
     by_key: BTreeMap<FlowKey, usize>,
     deadlines: BTreeSet<(Time, usize)>,
@@ -64,19 +64,20 @@ pub(crate) struct ProxyBox {
 impl ProxyBox {
     /// Creates the proxy of a scenario.
     pub(crate) fn new(of: &Proxy, random: Random) -> ProxyBox {
+        // One half is for what has arrived, the other for what has yet to be sent. Half of a receive buffer is payload.
         let buffer = of.buffer.get().min(1 << 30) as u32;
         let default = tcp::Config::default();
         let config = rapid_policy(of.policy).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
         ProxyBox {
             cc: of.cc.clone(),
             config: tcp::Config {
-                receive_buffer: default.receive_buffer.min(2 * buffer),
-                receive_buffer_max: 2 * buffer,
+                receive_buffer: default.receive_buffer.min(buffer),
+                receive_buffer_max: buffer,
                 auto_read: false,
                 slow_start_after_idle: false,
                 ..default
             },
-            unsent: of.buffer.get(),
+            half: u64::from(buffer / 2),
             connections: Slab::new(),
             by_key: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -105,7 +106,7 @@ impl ProxyBox {
     }
 
     fn open(&mut self, packet: &Passing<'_>, towards: Towards, now: Time) -> usize {
-        let ProxyBox { cc, config, unsent, connections, random, .. } = self;
+        let ProxyBox { cc, config, half, connections, random, .. } = self;
         let opener = if towards.ue { Leg::Wired } else { Leg::Radio };
         let controller = || flows::controller(cc, cc::INITIAL_WINDOW);
         let mss = match packet.segment.options {
@@ -114,7 +115,7 @@ impl ProxyBox {
         };
         let config = tcp::Config { mss, ..config.clone() };
         let way = ((packet.way, towards.ue), towards.number);
-        let split = Split::new(opener, way, &config, controller, *unsent, (random, now));
+        let split = Split::new(opener, way, &config, controller, *half, (random, now));
         let (key, is_controlled) = (packet.flow, self.control.is_some());
         let at = connections.insert(Entry { split, key, is_controlled, decision: None, due: None, is_ready: false });
         self.by_key.insert(key, at);
@@ -208,7 +209,7 @@ impl ProxyBox {
             let entry = &mut self.connections[at];
             entry.decision = Some(decision);
             let cx = &mut Context { now, random: &mut self.random, log: None };
-            apply(&mut entry.split, &decision, self.unsent, cx);
+            apply(&mut entry.split, &decision, self.half, cx);
             // A larger window may let something pass.
             self.make_ready(at);
         }
@@ -227,6 +228,9 @@ impl ProxyBox {
         table: &mut Proxies,
     ) {
         for (_, Entry { split, decision, .. }) in &self.connections {
+            if split.has_ended() {
+                continue;
+            }
             let Some((name, conn)) = split.way.0.flow().map(&flow) else { continue };
             let seen = sample(split);
             let (window, _) = split.endpoint(Leg::Radio).window();
@@ -270,14 +274,14 @@ fn sample(split: &Split) -> Sample {
     }
 }
 
-/// Sets the windows of a connection, which takes `unsent` bytes if the control sets no limit.
-fn apply(split: &mut Split, decision: &Decision, unsent: u64, cx: &mut Context) {
+/// Sets the windows of a connection, which holds `most` bytes at most on each leg.
+fn apply(split: &mut Split, decision: &Decision, most: u64, cx: &mut Context) {
     let wired = split.endpoint_mut(Leg::Wired);
     wired.set_window_clamp(decision.receive_window.map(|bytes| bytes.min(u32::MAX.into()) as u32));
     if let Some(bytes) = decision.receive_buffer {
-        wired.set_receive_buffer(bytes);
+        wired.set_receive_buffer(bytes.min(most));
     }
-    split.unsent = decision.unsent.unwrap_or(unsent);
+    split.unsent = decision.unsent.unwrap_or(most).min(most);
     let target = decision.window.map(|window| Target { window: Bytes::new(window), pacing: decision.pacing });
     split.direct(target, cx);
 }

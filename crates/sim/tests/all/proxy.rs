@@ -348,3 +348,24 @@ traffic = { kind = "short-flows", size = "20 kB", interval = "50 ms" }
         assert!(delay(&best, "short") < 60.0, "{}", delay(&best, "short"));
     }
 }
+
+#[test]
+fn a_proxy_holds_no_more_of_a_connection_than_its_buffer() {
+    for policy in ["split", "published", "best"] {
+        let contents = format!("policy = \"{policy}\"\nbuffer = \"200 kB\"");
+        let text = lte(&proxy("lte", &contents), &download("f", "cubic"));
+        let tables = run(&text.replace("server_delay = \"25 ms\"", "server_delay = \"1 ms\""));
+        let most = tables.proxies.iter().map(|row| row.held_bytes).max().expect("there is a connection");
+        println!("{policy}: {most} B");
+        assert!(most <= 200_000, "{most}");
+        assert!(policy == "best" || most > 150_000, "{most}");
+    }
+}
+
+#[test]
+fn connections_that_have_ended_are_not_listed() {
+    let transfer = download("one", "cubic") + "traffic = { kind = \"transfer\", size = \"100 kB\" }\n";
+    let tables = run(&lte(&proxy("lte", ""), &(transfer + &download("other", "cubic"))));
+    let last = |name| tables.proxies.iter().filter(|row| row.flow == name).map(|row| row.t_s).fold(0.0, f64::max);
+    assert!(last("one") > 0.0 && last("one") < 5.0 && last("other") > 29.0, "{}", last("one"));
+}
