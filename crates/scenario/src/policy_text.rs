@@ -78,7 +78,7 @@ mod tests {
             @"
         kind: unknown value `worst`; valid values are none, split, published, best, milli-proxy
         expected KEY=VALUE, not `radio_target`
-        radio_target: 2 s is out of range: must be from 0 ns to 1 s
+        radio_target: 2 s is out of range: must be from 1 ms to 1 s
         radio_target: `x` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)
         alpha: unknown key; valid keys are radio_target, proxy_target
         alpha: 2 is out of range: must be from 0 to 1

@@ -68,7 +68,7 @@ kinds! { "ProxyPolicy",
         },
         /// RAPID with max-min shares of rate; it counts what the proxy holds and corrects wrong reports.
         Best {
-            /// The queue that the flows keep in the radio, beyond its least time for a packet and up to that time.
+            /// The queue that the flows keep in the radio, beyond its least time for a packet and up to that time. At least 1 ms.
             #[serde(default = "radio_target")]
             radio_target: Span,
             /// What each flow keeps in the proxy, in time at its rate.

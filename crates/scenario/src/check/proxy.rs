@@ -5,6 +5,8 @@ use crate::proxy::{Proxy, ProxyPolicy, Reports};
 
 /// The shortest interval between updates and between reports: one slot of the highest numerology.
 const SHORTEST: Span = Span::from_nanos(62_500);
+/// The least queue in the radio: a subframe of LTE. A cell that serves whole slots is idle in some of them below that.
+const LEAST_QUEUE: Span = Span::from_millis(1);
 const SECOND: Span = Span::from_secs(1);
 
 pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
@@ -34,7 +36,7 @@ pub(crate) fn policy(of: &ProxyPolicy, c: &mut Check) {
             c.range("alpha", alpha, 0.0..=1.0);
         }
         ProxyPolicy::Best { radio_target, proxy_target } => {
-            c.range("radio_target", radio_target, Span::ZERO..=SECOND);
+            c.range("radio_target", radio_target, LEAST_QUEUE..=SECOND);
             c.range("proxy_target", proxy_target, Span::ZERO..=SECOND);
         }
         ProxyPolicy::None | ProxyPolicy::Split | ProxyPolicy::MilliProxy => {}
