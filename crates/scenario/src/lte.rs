@@ -243,7 +243,7 @@ kinds! { "Channel",
             #[serde(default = "correlation")]
             correlation_m: f64,
         },
-        /// Urban micro, street canyon (TR 38.901).
+        /// Urban micro, street canyon (TR 38.901). For UEs 1.5 to 22.5 m high, up to 5 km from antennas of at most 30 m.
         Umi {
             /// Whether there is line of sight to the antenna.
             #[serde(default)]

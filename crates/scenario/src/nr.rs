@@ -49,14 +49,15 @@ pub struct Nr {
     /// Centre frequency of the carrier in MHz: 410 to 7125 (FR1) or 24250 to 52600 (FR2). With FDD, of the downlink's.
     #[serde(default = "frequency_mhz")]
     pub frequency_mhz: f64,
-    /// Centre frequency of the uplink's carrier in MHz, with FDD. Default: `frequency_mhz`.
+    /// Centre frequency of the uplink's carrier in MHz, with FDD. Default: `frequency_mhz`, without interference between the
+    /// directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink_mhz: Option<f64>,
     /// Bandwidth of the carrier in MHz, 5 to 400, as far as 38.104 tables 5.3.2-1 and -2 have it for the numerology.
     #[serde(default = "bandwidth_mhz")]
     pub bandwidth_mhz: u16,
-    /// Number of resource blocks, 1 to 275, for carriers that the standard does not have, such as all of 240 kHz.
-    /// Default: that of the bandwidth.
+    /// Number of resource blocks, 1 to 275, for carriers that the standard does not have, such as all of 240 kHz; at most
+    /// 100 MHz in FR1 and 400 MHz in FR2. Default: that of the bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_blocks: Option<u16>,
     /// The numerology µ, 0 to 4: subcarriers of 15, 30, 60, 120 or 240 kHz, and slots of 1, 0.5, 0.25, 0.125 or
@@ -179,7 +180,7 @@ kinds! { "Duplex",
             /// Downlink symbols at the start of the special slot, which has 14.
             #[serde(default = "downlink_symbols")]
             downlink_symbols: u8,
-            /// Uplink symbols at its end; those between are guard.
+            /// Uplink symbols at its end; those between, at least one, are guard.
             #[serde(default = "uplink_symbols")]
             uplink_symbols: u8,
         },
