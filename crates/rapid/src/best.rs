@@ -138,7 +138,7 @@ pub(crate) fn update<F: Copy, U>(
     for (&id, &share) in ue.awake.iter().zip(&shares) {
         match flows[id].state.best().demand {
             Demand::Limited(demand) if share >= demand && share > 0.0 => {
-                (slow, slow_flows) = (slow + share, slow_flows + 1)
+                (slow, slow_flows) = (slow + share, slow_flows + 1);
             }
             Demand::Limited(_) => limited += share,
             Demand::Everything => fast += share,
