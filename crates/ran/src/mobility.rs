@@ -327,7 +327,10 @@ impl<P: Packet> Ran<P> {
         let ue = &mut ues[index as usize];
         let is_handover = matches!(ue.link, Link::Moving { .. });
         ue.link = Link::Connected;
-        ue.connected = (now, ue.stats);
+        if ue.served_by != ue.serving {
+            ue.served_by = ue.serving;
+            ue.connected = (now, ue.stats);
+        }
         ue.start_drx(&cells[ue.serving], now);
         if let Some(drx) = &mut ue.drx {
             if is_handover {

@@ -315,7 +315,7 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].stats
     }
 
-    /// Returns when the cell that serves a UE, or served it last, connected it, and the UE's counters then.
+    /// Returns since when a UE has not changed its cell, and the UE's counters then.
     pub fn connected(&self, ue: u32) -> (Time, UeStats) {
         self.ues[ue as usize].connected
     }

@@ -151,7 +151,8 @@ pub(crate) struct Ue<P> {
     /// It has found no cell, and searches again when its channel changes.
     pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
-    /// When it was connected to its cell, and its counters then.
+    /// The cell that it was connected to last, and when it came there, with its counters then.
+    pub(crate) served_by: usize,
     pub(crate) connected: (Time, UeStats),
 }
 
@@ -232,6 +233,7 @@ impl<P: Packet> Ue<P> {
             measures: false,
             dormant: false,
             stats: UeStats::default(),
+            served_by: serving,
             connected: (Time::ZERO, UeStats::default()),
         };
         ue.aggregate(cell);

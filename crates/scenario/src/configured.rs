@@ -18,7 +18,7 @@ pub struct ConfiguredGrant {
     pub mcs: u8,
     /// HARQ processes for these blocks, fewer than `harq_processes` (`nrofHARQ-Processes`).
     pub processes: u8,
-    /// Periods from a block until its process may have another, 1 to 64 and at most `processes` (`configuredGrantTimer`).
+    /// Periods from a block until its process may have another, 1 to 64 (`configuredGrantTimer`).
     pub timer: u8,
 }
 

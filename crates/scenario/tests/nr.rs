@@ -308,12 +308,6 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.resource_blocks: the uplink's largest block has 64 bits, and headers and data need 80: use 2 resource blocks at \
              least, or more uplink symbols",
         ),
-        (
-            "mac = { configured_grant = { processes = 3, timer = 4 } }",
-            "",
-            "nr.mac.configured_grant.timer: 4 periods are longer than the 3 from one occasion of a process to its next: must be \
-             at most `processes`",
-        ),
         ("mac = { dmrs_symbols = 255 }", "", "nr.mac.dmrs_symbols: 255 is out of range: must be from 0 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
         (

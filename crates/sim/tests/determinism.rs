@@ -274,6 +274,56 @@ fn determinism_samples_do_not_change_a_ue_among_blockers() {
     assert_samples_change_nothing("cqi_period = \"1 s\"", &format!("{channel}\n{blockage}"));
 }
 
+/// UEs with layers in slots of different lengths, which change the best number of layers; samples look at whole slots.
+const LAYERS: &str = r#"
+duration = "1 s"
+[nr]
+resource_blocks = 79
+duplex = "flexible"
+[[nr.cells]]
+name = "c0"
+power_dbm = 40
+load = 0.3
+[[nr.cells]]
+name = "c1"
+position = [200, 0, 10]
+[[nr.cells]]
+name = "c2"
+position = [400, 0, 10]
+power_dbm = 40
+[[nr.ues]]
+name = "u0"
+mobility = [389.4, 20, 1.5]
+channel = { kind = "umi", sight = "los", shadowing = false }
+layers = 2
+[[nr.ues]]
+name = "u1"
+mobility = [262.2, 6.8, 1.5]
+channel = { kind = "umi", sight = "los", shadowing = false }
+layers = 2
+[[nr.ues]]
+name = "u2"
+mobility = [48.2, 33.4, 1.5]
+channel = "umi"
+layers = 2
+[[flows]]
+to = "u0"
+start = "100 ms"
+[[flows]]
+from = "u1"
+to = "server"
+start = "100 ms"
+[[flows]]
+to = "u2"
+start = "100 ms"
+"#;
+
+#[test]
+fn determinism_samples_do_not_change_the_layers_of_a_ue() {
+    let flows = |samples: &str| run(&format!("record = {{ samples = \"{samples}\" }}\n{LAYERS}")).flows;
+    assert!(flows("off") == flows("1 ms"));
+}
+
 #[test]
 fn determinism_seeds_and_runs_differ() {
     let digests = |seed: u64| {

@@ -300,7 +300,8 @@ impl Downlink {
         self.reports.at(tti).0[0] == 0
     }
 
-    /// Returns the scheme of a block in `tti`.
+    /// Returns the scheme of a block in `tti`. `rat` is that of a whole slot, so that the layers do not depend on the slot of
+    /// the first call.
     #[inline]
     pub(crate) fn scheme(&mut self, rat: &Rat, tti: u64) -> Scheme {
         let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);

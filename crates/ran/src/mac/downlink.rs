@@ -70,7 +70,7 @@ impl<P: Packet> Ran<P> {
             }
             if ue.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let scheme = ue.down[carrier].link.scheme(&rat, tti);
+                let scheme = ue.down[carrier].link.scheme(&whole_rat, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
                 let words = u32::from(rat.words(scheme.layers));
                 let whole = scheme.within(&rat, grid.prbs, word).bits(&rat, grid.prbs);
@@ -230,7 +230,7 @@ impl<P: Packet> Ran<P> {
                 decoded,
                 mcs,
                 layers,
-                cqi: down.link.scheme(&rat, tti).cqi,
+                cqi: down.link.scheme(&self.cells[cell].mac.rat, tti).cqi,
                 sinr_cdb: (decibels(f64::from(sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,

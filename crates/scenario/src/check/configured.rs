@@ -42,14 +42,5 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
             });
         }
         c.range("processes", grant.processes, 1..=(nr.mac.harq_processes - 1).min(15));
-        if (1..grant.timer).contains(&grant.processes) && grant.timer <= 64 {
-            let (timer, processes) = (grant.timer, grant.processes);
-            c.key("timer", |c| {
-                c.wrong(format!(
-                    "{timer} periods are longer than the {processes} from one occasion of a process to its next: \
-                     must be at most `processes`"
-                ));
-            });
-        }
     });
 }
