@@ -105,7 +105,9 @@ impl BestFlow {
     pub(crate) fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
         self.promised += self.share * span;
         self.ran_empty |= sample.held() < u64::from(2 * mss);
-        let period = PERIOD.max(sample.wired_rtt().unwrap_or_default() * 2);
+        // The receiver's measure of the present one includes the pauses of the sender.
+        let wired_rtt = sample.wan_min_rtt.or_else(|| sample.wired_rtt());
+        let period = PERIOD.max(wired_rtt.unwrap_or_default() * 2);
         if now - self.began < period {
             return;
         }
@@ -117,8 +119,13 @@ impl BestFlow {
         self.demand = match self.demand {
             Demand::Unknown | Demand::Everything => {
                 let grows = is_more(self.last, GROWS);
-                let is_slow = used < USED_BY_SLOW * promised && self.ran_empty && !grows;
-                if is_slow { Demand::Limited(used) } else { Demand::Everything }
+                let is_limited = used < USED_BY_SLOW * promised && self.ran_empty;
+                match self.demand {
+                    _ if is_limited && !grows => Demand::Limited(used),
+                    // Any flow grows at first.
+                    Demand::Unknown if is_limited => Demand::Unknown,
+                    _ => Demand::Everything,
+                }
             }
             Demand::Limited(demand)
                 if is_more(demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty =>

@@ -26,7 +26,7 @@ const PROMISED: f64 = 1.02;
 const STRETCH: f64 = 1.02;
 /// Below this part of what should be delivered, without a queue, the radio is idle at times.
 const IDLE: f64 = 0.96;
-const MOST_STRETCHED: f64 = 4.0;
+const MOST_STRETCHED: f64 = 32.0;
 const DOWN: f64 = 0.1;
 /// The part of what should be delivered that must be, for a capacity to be raised.
 const DELIVERED: f64 = 0.992;

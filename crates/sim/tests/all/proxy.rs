@@ -341,12 +341,38 @@ to = "ue"
 traffic = { kind = "short-flows", size = "20 kB", interval = "50 ms" }
 "#;
     let flows = download("bulk", "cubic") + short;
-    let without = run(&lte("", &flows));
-    for reports in [r#"{ period = "1 ms" }"#, r#"{ period = "1 s" }"#] {
-        let best = run(&lte(&proxy("lte", &format!("reports = {reports}")), &flows));
+    for (server_delay, period) in [("25 ms", "1 ms"), ("25 ms", "1 s"), ("15 ms", "1 ms"), ("10 ms", "1 ms")] {
+        let run = |proxy: &str| run(&lte(proxy, &flows).replace("\"25 ms\"", &format!("{server_delay:?}")));
+        let without = run("");
+        let best = run(&proxy("lte", &format!("reports = {{ period = {period:?} }}")));
         at_least("bulk", goodput(&best, "bulk"), 0.9, goodput(&without, "bulk"));
         assert!(delay(&best, "short") < 60.0, "{}", delay(&best, "short"));
     }
+}
+
+#[test]
+fn flows_that_are_silent_most_of_the_time_leave_the_capacity_to_a_download() {
+    let bursts = r#"
+[[flows]]
+name = "bursts"
+from = "server"
+to = "ue"
+count = 4
+stagger = "170 ms"
+traffic = { kind = "on-off", on = "60 ms", off = "1.05 s", rate = "2 Mbit/s" }
+"#;
+    let flows = download("bulk", "cubic") + bursts;
+    let [without, best] = [lte("", &flows), lte(&proxy("lte", ""), &flows)].map(|text| run(&text));
+    at_least("bulk", goodput(&best, "bulk"), 0.95, goodput(&without, "bulk"));
+}
+
+#[test]
+fn a_download_is_fast_and_on_time_beside_an_upload_that_delays_its_acknowledgements() {
+    let flows = download("down", "cubic") + "[[flows]]\nname = \"up\"\nfrom = \"ue\"\nto = \"server\"\n";
+    let [without, best] = [lte("", &flows), lte(&proxy("lte", ""), &flows)].map(|text| run(&text));
+    at_least("download", goodput(&best, "down"), 0.95, goodput(&without, "down"));
+    at_least("upload", goodput(&best, "up"), 0.95, goodput(&without, "up"));
+    assert!(delay(&best, "down") < 75.0, "{}", delay(&best, "down"));
 }
 
 #[test]
