@@ -42,7 +42,7 @@ fn ue(state: &State, cell: u64, rnti: u16) -> &Ue {
 #[test]
 fn the_latest_report_wins_and_an_older_one_is_dropped() {
     let mut state = State::default();
-    assert!(state.accept(report(10, 1, 61, None), at(10)).report.is_some());
+    assert!(state.accept(report(10, 1, 61, None), at(10)).record.is_some());
     assert_eq!(state.accept(report(9, 1, 61, None), at(11)), Accepted::default());
     assert_eq!(ue(&state, 1, 61).report.as_ref().expect("there is one").time, at(10));
     assert_eq!(state.cells[&1].prbs, Some((60, 100)));
@@ -52,7 +52,7 @@ fn the_latest_report_wins_and_an_older_one_is_dropped() {
 fn a_report_from_the_future_does_not_block_later_ones() {
     let mut state = State::default();
     state.accept(report(9_000_000, 1, 61, None), at(10));
-    assert!(state.accept(report(20, 1, 61, None), at(20)).report.is_some());
+    assert!(state.accept(report(20, 1, 61, None), at(20)).record.is_some());
     assert_eq!(ue(&state, 1, 61).report.as_ref().expect("there is one").time, at(20));
 }
 
