@@ -120,6 +120,17 @@ fn goodput(summary: &Value, flow: usize) -> f64 {
 }
 
 #[test]
+fn a_replay_without_received_powers_says_so_in_its_scenario() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let run = ranway(dir.path(), &["run", "dumbbell", "--set", "duration=12 s", "--quiet", "--out", "plain"]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let output = ranway(dir.path(), &["analyse", "plain", "--scenario", "replay.toml", "--quiet", "--out", "seen"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let scenario = fs::read_to_string(dir.path().join("replay.toml")).expect("a scenario");
+    assert!(scenario.contains("\n# without received powers, the capacity is what the flows got: "), "{scenario}");
+}
+
+#[test]
 fn a_drive_is_replayed_over_the_radio_that_it_had() {
     let dir = tempfile::tempdir().expect("a folder");
     fs::write(dir.path().join("drive.toml"), DRIVE).expect("written");
@@ -129,9 +140,6 @@ fn a_drive_is_replayed_over_the_radio_that_it_had() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let check = ranway(dir.path(), &["check", "replay.toml"]);
     assert!(check.status.success() && check.stderr.is_empty(), "{}", String::from_utf8_lossy(&check.stderr));
-    // The scenario has the notes, too.
-    let scenario = fs::read_to_string(dir.path().join("replay.toml")).expect("a scenario");
-    assert!(scenario.contains("\n# without received powers, the capacity is what the flows got: "), "{scenario}");
     let again = json(&ranway(dir.path(), &["run", "replay.toml", "--json", "--out", "again"]));
     let flow = |summary: &Value, name: &str| -> (f64, String) {
         let flows = summary["summary"]["points"][0]["flows"].as_array().expect("flows").clone();

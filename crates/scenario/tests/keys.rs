@@ -251,7 +251,7 @@ const OF_LTE: &[Case] = &[
     ),
     (
         "lte.proxy={ policy = { kind = \"best\", radio_target = \"2 s\" } }",
-        "lte.proxy.policy.radio_target: 2 s is out of range: must be from 0 ns to 1 s",
+        "lte.proxy.policy.radio_target: 2 s is out of range: must be from 1 ms to 1 s",
     ),
     (
         "lte.proxy={ policy = { kind = \"best\", proxy_target = \"2 s\" } }",

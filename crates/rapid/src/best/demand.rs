@@ -105,9 +105,7 @@ impl BestFlow {
     pub(crate) fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
         self.promised += self.share * span;
         self.ran_empty |= sample.held() < u64::from(2 * mss);
-        // The receiver's measure of the present one includes the pauses of the sender.
-        let wired_rtt = sample.wan_min_rtt.or_else(|| sample.wired_rtt());
-        let period = PERIOD.max(wired_rtt.unwrap_or_default() * 2);
+        let period = PERIOD.max(sample.wired_rtt().unwrap_or_default() * 2);
         if now - self.began < period {
             return;
         }
