@@ -257,7 +257,7 @@ impl Interference {
         }
         let seed = slot.wrapping_mul(self.carriers.len() as u64).wrapping_add(cell as u64);
         let number = Random::seed_from_u64(seed).next_u64() >> 32;
-        (number * (u64::from(spare) + 1) >> 32) as u16
+        ((number * (u64::from(spare) + 1)) >> 32) as u16
     }
 
     /// Computes the SINR of `serving`'s resource blocks at a UE with what the cells transmit.

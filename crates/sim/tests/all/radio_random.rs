@@ -19,7 +19,7 @@ impl Draw {
         match self.below(8) {
             0 => low,
             1 => high,
-            _ => low + (high - low) * self.below(1 << 20) as f64 / (1 << 20) as f64,
+            _ => low + (high - low) * self.below(1 << 20) as f64 / f64::from(1 << 20),
         }
     }
 
