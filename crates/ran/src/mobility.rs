@@ -329,7 +329,7 @@ impl<P: Packet> Ran<P> {
         ue.link = Link::Connected;
         if ue.served_by != ue.serving {
             ue.served_by = ue.serving;
-            ue.connected = (now, ue.stats);
+            ue.connected = (now, ue.stats.downlink);
         }
         ue.start_drx(&cells[ue.serving], now);
         if let Some(drx) = &mut ue.drx {

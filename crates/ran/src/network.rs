@@ -17,7 +17,7 @@ use crate::mac::interference::Interference;
 use crate::mac::sched::Candidate;
 use crate::pdcp::Times;
 use crate::signalling::{Message, SRB, Signal};
-use crate::stats::{Event, Sink, UeStats};
+use crate::stats::{DirectionStats, Event, Sink, UeStats};
 use crate::ue::{self, Ue};
 
 /// The purpose of a random stream. Each UE has its own, so that adding a UE does not change another's numbers.
@@ -315,9 +315,11 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].stats
     }
 
-    /// Returns since when a UE has not changed its cell, and the UE's counters then.
-    pub fn connected(&self, ue: u32) -> (Time, UeStats) {
-        self.ues[ue as usize].connected
+    /// Returns what the cell that serves a UE, or served it last, has done for it in the downlink since `since`, when the
+    /// UE's counters were `before`.
+    pub fn downlink_of_cell(&self, ue: u32, since: Time, before: DirectionStats) -> DirectionStats {
+        let Ue { stats, connected: (at, then), .. } = &self.ues[ue as usize];
+        stats.downlink - if *at > since { *then } else { before }
     }
 
     /// Returns the RLC counters of a UE, over all its bearers.

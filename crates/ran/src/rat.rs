@@ -330,7 +330,7 @@ impl Rat {
     pub(crate) fn least_bytes(self) -> u32 {
         match self {
             Rat::Lte | Rat::LteIdeal => 1,
-            Rat::Nr(_) => nr::LEAST_BITS / 8,
+            Rat::Nr(_) => channel::tables::nr::LEAST_UPLINK_BITS / 8,
         }
     }
 

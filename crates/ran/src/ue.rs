@@ -22,7 +22,7 @@ use crate::rat::Rat;
 use crate::rlc::{self, Bearer, Completion};
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
 use crate::slots::Slots;
-use crate::stats::UeStats;
+use crate::stats::{DirectionStats, UeStats};
 
 /// A MAC subheader without a length, as the last one of a block has.
 const LAST_SUBHEADER: u32 = 1;
@@ -151,9 +151,9 @@ pub(crate) struct Ue<P> {
     /// It has found no cell, and searches again when its channel changes.
     pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
-    /// The cell that it was connected to last, and when it came there, with its counters then.
+    /// The cell that it was connected to last, and when it came there, with the downlink's counters then.
     pub(crate) served_by: usize,
-    pub(crate) connected: (Time, UeStats),
+    pub(crate) connected: (Time, DirectionStats),
 }
 
 impl<P: Packet> Ue<P> {
@@ -234,7 +234,7 @@ impl<P: Packet> Ue<P> {
             dormant: false,
             stats: UeStats::default(),
             served_by: serving,
-            connected: (Time::ZERO, UeStats::default()),
+            connected: (Time::ZERO, DirectionStats::default()),
         };
         ue.aggregate(cell);
         ue.start_drx(cell, Time::ZERO);

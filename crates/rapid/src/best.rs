@@ -132,6 +132,7 @@ pub(crate) fn update<F: Copy, U>(
     shares.push(ue.best.unknown * MORE);
     let level = share(capacity, &mut shares);
     let others = shares.split_off(ue.awake.len());
+    let (of_unseen, of_newcomers) = (others[0], others[1]);
 
     // Slow flows may have what nobody wants.
     let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
@@ -145,13 +146,13 @@ pub(crate) fn update<F: Copy, U>(
             Demand::Unknown => {}
         }
     }
-    let unwanted = (capacity - slow - limited - fast - others[0]).max(0.0);
-    let spare = (unwanted - others[1]).max(0.0) / f64::from(slow_flows.max(1));
+    let unwanted = (capacity - slow - limited - fast - of_unseen).max(0.0);
+    let spare = (unwanted - of_newcomers).max(0.0) / f64::from(slow_flows.max(1));
 
     // With the flow among them, so many would share what they and it have.
-    let unsatisfied = |shares: &[f64]| shares.iter().filter(|&&share| share == level).count() as f64;
-    let known = unsatisfied(&shares) + unsatisfied(&others[..1]);
-    let unsatisfied = known + unsatisfied(&others[1..]);
+    let is_unsatisfied = |share: &&f64| **share == level;
+    let known = shares.iter().chain([&of_unseen]).filter(is_unsatisfied).count() as f64;
+    let unsatisfied = known + f64::from(u8::from(of_newcomers == level));
     let potential = |share: f64| {
         if level.is_finite() {
             (level * unsatisfied + share) / (unsatisfied + 1.0)
@@ -164,9 +165,9 @@ pub(crate) fn update<F: Copy, U>(
     // take.
     let newcomers = f64::from(newcomers).max(1.0);
     let for_newcomer =
-        if level.is_finite() { (level * known + others[1]) / (known + newcomers) } else { unwanted / newcomers };
+        if level.is_finite() { (level * known + of_newcomers) / (known + newcomers) } else { unwanted / newcomers };
 
-    let (mut used, mut expected) = (true, slow + limited + others[1]);
+    let (mut used, mut expected) = (true, slow + limited + of_newcomers);
     let (base, target, stretch) = (ue.best.base, ue.best.target(of), ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     let for_idle = capacity / ue.flows() as f64;

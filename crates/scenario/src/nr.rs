@@ -9,7 +9,7 @@ use crate::lte::{Cell, CqiOf, Mac, PowerControl, Ue};
 use crate::proxy::Proxy;
 use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
-use channel::tables::nr::Numerology;
+use channel::tables::nr::{self as tables, Numerology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -212,6 +212,18 @@ pub enum McsTable {
     /// Up to 1024QAM, in the downlink only (table 5.1.3.1-4).
     #[serde(rename = "1024qam")]
     Qam1024,
+}
+
+impl McsTable {
+    /// Returns the table itself.
+    pub fn table(self) -> tables::McsTable {
+        match self {
+            McsTable::Qam64 => tables::McsTable::Qam64,
+            McsTable::Qam256 => tables::McsTable::Qam256,
+            McsTable::LowRate => tables::McsTable::LowSpectralEfficiency,
+            McsTable::Qam1024 => tables::McsTable::Qam1024,
+        }
+    }
 }
 
 /// Parameters of the MAC layer of NR.

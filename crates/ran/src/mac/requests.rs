@@ -219,8 +219,8 @@ pub(crate) struct BufferEstimate {
     assumed: u32,
     /// Number of consecutive blocks abandoned.
     lost: u8,
-    /// The most room, in bytes, that a block left for data and arrived without any, although the UE reported some: what
-    /// waits needs more.
+    /// The most bytes of room for data in a block that arrived without any, although the UE reported some: the waiting data
+    /// needs more room.
     refused: u32,
     /// Bytes of the newest report.
     reported: u32,
@@ -318,7 +318,7 @@ impl BufferEstimate {
         }
     }
 
-    /// Returns the minimum room for data in bytes that what waits may need, if a block with less arrived without data.
+    /// Returns the fewest bytes of room that the waiting data may need, if a block arrived without any of it.
     #[inline]
     pub(crate) fn least(&self) -> Option<u32> {
         (0 < self.refused && self.refused < self.reported).then_some(self.refused + 1)

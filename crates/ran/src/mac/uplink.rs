@@ -181,12 +181,13 @@ impl<P: Packet> Ran<P> {
             if rat.repetition(tti).is_none()
                 && let Some(process) = ue.up.harq.again()
             {
-                let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink));
-                let (first, found) = free.find(prbs.min(most));
-                if found == prbs.min(most) {
-                    free.remove(first, found);
-                    count -= found;
-                    repetitions.push((index, process, found));
+                let prbs =
+                    ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink)).min(most);
+                let (first, found) = free.find(prbs);
+                if found == prbs {
+                    free.remove(first, prbs);
+                    count -= prbs;
+                    repetitions.push((index, process, prbs));
                 }
                 return true;
             }

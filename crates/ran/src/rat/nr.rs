@@ -21,7 +21,8 @@ use core::ops::Range;
 
 use channel::phy::nr as link;
 use channel::tables::nr::{
-    Allocation, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes, fewest_symbols, level, tbs,
+    Allocation, LEAST_UPLINK_BITS, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes,
+    fewest_symbols, level, tbs,
 };
 use channel::{Direction, Modulation, Sinr, Soft};
 
@@ -31,9 +32,6 @@ use crate::mac::requests::{GROUPS, MOST_ASSUMED, Report};
 
 /// Maximum number of resource blocks of a carrier. 38.101-1 Table 5.3.2-1.
 pub(super) const WIDEST: u16 = 275;
-
-/// The fewest bits of an uplink block: MAC and RLC headers and a report leave room for data.
-pub(super) const LEAST_BITS: u32 = 80;
 
 /// The largest transport block of one code block with a CRC of 16 bits. 38.212 6.2.1, 7.2.1.
 const SMALL: u32 = 3824;
@@ -407,7 +405,7 @@ impl Nr {
     pub(super) fn least_mcs(&self, prbs: u16) -> u8 {
         let direction = Direction::Uplink;
         let best = self.best_mcs(direction);
-        (0..best).find(|mcs| self.bits(direction, *mcs, 1, prbs) >= LEAST_BITS).unwrap_or(best)
+        (0..best).find(|mcs| self.bits(direction, *mcs, 1, prbs) >= LEAST_UPLINK_BITS).unwrap_or(best)
     }
 
     /// Allocation type 1: any resource blocks in a row.

@@ -114,17 +114,13 @@ impl BestFlow {
         let promised = self.promised / seconds;
         let some = SEGMENTS * f64::from(mss) / seconds;
         let is_more = |than: f64, by: f64| used > (than * by).max(than + some);
+        let grows = is_more(self.last, GROWS);
+        let is_limited = used < USED_BY_SLOW * promised && self.ran_empty;
         self.demand = match self.demand {
-            Demand::Unknown | Demand::Everything => {
-                let grows = is_more(self.last, GROWS);
-                let is_limited = used < USED_BY_SLOW * promised && self.ran_empty;
-                match self.demand {
-                    _ if is_limited && !grows => Demand::Limited(used),
-                    // Any flow grows at first.
-                    Demand::Unknown if is_limited => Demand::Unknown,
-                    _ => Demand::Everything,
-                }
-            }
+            Demand::Unknown | Demand::Everything if is_limited && !grows => Demand::Limited(used),
+            // Any flow grows at first.
+            Demand::Unknown if is_limited => Demand::Unknown,
+            Demand::Unknown | Demand::Everything => Demand::Everything,
             Demand::Limited(demand)
                 if is_more(demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty =>
             {

@@ -3,7 +3,7 @@
 use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
-use channel::tables::nr::{self as tables, Allocation, SYMBOLS, fewest_symbols};
+use channel::tables::nr::{Allocation, LEAST_UPLINK_BITS, SYMBOLS, fewest_symbols, tbs};
 
 /// A frequency range.
 struct FrequencyRange {
@@ -18,9 +18,6 @@ const RANGES: [FrequencyRange; 2] = [
     FrequencyRange { name: "FR1", mhz: 410.0..=7125.0, widest_mhz: 100.0 },
     FrequencyRange { name: "FR2", mhz: 24_250.0..=52_600.0, widest_mhz: 400.0 },
 ];
-
-/// The fewest bits of an uplink block, which the network has for headers and a report beside data.
-const LEAST_UPLINK_BITS: u32 = 80;
 
 /// Lengths of TDD patterns in microseconds (`dl-UL-TransmissionPeriodicity`, 38.331).
 const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
@@ -221,14 +218,10 @@ fn check_least_block(nr: &Nr, c: &mut Check) {
     if symbols < fewest_symbols(dmrs_symbols, overhead) {
         return;
     }
-    let table = match nr.uplink_mcs_table {
-        McsTable::Qam64 => tables::McsTable::Qam64,
-        McsTable::Qam256 | McsTable::Qam1024 => tables::McsTable::Qam256,
-        McsTable::LowRate => tables::McsTable::LowSpectralEfficiency,
-    };
+    let table = nr.uplink_mcs_table.table();
     let bits = |prbs: u16| {
         let allocation = Allocation { prbs, symbols, dmrs: 12 * dmrs_symbols, overhead, layers: 1 };
-        table.schemes().last().map_or(0, |mcs| tables::tbs(*mcs, &allocation, 0))
+        table.schemes().last().map_or(0, |mcs| tbs(*mcs, &allocation, 0))
     };
     if bits(prbs) < LEAST_UPLINK_BITS {
         let least = (prbs..=275).find(|prbs| bits(*prbs) >= LEAST_UPLINK_BITS).unwrap_or(275);

@@ -1,6 +1,6 @@
 //! The carrier, the MAC and the bearers of NR cells.
 
-use channel::{Carrier, tables};
+use channel::Carrier;
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
 use ran::{ConfiguredGrant, Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
@@ -25,7 +25,7 @@ fn carrier(of: NrCarrier, uplink_mhz: f64) -> Carrier {
 pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
     let of = &nr.mac;
     let mut rat = Nr::new(nr.numerology(), duplex(nr)).with_control(of.control_symbols, of.uplink_control_symbols);
-    rat.tables = [nr.mcs_table, nr.uplink_mcs_table].map(table);
+    rat.tables = [nr.mcs_table, nr.uplink_mcs_table].map(McsTable::table);
     (rat.dmrs, rat.overhead) = (of.dmrs_symbols, of.overhead);
     (rat.k1, rat.k2) = (of.k1.unwrap_or(rat.k1), of.k2.unwrap_or(rat.k2));
     rat.processes = of.harq_processes;
@@ -94,15 +94,6 @@ fn duplex(nr: &scenario::Nr) -> Duplex {
                 uplink_slots: uplink,
             })
         }
-    }
-}
-
-fn table(of: McsTable) -> tables::nr::McsTable {
-    match of {
-        McsTable::Qam64 => tables::nr::McsTable::Qam64,
-        McsTable::Qam256 => tables::nr::McsTable::Qam256,
-        McsTable::LowRate => tables::nr::McsTable::LowSpectralEfficiency,
-        McsTable::Qam1024 => tables::nr::McsTable::Qam1024,
     }
 }
 

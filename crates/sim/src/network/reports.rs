@@ -65,10 +65,8 @@ impl Reporter {
         let mut active = vec![0; carriers.len()];
         let mut counted = Vec::with_capacity(self.ues.len());
         for (ue, last) in (0..).zip(&mut self.ues) {
-            let (connected, at_connection) = ran.connected(ue);
-            let all = ran.stats(ue).downlink;
-            let before = std::mem::replace(last, all);
-            let new = all - if connected > since { at_connection.downlink } else { before };
+            let before = std::mem::replace(last, ran.stats(ue).downlink);
+            let new = ran.downlink_of_cell(ue, since, before);
             active[ran.last_serving(ue) as usize] +=
                 u16::from(new.prbs > 0 || waiting(ran, ue, Direction::Downlink) > 0);
             counted.push(new);

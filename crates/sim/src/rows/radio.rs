@@ -119,6 +119,7 @@ impl UeMeters {
     ) {
         let had = blocks_of(ran, self.blocks[1].len(), now);
         let before = std::mem::replace(&mut self.blocks[1], had);
+        let since = now - interval;
         let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
         for (ue, meter) in (0..).zip(&mut self.ues) {
             let heard = ran.hears(ue, now);
@@ -128,14 +129,13 @@ impl UeMeters {
             let of = |prbs: u64, blocks: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
             let served = &recorder.served[ue as usize];
             let share = |prbs: u64, way: Direction| {
-                of(prbs, blocks_of_served(ran, (ue, served), way, (now - interval, &before), &self.blocks[1]))
+                of(prbs, blocks_of_served(ran, (ue, served), way, (since, &before), &self.blocks[1]))
             };
             let cell = ran.last_serving(ue);
             let whole_cell = [Some(cell), ran.secondary_of(cell)].into_iter().flatten();
             let down = |of: &[[u64; 2]], carrier: u32| of[carrier as usize][Direction::Downlink as usize];
             let whole_cell = whole_cell.map(|c| down(&self.blocks[1], c) - down(&before, c)).sum();
-            let (connected, then) = ran.connected(ue);
-            let here = if connected > now - interval { all.downlink - then.downlink } else { dl };
+            let here = ran.downlink_of_cell(ue, since, last.downlink);
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -272,7 +272,7 @@ pub(crate) struct Recorder {
     cells: Vec<String>,
     /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
     mcs: Vec<[(u64, u64); 2]>,
-    /// By UE: since when which cells have served it, from the beginning. Kept if there are several.
+    /// By UE: since when which cells have served it, from the beginning.
     served: Vec<Vec<(Time, u32)>>,
     /// The table of transmissions, if it is asked for.
     transmissions: Option<Transmissions>,
@@ -334,7 +334,7 @@ impl Recorder {
         &self.cells
     }
 
-    /// By UE, since when which cells have served it, from the beginning; complete if there are several cells.
+    /// By UE, since when which cells have served it, from the beginning.
     pub(crate) fn served(&self) -> &[Vec<(Time, u32)>] {
         &self.served
     }

@@ -333,14 +333,8 @@ fn rapid_fills_a_small_cell_with_many_downloads_whatever_the_reports() {
 
 #[test]
 fn short_connections_take_no_more_from_a_download_than_they_carry() {
-    let short = r#"
-[[flows]]
-name = "short"
-from = "server"
-to = "ue"
-traffic = { kind = "short-flows", size = "20 kB", interval = "50 ms" }
-"#;
-    let flows = download("bulk", "cubic") + short;
+    let traffic = "traffic = { kind = \"short-flows\", size = \"20 kB\", interval = \"50 ms\" }\n";
+    let flows = download("bulk", "cubic") + &download("short", "cubic") + traffic;
     for (server_delay, period) in [("25 ms", "1 ms"), ("25 ms", "1 s"), ("15 ms", "1 ms"), ("10 ms", "1 ms")] {
         let run = |proxy: &str| run(&lte(proxy, &flows).replace("\"25 ms\"", &format!("{server_delay:?}")));
         let without = run("");
@@ -352,16 +346,9 @@ traffic = { kind = "short-flows", size = "20 kB", interval = "50 ms" }
 
 #[test]
 fn flows_that_are_silent_most_of_the_time_leave_the_capacity_to_a_download() {
-    let bursts = r#"
-[[flows]]
-name = "bursts"
-from = "server"
-to = "ue"
-count = 4
-stagger = "170 ms"
-traffic = { kind = "on-off", on = "60 ms", off = "1.05 s", rate = "2 Mbit/s" }
-"#;
-    let flows = download("bulk", "cubic") + bursts;
+    let traffic = "count = 4\nstagger = \"170 ms\"\n\
+                   traffic = { kind = \"on-off\", on = \"60 ms\", off = \"1.05 s\", rate = \"2 Mbit/s\" }\n";
+    let flows = download("bulk", "cubic") + &download("bursts", "cubic") + traffic;
     let [without, best] = [lte("", &flows), lte(&proxy("lte", ""), &flows)].map(|text| run(&text));
     at_least("bulk", goodput(&best, "bulk"), 0.95, goodput(&without, "bulk"));
 }
