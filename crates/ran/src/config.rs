@@ -76,11 +76,11 @@ pub struct UeConfig {
     pub air: AirConfig,
     /// The initial cell; `None` is the cell received best.
     pub cell: Option<usize>,
-    /// Number of configured layers, 1 or 2 (downlink; the uplink has one).
+    /// Number of configured layers, 1 or 2, in NR up to 4 (downlink; the uplink has one).
     pub layers: u8,
-    /// Whether it receives the secondary carrier of a cell that has one.
+    /// Whether it receives the secondary carrier of a cell that has one, in LTE if its category does.
     pub aggregates: bool,
-    /// The UE category.
+    /// The UE category, which limits it in LTE.
     pub category: tables::Category,
     /// The bearers: the default bearer first, then the dedicated ones, at most 8 in total.
     pub bearers: Vec<BearerConfig>,

@@ -377,7 +377,7 @@ impl<P: Packet> Ran<P> {
 
     /// Returns the number in events of the secondary carrier of `cell` that `ue` uses when this cell serves it.
     pub fn secondary(&self, ue: u32, cell: u32) -> Option<u32> {
-        self.secondary_of(cell).filter(|_| self.ues[ue as usize].aggregates)
+        self.secondary_of(cell).filter(|_| self.ues[ue as usize].aggregates_in(&self.cells[cell as usize]))
     }
 
     /// Returns the number in events of the secondary carrier of `cell`.

@@ -120,13 +120,15 @@ pub(crate) struct Ue<P> {
     /// The secondary carrier, as a cell, that it receives as well.
     pub(crate) secondary: Option<usize>,
     /// Whether it receives the secondary carrier of a cell that has one.
-    pub(crate) aggregates: bool,
+    aggregates: bool,
     /// The carriers of the serving cell and of the secondary.
     pub(crate) down: [Carrier; CARRIERS],
     pub(crate) up: Way,
     pub(crate) uplink: adaptation::Uplink,
-    /// The layers that it can receive at most.
+    /// The layers that are configured.
     layers: u8,
+    /// Its category in LTE, and what limits it in the serving cell: that, or nothing in NR.
+    lte_category: Category,
     pub(crate) category: Category,
     pub(crate) up_sinr: Sinr,
     pub(crate) request_state: RequestState,
@@ -216,7 +218,8 @@ impl<P: Packet> Ue<P> {
             index,
             is_nr,
             uplink: adaptation::Uplink::new(config.category, index),
-            layers: config.layers.min(config.category.layers),
+            layers: config.layers,
+            lte_category: config.category,
             category: config.category,
             up_sinr: Sinr::default(),
             request_state: RequestState::new(),
@@ -236,6 +239,7 @@ impl<P: Packet> Ue<P> {
             served_by: serving,
             connected: (Time::ZERO, DirectionStats::default()),
         };
+        ue.limit(cell);
         ue.aggregate(cell);
         ue.start_drx(cell, Time::ZERO);
         ue
@@ -577,7 +581,7 @@ impl<P: Packet> Ue<P> {
         group: u16,
         slot: u64,
     ) {
-        let layers = self.layers.min(rat.most_layers());
+        let layers = self.layers.min(self.category.layers).min(rat.most_layers());
         let group = link.worst_group.then_some(group);
         let Ue { down, air, drx, slots, .. } = self;
         down[carrier].report((air, cell), (rat, layers, group), (link, drx.as_deref()), *slots, slot);
@@ -671,12 +675,25 @@ impl<P: Packet> Ue<P> {
             self.down[0].harq = Harq::new(processes);
             self.up.harq = Harq::new(processes);
         }
+        self.limit(cell);
         self.aggregate(cell);
+    }
+
+    /// Sets what limits it in its serving cell, which is `cell`.
+    fn limit(&mut self, cell: &Cell) {
+        self.category = if cell.mac.rat.is_nr() { Category::UNLIMITED } else { self.lte_category };
+        self.up.errors = Errors::of_uplink(self.category);
+        self.uplink = adaptation::Uplink::new(self.category, self.index);
+    }
+
+    /// Returns whether it receives the secondary carrier of `cell` if the cell has one.
+    pub(crate) fn aggregates_in(&self, cell: &Cell) -> bool {
+        self.aggregates && (cell.mac.rat.is_nr() || self.lte_category.aggregates)
     }
 
     /// Adds the secondary carrier of its serving cell, which is `cell`, if it can.
     fn aggregate(&mut self, cell: &Cell) {
-        self.secondary = cell.secondary.filter(|_| self.aggregates);
+        self.secondary = cell.secondary.filter(|_| self.aggregates_in(cell));
         let processes = if self.secondary.is_some() { cell.mac.rat.processes() } else { 0 };
         if usize::from(processes) != self.down[1].harq.processes.len() {
             self.down[1].harq = Harq::new(processes);

@@ -179,10 +179,11 @@ pub struct Ue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
     /// UE category, 1 to 12, which limits the bits per TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1
-    /// and 4.1-2, on each carrier). LTE only. Default: no limits.
+    /// and 4.1-2, on each carrier) in cells of LTE. Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<u8>,
-    /// Number of downlink carriers that it can receive at once, 1 or 2. Default: 2, or 1 in categories 1 to 5.
+    /// Number of downlink carriers that it can receive at once, 1 or 2. Default: 2. In cells of LTE,
+    /// UEs of categories 1 to 5 receive one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carriers: Option<u8>,
     /// Number of spatial layers in the downlink: 1 or 2, in NR up to 4.

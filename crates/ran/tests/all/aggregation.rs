@@ -1,6 +1,7 @@
 //! Carrier aggregation: two carriers against one, slot by slot and saturated, in LTE and NR.
 
 use crate::support::{World, am, cell, each_mac, loss_for, ms, ue};
+use channel::tables::lte::{CATEGORIES, Category};
 use channel::tables::nr::Numerology;
 use channel::{Bandwidth, Carrier, Channel, Direction, Mobility, PathLoss, Position, Site};
 use ran::rlc::{AmSn, Mode, NrAm};
@@ -192,4 +193,47 @@ fn a_handover_changes_both_carriers_and_a_second_carrier_is_no_target() {
     world.run(ms(22_000));
     let ids = world.ids(Direction::Downlink, 0);
     assert!(ids.len() as u64 == world.sent && ids.is_sorted());
+}
+
+#[test]
+fn a_category_limits_a_ue_in_lte_and_not_in_nr() {
+    // An LTE cell and an NR cell, both with two carriers; the UE is handed over to and fro. Category 1 has 10 Mbit/s on one carrier
+    // and one layer in the downlink, and 5 Mbit/s in the uplink, with 16QAM.
+    let mut config = nr(Duplex::Fdd);
+    config.cells.insert(0, lte().cells[0].clone());
+    config.ues[0].layers = 2;
+    config.ues[0].host.room.bytes = Some(1_000_000);
+    let rates = |category: Category| {
+        let mut config = config.clone();
+        config.ues[0].category = category;
+        let mut world = World::new(&config);
+        let mut measure = |cell: Option<u32>| {
+            if let Some(cell) = cell {
+                world.ran.hand_over(0, cell, world.now, &mut ()).unwrap();
+                let connected = world.now + Span::from_millis(300);
+                world.run(connected);
+            }
+            [Direction::Downlink, Direction::Uplink].map(|direction| {
+                let start = world.now;
+                world.saturate(direction, &[0], 1000, start + Span::from_millis(300));
+                let rate = world.bytes(direction, 0, start + Span::from_millis(100)) as f64 * 8.0 / 0.2 / 1e6;
+                // Until nothing waits.
+                let idle = world.now + Span::from_millis(300);
+                world.run(idle);
+                rate
+            })
+        };
+        [None, Some(1), Some(0)].map(&mut measure)
+    };
+    let [limited, free] = [CATEGORIES[0], Category::UNLIMITED].map(rates);
+    println!("{limited:?} {free:?}");
+    for lte in [limited[0], limited[2]] {
+        assert!((9.0..10.3).contains(&lte[0]) && (4.6..5.2).contains(&lte[1]), "{limited:?}");
+    }
+    for (limited, free) in limited[1].iter().zip(free[1]) {
+        assert!((limited / free - 1.0).abs() < 0.01, "{limited} and {free} Mbit/s");
+    }
+    for lte in [free[0], free[2]] {
+        assert!(lte[0] > 200.0 && lte[1] > 60.0, "{free:?}");
+    }
 }

@@ -187,7 +187,6 @@ fn more_layers_and_higher_modulations_carry_more() {
         nr.tables[0] = table;
         config.cells[0].mac.rat = Rat::Nr(nr);
         config.ues[0].layers = layers;
-        config.ues[0].category.layers = 4;
         let mut world = World::new(&config);
         world.saturate(Direction::Downlink, &[0], 3000, ms(from + 40));
         world.bytes(Direction::Downlink, 0, ms(from)) as f64 * 8.0 / 0.04 / 1e6

@@ -185,7 +185,6 @@ fn any_network(dice: &mut Dice) -> Config {
         fresh.bearers[0].nr = Some(nr);
         fresh.cell = Some(dice.below(config.cells.len() as u64) as usize);
         fresh.layers = dice.from(1, 4) as u8;
-        fresh.category.layers = 4;
         if dice.below(3) == 0 {
             let (lte, nr) = any_modes(dice);
             let mut second = bearer(lte);

@@ -211,7 +211,7 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
         if radio.lte.is_none() {
             c.key("category", |c| c.wrong("UEs have categories in LTE only: leave it out"));
         }
-        if category == 1 && ue.layers > 1 {
+        if category == 1 && ue.layers > 1 && radio.nr.is_none() {
             c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));
         }
     }

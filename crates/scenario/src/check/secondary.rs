@@ -29,22 +29,15 @@ pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, c: &mut Check) {
     if carriers != 2 {
         return;
     }
-    let has_second =
-        radio.lte.is_some_and(|lte| lte.secondary.is_some()) || radio.nr.is_some_and(|nr| nr.secondary.is_some());
-    if !has_second {
+    let lte_has = radio.lte.is_some_and(|lte| lte.secondary.is_some());
+    let nr_has = radio.nr.is_some_and(|nr| nr.secondary.is_some());
+    if !lte_has && !nr_has {
         c.key("carriers", |c| c.wrong("the cells have one carrier: add `secondary`"));
     } else if matches!(ue.channel, Channel::Recorded { .. }) {
         c.key("carriers", |c| c.wrong("a UE with a recorded channel receives one carrier; use a model of the channel"));
-    } else if let Some(category) = ue.category.filter(|category| *category < AGGREGATING) {
+    } else if let Some(category) = ue.category.filter(|category| !nr_has && *category < AGGREGATING) {
         let message =
             format!("a UE of category {category} receives one carrier; those from {AGGREGATING} on receive two");
         c.key("carriers", |c| c.wrong(message));
-    }
-}
-
-impl Ue {
-    /// Returns whether it receives a second carrier.
-    pub fn aggregates(&self) -> bool {
-        self.carriers.map_or_else(|| self.category.is_none_or(|c| c >= AGGREGATING), |carriers| carriers > 1)
     }
 }

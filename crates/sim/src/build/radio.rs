@@ -169,12 +169,9 @@ fn ue_config(
         },
         cell: ue.cell.as_ref().and_then(index),
         // A recording is of one carrier.
-        aggregates: ue.aggregates() && !matches!(ue.channel, scenario::Channel::Recorded { .. }),
+        aggregates: ue.carriers != Some(1) && !matches!(ue.channel, scenario::Channel::Recorded { .. }),
         layers: ue.layers,
-        category: match ue.category.and_then(Category::numbered) {
-            Some(category) => category,
-            None => Category { layers: ue.layers, ..Category::UNLIMITED },
-        },
+        category: ue.category.and_then(Category::numbered).unwrap_or_default(),
         bearers,
         host: above(
             queue(&ue.host_queue, streams, &format!("host {}", ue.name)),

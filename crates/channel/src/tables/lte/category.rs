@@ -7,12 +7,14 @@ pub struct Category {
     pub downlink_bits: u32,
     /// Most bits of one transport block of the downlink.
     pub downlink_block_bits: u32,
-    /// Most layers that it receives, up to two.
+    /// Most layers that it receives, in a numbered category up to two.
     pub layers: u8,
     /// Most bits of a transport block of the uplink: what a carrier carries in a TTI.
     pub uplink_block_bits: u32,
     /// Whether it sends with 64QAM.
     pub uplink_64qam: bool,
+    /// Whether it receives two carriers, as those of release 10, from category 6 on, do.
+    pub aggregates: bool,
 }
 
 const fn category(
@@ -22,7 +24,8 @@ const fn category(
     uplink_block_bits: u32,
     uplink_64qam: bool,
 ) -> Category {
-    Category { downlink_bits, downlink_block_bits, layers, uplink_block_bits, uplink_64qam }
+    let aggregates = downlink_bits > 299_552;
+    Category { downlink_bits, downlink_block_bits, layers, uplink_block_bits, uplink_64qam, aggregates }
 }
 
 /// Categories 1 to 12. The numbers are those of 36.306 (release 12), clause 4.1: the downlink's columns "Maximum number of
@@ -49,8 +52,8 @@ pub const CATEGORIES: [Category; 12] = [
 ];
 
 impl Category {
-    /// A UE that can receive and send whatever a carrier carries.
-    pub const UNLIMITED: Category = category(u32::MAX, u32::MAX, 2, u32::MAX, true);
+    /// A UE that can receive and send whatever carriers carry.
+    pub const UNLIMITED: Category = category(u32::MAX, u32::MAX, u8::MAX, u32::MAX, true);
 
     /// Category `number`, 1 to 12.
     pub fn numbered(number: u8) -> Option<Category> {
