@@ -203,15 +203,17 @@ impl Middleboxes {
             Body::Udp { .. } => Verdict::Forward,
         };
         parts.agenda.wake(place.part, place.kind.as_mut().poll_timeout());
+        if let Verdict::Emit(emission) | Verdict::Answer(emission) = &verdict {
+            self.emit(emission, network, parts, external);
+        }
         match verdict {
-            Verdict::Forward => {}
-            Verdict::Consume => {
+            Verdict::Forward | Verdict::Emit(_) => {}
+            Verdict::Consume | Verdict::Answer(_) => {
                 if let Body::Visitor(visitor) = network.traffic.store.get(&packet).body {
                     external.consumed(visitor.tag);
                 }
                 return network.traffic.store.free(&packet);
             }
-            Verdict::Emit(emission) => self.emit(&emission, network, parts, external),
         }
         network.go_on(packet.passed(), &mut parts.agenda);
     }

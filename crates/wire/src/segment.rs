@@ -59,6 +59,19 @@ pub struct Segment {
 const _: () = assert!(size_of::<Segment>() <= 80);
 
 impl Segment {
+    /// Returns the reset that answers this segment where its connection does not exist, unless it is a reset itself (RFC 9293,
+    /// 3.10.7.1).
+    pub fn refusal(&self) -> Option<Segment> {
+        let (seq, ack, flags) = if self.flags.has(Flags::ACK) {
+            (self.ack, 0, Flags::RST)
+        } else {
+            (0, self.seq.wrapping_add(self.seq_len()), Flags::RST | Flags::ACK)
+        };
+        let refusal =
+            Segment { seq, ack, window: 0, len: 0, flags, timestamps: None, options: Options::Sack(Sack::NONE) };
+        (!self.flags.has(Flags::RST)).then_some(refusal)
+    }
+
     /// Bytes of TCP header with its options, padded to 4.
     #[inline]
     pub fn header_len(&self) -> u32 {

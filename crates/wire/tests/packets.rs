@@ -466,3 +466,22 @@ fn a_mark_of_ipv6_changes_nothing_but_the_code_point() {
     assert_eq!(Headers::parse(&bytes), Ok(Headers { tos: 0xbb, ..before }));
     assert_eq!(bytes[1] & 0xf, 5);
 }
+
+#[test]
+fn a_segment_without_a_connection_is_refused_as_rfc_9293_says() {
+    let segment = |flags| Segment {
+        seq: u32::MAX,
+        ack: 500,
+        window: 9,
+        len: 10,
+        flags,
+        timestamps: Some(Timestamps { value: 1, echo: 2 }),
+        options: Options::Sack(Sack::NONE),
+    };
+    let refused = |flags| segment(flags).refusal().map(|s| (s.seq, s.ack, s.flags, s.len, s.timestamps));
+    assert_eq!(refused(Flags::ACK), Some((500, 0, Flags::RST, 0, None)));
+    // SYN, ten bytes and FIN, after which the numbers begin again.
+    let without_ack = Flags::SYN | Flags::FIN;
+    assert_eq!(refused(without_ack), Some((0, 11, Flags::RST | Flags::ACK, 0, None)));
+    assert_eq!(refused(Flags::RST | Flags::ACK), None);
+}

@@ -34,6 +34,8 @@ pub enum Verdict {
     Consume,
     /// The packet continues, and another packet is sent before it.
     Emit(Emission),
+    /// The packet ends here, and another packet is sent.
+    Answer(Emission),
 }
 
 /// A packet at a middlebox.

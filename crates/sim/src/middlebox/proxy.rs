@@ -3,6 +3,9 @@
 //! A connection has an endpoint on each leg ([`Split`]). What arrives makes its connection ready; [`ProxyBox::handle_timeout`],
 //! at the same moment, takes the segments that ready connections send. [`Rapid`] is the one that the live proxy uses.
 
+#[cfg(test)]
+mod tests;
+
 use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
 use super::split::{Leg, Split};
 use crate::build::flows;
@@ -316,8 +319,11 @@ impl Middlebox for ProxyBox {
         let at = match self.by_key.get(&packet.flow) {
             Some(&at) => at,
             None if packet.segment.flags.has(Flags::SYN) => self.open(packet, towards, now),
-            // It belongs to a connection that is over.
-            None => return Verdict::Consume,
+            // It belongs to a connection that is over: its host has not heard of that.
+            None => {
+                let answer = |segment| Emission { way: packet.way, onward: false, segment, ect: false, sent: None };
+                return packet.segment.refusal().map_or(Verdict::Consume, |reset| Verdict::Answer(answer(reset)));
+            }
         };
         let leg = if towards.ue { Leg::Wired } else { Leg::Radio };
         let cx = &mut Context { now, random: &mut self.random, log: None };

@@ -6,7 +6,7 @@ use super::*;
 use rand_xoshiro::rand_core::SeedableRng;
 use tcp::Config;
 use units::Span;
-use wire::{Flags, Options, Sack};
+use wire::Flags;
 
 /// The most that a side takes from the other and has not sent, in bytes.
 const UNSENT: u64 = 20_000;
@@ -62,16 +62,6 @@ fn config() -> Config {
 
 fn controller() -> AnyController {
     AnyController::by_name("cubic", cc::INITIAL_WINDOW).expect("it exists")
-}
-
-/// How a host answers a segment for a connection that it does not have (RFC 9293, 3.10.7.1).
-fn no_socket(segment: &Segment) -> Option<Segment> {
-    let is_answered = !segment.flags.has(Flags::RST);
-    let (seq, ack) =
-        if segment.flags.has(Flags::ACK) { (segment.ack, 0) } else { (0, segment.seq.wrapping_add(segment.seq_len())) };
-    let options = Options::Sack(Sack::NONE);
-    let reset = Segment { seq, ack, window: 0, len: 0, flags: Flags::RST | Flags::ACK, timestamps: None, options };
-    is_answered.then_some(reset)
 }
 
 impl Lab {
@@ -178,7 +168,7 @@ impl Lab {
                 let endpoint = if to_host { &host.endpoint } else { self.split.endpoint(leg) };
                 // Kernels answer for connections that they no longer have.
                 if endpoint.is_over() && (host.failed || !to_host) {
-                    answers.extend(no_socket(&segment).map(|answer| (leg, !to_host, answer)));
+                    answers.extend(segment.refusal().map(|answer| (leg, !to_host, answer)));
                     continue;
                 }
                 if to_host {
