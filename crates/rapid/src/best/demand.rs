@@ -121,11 +121,9 @@ impl BestFlow {
             // Any flow grows at first.
             Demand::Unknown if is_limited => Demand::Unknown,
             Demand::Unknown | Demand::Everything => Demand::Everything,
-            Demand::Limited(demand)
-                if is_more(demand, EXCEEDED) || used > USED_BY_FAST * self.potential || !self.ran_empty =>
-            {
-                Demand::Everything
-            }
+            Demand::Limited(_) if used > USED_BY_FAST * self.potential || !self.ran_empty => Demand::Everything,
+            // Its demand has grown, nobody knows how far.
+            Demand::Limited(demand) if is_more(demand, EXCEEDED) => Demand::Unknown,
             Demand::Limited(demand) if used > demand => Demand::Limited(used),
             Demand::Limited(demand) => Demand::Limited(demand + (used - demand) / 8.0),
         };

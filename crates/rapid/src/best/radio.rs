@@ -18,6 +18,9 @@ const FILLED: f64 = 0.05;
 /// After a queue that was ours, the capacity is this part of what it was; it comes back by this part at each correction.
 const LESS: f64 = 0.95;
 const BACK: f64 = 0.001;
+/// The same if nothing is queued and the UE uses less than the part `SPARE` of the blocks that it could have.
+const BACK_TO_SPARE: f64 = 0.1;
+const SPARE: f64 = 0.9;
 /// The interval of corrections, their steps, and their bounds.
 const CORRECTION: Span = Span::from_millis(20);
 const UP: f64 = 1.01;
@@ -231,8 +234,12 @@ impl BestUe {
         self.is_queued = queue > 2.0 * target;
         let (delivered, expected) = (self.delivered, self.expected);
         let is_short = |part: f64| delivered < part * expected;
+        // Below what the reports tell, without a queue, and with blocks to spare: the reports are right.
+        let is_spare = self.is_reported && queue < target / 2.0 && self.used < SPARE && self.gain < 1.0;
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
+        } else if is_spare {
+            self.gain += (1.0 - self.gain) * BACK_TO_SPARE;
         } else if self.unseen(seen.capacity).is_some() {
             // A queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;

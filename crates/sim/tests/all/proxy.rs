@@ -345,6 +345,17 @@ fn short_connections_take_no_more_from_a_download_than_they_carry() {
 }
 
 #[test]
+fn pages_over_connections_that_stay_open_leave_a_download_most_of_what_they_do_not_carry() {
+    // A page of 400 kB in a few connections, of which none ever uses its share for long.
+    let traffic = "traffic = { kind = \"pages\", objects = 20, object_size = \"20 kB\", think = \"500 ms\" }\n";
+    let flows = download("bulk", "cubic") + &download("page", "cubic") + traffic;
+    let [without, best] = [lte("", &flows), lte(&proxy("lte", ""), &flows)].map(|text| run(&text));
+    let all = goodput(&without, "bulk") + goodput(&without, "page");
+    at_least("bulk", goodput(&best, "bulk"), 0.8, all - goodput(&best, "page"));
+    at_least("pages", goodput(&best, "page"), 2.0, goodput(&without, "page"));
+}
+
+#[test]
 fn flows_that_are_silent_most_of_the_time_leave_the_capacity_to_a_download() {
     let traffic = "count = 4\nstagger = \"170 ms\"\n\
                    traffic = { kind = \"on-off\", on = \"60 ms\", off = \"1.05 s\", rate = \"2 Mbit/s\" }\n";
