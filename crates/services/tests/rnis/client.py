@@ -1,6 +1,8 @@
 """Uses a client that was generated from the standard's API description, unchanged, against a running service.
 
-Usage: rnis_client.py API-DESCRIPTION BASE-URL CALLBACK-URL
+Usage: client.py API-DESCRIPTION BASE-URL SUBSCRIPTIONS
+
+SUBSCRIPTIONS is a JSON list of pairs: a type as it is asked for, and a subscription of it.
 """
 
 import json
@@ -23,8 +25,8 @@ def generate(description: Path, folder: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def use(base: str, callback: str) -> None:
-    """Calls every operation."""
+def use(base: str, subscriptions: list[tuple[str, dict]]) -> None:
+    """Calls every operation, those of subscriptions with each type of them."""
     from client import Client, models
     from client.api.rni import (
         layer_2_meas_info_get,
@@ -52,34 +54,37 @@ def use(base: str, callback: str) -> None:
         assert layer2.cell_info[0].dl_total_prb_usage_cell == 25, layer2
         assert layer2.cell_ue_info[0].dl_nongbr_throughput_ue == 10_000, layer2
 
-        wanted = {
-            "subscriptionType": "MeasTaSubscription",
-            "callbackReference": callback,
-            "filterCriteriaAssoc": {"associateId": [{"type": 1, "value": "10.45.0.2"}]},
-        }
-        body = models.MeasTaSubscription.from_dict(wanted)
-        created = subscriptions_post.sync_detailed(client=client, body=body)
-        assert created.status_code == HTTPStatus.CREATED, created
-        link = created.parsed.to_dict()["_links"]["self"]["href"]
-        number = link.rsplit("/", 1)[1]
-        read = subscriptions_get.sync(number, client=client)
-        assert read.to_dict()["callbackReference"] == callback, read
-        listed = subscription_link_list_subscriptions_get.sync(client=client, subscription_type="timing_advance_ue")
-        assert listed.field_links.subscription[0].href == link, listed
-        body = models.MeasTaSubscription.from_dict(wanted | {"_links": {"self": {"href": link}}})
-        assert subscriptions_put.sync_detailed(number, client=client, body=body).status_code == HTTPStatus.OK
-        assert subscriptions_delete.sync_detailed(number, client=client).status_code == HTTPStatus.NO_CONTENT
-        problem = subscriptions_get.sync(number, client=client)
-        assert isinstance(problem, models.ProblemDetails) and problem.status == HTTPStatus.NOT_FOUND, problem
+        for number, (query, wanted) in enumerate(subscriptions):
+            kind = getattr(models, wanted["subscriptionType"])
+            created = subscriptions_post.sync_detailed(client=client, body=kind.from_dict(wanted))
+            assert created.status_code == HTTPStatus.CREATED, created
+            link = created.parsed.to_dict()["_links"]["self"]["href"]
+            name = link.rsplit("/", 1)[1]
+            read = subscriptions_get.sync(name, client=client).to_dict()
+            assert read["subscriptionType"] == wanted["subscriptionType"], read
+            assert read["callbackReference"] == wanted["callbackReference"], read
+            listed = subscription_link_list_subscriptions_get.sync(client=client, subscription_type=query)
+            assert [entry.href for entry in listed.field_links.subscription] == [link], listed
+            everything = subscription_link_list_subscriptions_get.sync(client=client)
+            assert len(everything.field_links.subscription) == number + 1, everything
+            body = kind.from_dict(wanted | {"_links": {"self": {"href": link}}})
+            changed = subscriptions_put.sync_detailed(name, client=client, body=body)
+            assert changed.status_code == HTTPStatus.OK, changed
+        assert number == 8, "the standard has nine types"
+        for entry in everything.field_links.subscription:
+            name = entry.href.rsplit("/", 1)[1]
+            assert subscriptions_delete.sync_detailed(name, client=client).status_code == HTTPStatus.NO_CONTENT
+            problem = subscriptions_get.sync(name, client=client)
+            assert isinstance(problem, models.ProblemDetails) and problem.status == HTTPStatus.NOT_FOUND, problem
 
 
 def main() -> None:
     """Generates the client and uses it."""
-    description, base, callback = sys.argv[1:]
+    description, base, subscriptions = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(description), Path(folder))
         sys.path.insert(0, folder)
-        use(base, callback)
+        use(base, json.loads(subscriptions))
 
 
 if __name__ == "__main__":

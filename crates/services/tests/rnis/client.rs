@@ -2,7 +2,7 @@
 
 // Tests wait for real sockets and programs.
 
-use crate::common::{report, start};
+use crate::common::{QUERIES, kinds, report, start, subscription};
 use rnis::Record;
 use rnis::event::{Bearer, S1Action, S1Bearer, TunnelEnd, What};
 use services::rnis::Options;
@@ -43,11 +43,13 @@ async fn a_generated_client_works_unchanged() {
         event.ue.rnti = 2;
         service.hub.feed(Record::Event(event));
     }
+    let body = |(kind, criteria, least, _)| subscription(kind, criteria, &least, "http://127.0.0.1:9/notify");
+    let subscriptions: Vec<_> = QUERIES.into_iter().zip(kinds().into_iter().map(body)).collect();
     let base = format!("http://{}/rni/v2", service.address);
     let output = Command::new(python)
         .arg(manifest.join("tests/rnis/client.py"))
         .arg(description)
-        .args([&base, "http://127.0.0.1:9/notify"])
+        .args([base, serde_json::to_string(&subscriptions).expect("it is JSON")])
         .output()
         .await
         .expect("Python starts");

@@ -1,7 +1,7 @@
 //! MEC 012 over HTTP: every resource and method, valid and invalid.
 // Tests wait for real sockets and programs.
 
-use crate::common::{BASE, Consumer, Schemas, kinds, report, start, subscription, timing_advance};
+use crate::common::{BASE, Consumer, QUERIES, Schemas, kinds, report, start, subscription, timing_advance};
 use rnis::event::{Bearer, BearerRates, S1Action, S1Bearer, TunnelEnd, What};
 use rnis::identity::Rat;
 use rnis::{AddressMap, Network, Record};
@@ -163,17 +163,7 @@ async fn all_types_of_subscriptions_are_created_read_changed_and_deleted() {
     schemas.check("SubscriptionLinkList", &list);
     let links = list["_links"]["subscription"].as_array().expect("it is a list").clone();
     assert_eq!(links.len(), 9);
-    for query in [
-        "cell_change",
-        "rab_est",
-        "rab_mod",
-        "rab_rel",
-        "meas_rep_ue",
-        "nr_meas_rep_ue",
-        "timing_advance_ue",
-        "ca_reconf",
-        "s1_bearer",
-    ] {
+    for query in QUERIES {
         let list = service.get(&format!("/subscriptions?subscription_type={query}")).await.json();
         schemas.check("SubscriptionLinkList", &list);
         assert_eq!(list["_links"]["subscription"].as_array().map(Vec::len), Some(1), "{query}");

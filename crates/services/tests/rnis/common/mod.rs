@@ -200,6 +200,19 @@ pub(crate) fn report(cell: u64, rnti: u16) -> RadioReport {
     }
 }
 
+/// The values of `subscription_type` for the types of [`kinds`].
+pub(crate) const QUERIES: [&str; 9] = [
+    "cell_change",
+    "rab_est",
+    "rab_mod",
+    "rab_rel",
+    "meas_rep_ue",
+    "nr_meas_rep_ue",
+    "timing_advance_ue",
+    "ca_reconf",
+    "s1_bearer",
+];
+
 /// An event for each type of subscription, with the least criteria that it needs.
 pub(crate) fn kinds() -> Vec<(&'static str, &'static str, Value, What)> {
     let bearer = Bearer { erab: 5, qci: 9, rates: None };
