@@ -1,7 +1,8 @@
 //! Runs one bulk flow of 10 s with or without something that costs packets time, and prints how many data packets arrived,
 //! so that the instructions of both can be counted: `cargo build --release -p sim --example packet_cost`, then `valgrind
 //! --tool=callgrind target/release/examples/packet_cost NETWORK on|off`. On its way there is a PEP, or (`backlog`) queues
-//! with byte queue limits above RLC.
+//! with byte queue limits above RLC, or (`split`) a proxy that splits the connection. `pair` adds a flow between two
+//! other hosts, whose endpoints are what a proxy's are compared with.
 
 use scenario::Scenario;
 use std::io;
@@ -74,6 +75,38 @@ queue = {queue}
     )
 }
 
+/// The same with and without a proxy that splits the connection, without RAPID.
+fn split(is_split: bool) -> String {
+    let policy = if is_split { "split" } else { "none" };
+    format!(
+        r#"{FLOW}
+[lte]
+bandwidth = "20 MHz"
+proxy = {{ policy = "{policy}" }}
+[[lte.ues]]
+name = "phone"
+"#
+    )
+}
+
+/// The same with and without another flow, which carries as much over a link.
+fn pair(is_there: bool) -> String {
+    let pair = r#"
+[[links]]
+name = "wire"
+from = "a"
+to = "b"
+rate = "71 Mbit/s"
+delay = "10 ms"
+[[flows]]
+name = "pair"
+from = "a"
+to = "b"
+tcp = { receive_buffer = "500 kB" }
+"#;
+    split(false) + if is_there { pair } else { "" }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -81,8 +114,10 @@ fn main() -> ExitCode {
         ["drop-tail" | "pfifo-fast", pep @ ("on" | "off")] => links(words[0], pep == "on"),
         ["backlog", limited @ ("on" | "off")] => backlog(limited == "on"),
         ["lte", pep @ ("on" | "off")] => lte(pep == "on"),
+        ["split", proxy @ ("on" | "off")] => split(proxy == "on"),
+        ["pair", pair @ ("on" | "off")] => self::pair(pair == "on"),
         _ => {
-            eprintln!("packet_cost drop-tail|pfifo-fast|lte|backlog on|off");
+            eprintln!("packet_cost drop-tail|pfifo-fast|lte|backlog|split|pair on|off");
             return ExitCode::from(2);
         }
     };

@@ -146,6 +146,7 @@ impl Split {
     /// Sets or lifts the limits of the radio leg.
     pub(super) fn direct(&mut self, target: Option<Target>, cx: &mut Context) {
         self.endpoint_mut(Leg::Radio).signal(&Signal::Target(target), cx);
+        self.relay(cx.now);
     }
 
     /// Passes data, ends and failures from each side to the other.
@@ -192,10 +193,11 @@ impl Split {
     /// Returns the next segment that a side sends: its leg, the segment, and when its data left the host.
     pub(super) fn poll_transmit(&mut self, cx: &mut Context) -> Option<(Leg, Transmit, Option<Time>)> {
         for leg in Leg::BOTH {
-            self.relay(cx.now);
             let side = &mut self.sides[leg as usize];
             if let Some(transmit) = side.endpoint.poll_transmit(cx) {
                 let born = (transmit.segment.len > 0).then(|| side.born(transmit.segment.seq)).flatten();
+                // There is room for more.
+                self.relay(cx.now);
                 return Some((leg, transmit, born));
             }
         }
