@@ -446,6 +446,11 @@ impl Air {
         self.mobility.position(now)
     }
 
+    /// Returns the UE's distance in metres from the antenna of `cell` at `now`.
+    pub fn distance_m(&self, cell: usize, now: Time) -> f64 {
+        self.position(now).distance(self.sites.cells[cell].position)
+    }
+
     /// Returns the UE's speed at `now`, in metres per second.
     pub fn speed(&self, now: Time) -> f64 {
         self.mobility.speed(now)

@@ -339,6 +339,17 @@ impl<P: Packet> Ran<P> {
         [at.x, at.y, at.z]
     }
 
+    /// Returns the distance in metres of `ue` at `now` from the cell that serves it or served it last.
+    pub fn distance_m(&self, ue: u32, now: Time) -> f64 {
+        let Ue { air, serving, .. } = &self.ues[ue as usize];
+        air.distance_m(*serving, now)
+    }
+
+    /// Returns the classes (QCI or 5QI) of the bearers of `ue`: the default bearer's, then the dedicated ones'.
+    pub fn classes(&self, ue: u32) -> impl Iterator<Item = u8> {
+        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.qci)
+    }
+
     /// Returns what `ue` receives at `now`.
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();

@@ -64,6 +64,7 @@ pub(crate) struct Slot<P> {
     pub(crate) above: Option<Above<P>>,
     filter: Filter,
     group: u8,
+    pub(crate) qci: u8,
     priority: u8,
 }
 
@@ -179,6 +180,7 @@ impl<P: Packet> Ue<P> {
             above: bearer.above.as_ref().map(Above::new),
             filter: bearer.filter.clone(),
             group: bearer.group.min(GROUPS as u8 - 1),
+            qci: bearer.qci,
             priority: bearer.priority(),
         };
         let bearers: Vec<Slot<P>> = config.bearers.iter().map(slot).collect();

@@ -87,7 +87,7 @@ impl Reports {
         if let Some(outside) = outside {
             let mut put = |ue, event: Event| outside.put(now + of.delay, ue, Record::Event(event));
             radio.tell_changes(reporter, &mut put);
-            radio.measure(now, &mut put);
+            radio.measure(reporter, now, &mut put);
         }
         now + MEASURED
     }

@@ -3,7 +3,7 @@
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
 
 use super::packet::{Packet, Store};
-use super::reports::{Reporter, measure, waiting};
+use super::reports::{Reporter, waiting};
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{DropReason, Packet as _};
@@ -146,14 +146,14 @@ impl Radio {
         reporter.make(&mut self.ran, now, wanted, each);
     }
 
-    /// Tells of the UEs' changes of cells since the last call.
+    /// Tells of the cells that have come to serve UEs since the last call.
     pub(crate) fn tell_changes(&self, reporter: &mut Reporter, each: impl FnMut(u32, Event)) {
-        reporter.tell_changes(self.recorder.served(), each);
+        reporter.tell_changes(&self.ran, self.recorder.served(), each);
     }
 
     /// Makes the measurement reports of the UEs.
-    pub(crate) fn measure(&mut self, now: Time, each: impl FnMut(u32, Event)) {
-        measure(&mut self.ran, now, each);
+    pub(crate) fn measure(&mut self, reporter: &mut Reporter, now: Time, each: impl FnMut(u32, Event)) {
+        reporter.measure(&mut self.ran, now, each);
     }
 
     /// Returns the name of a UE.

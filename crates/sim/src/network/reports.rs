@@ -2,7 +2,7 @@
 
 use channel::Direction;
 use ran::{DirectionStats, Ran};
-use rnis::event::{Event, HandoverStatus, Measurement, PERIODICAL, Signal, What};
+use rnis::event::{Bearer, Event, HandoverStatus, Measurement, PERIODICAL, Signal, What};
 use rnis::{RadioReport, UeId};
 use units::{Span, Time};
 
@@ -11,6 +11,10 @@ use crate::rows::radio::{FIRST_RNTI, carriers as carriers_of};
 
 /// Interval of the UEs' measurement reports: the shortest of 36.331 and 38.331 (`ReportInterval`).
 pub(crate) const MEASURED: Span = Span::from_millis(120);
+/// The number of a default bearer (24.007, 11.2.3.1.5: 0 to 4 are not bearers).
+const FIRST_ERAB: u8 = 5;
+/// The distance in metres for which the timing advance grows by one step of 16 Ts: light goes to and fro.
+const ADVANCE_M: f64 = 299_792_458.0 * 16.0 / (15_000.0 * 2048.0) / 2.0;
 
 /// Makes reports at regular intervals, and events.
 pub(crate) struct Reporter {
@@ -23,6 +27,8 @@ pub(crate) struct Reporter {
     since: Time,
     /// By UE, how many of the cells that have served it were told.
     told: Vec<usize>,
+    /// By UE, the cell and the timing advance in it that were told last.
+    advances: Vec<Option<(u32, u32)>>,
 }
 
 /// Block-slots of a carrier's downlink.
@@ -40,7 +46,8 @@ impl Reporter {
             ues: vec![DirectionStats::default(); ues],
             carriers: vec![Blocks::default(); carriers],
             since: Time::ZERO,
-            told: vec![1; ues],
+            told: vec![0; ues],
+            advances: vec![None; ues],
         }
     }
 
@@ -109,33 +116,52 @@ impl Reporter {
         }
     }
 
-    /// Tells of the changes of cells since the last call, in order of time. `served` has, of each UE, since when which cells
-    /// have served it.
-    pub(crate) fn tell_changes(&mut self, served: &[Vec<(Time, u32)>], mut each: impl FnMut(u32, Event)) {
+    /// Tells of the changes of cells since the last call, in order of time, and of the bearers and carriers that UEs have in the
+    /// cells that serve them first or next. `served` has, of each UE, since when which cells have served it.
+    pub(crate) fn tell_changes(
+        &mut self,
+        ran: &Ran<Packet>,
+        served: &[Vec<(Time, u32)>],
+        mut each: impl FnMut(u32, Event),
+    ) {
         let mut changes = Vec::new();
         for ((ue, served), told) in (0..).zip(served).zip(&mut self.told) {
-            for pair in served[*told - 1..].windows(2) {
-                let ((_, source), (time, target)) = (pair[0], pair[1]);
-                if target != source {
+            for at in *told..served.len() {
+                let (time, target) = served[at];
+                let source = at.checked_sub(1).map(|before| served[before].1);
+                if source == Some(target) {
+                    continue;
+                }
+                if let Some(source) = source {
                     let what = What::CellChange { status: HandoverStatus::Completed, targets: vec![target.into()] };
                     changes.push((ue, event(time, (ue, source), what)));
                 }
+                let bearers = (FIRST_ERAB..).zip(ran.classes(ue)).map(|(erab, qci)| Bearer { erab, qci, rates: None });
+                let second = ran.secondary(ue, target).map(|carrier| vec![carrier.into()]);
+                let carriers = second.map(|added| What::CarrierReconfigured { added, removed: Vec::new() });
+                let begins = bearers.map(What::BearerEstablished).chain(carriers);
+                changes.extend(begins.map(|what| (ue, event(time, (ue, target), what))));
             }
             *told = served.len();
         }
         changes.sort_by_key(|(_, change)| change.time);
         changes.into_iter().for_each(|(ue, change)| each(ue, change));
     }
-}
 
-/// Makes the measurement reports of the served UEs at `now`.
-pub(crate) fn measure(ran: &mut Ran<Packet>, now: Time, mut each: impl FnMut(u32, Event)) {
-    for ue in 0..ran.ues() {
-        let Some(cell) = ran.serving(ue) else { continue };
-        let heard = ran.hears(ue, now);
-        let serving = Signal { rsrp_dbm: Some(heard.rsrp_dbm), rsrq_db: Some(heard.rsrq_db), sinr_db: heard.sinr_db };
-        let measurement = Measurement { trigger: PERIODICAL, serving, neighbours: Vec::new() };
-        each(ue, event(now, (ue, cell), What::Measurement(measurement)));
+    /// Makes the measurement reports of the served UEs at `now`, and tells of timing advances that have changed.
+    pub(crate) fn measure(&mut self, ran: &mut Ran<Packet>, now: Time, mut each: impl FnMut(u32, Event)) {
+        for (ue, told) in (0..).zip(&mut self.advances) {
+            let Some(cell) = ran.serving(ue) else { continue };
+            let heard = ran.hears(ue, now);
+            let serving =
+                Signal { rsrp_dbm: Some(heard.rsrp_dbm), rsrq_db: Some(heard.rsrq_db), sinr_db: heard.sinr_db };
+            let measurement = Measurement { trigger: PERIODICAL, serving, neighbours: Vec::new() };
+            each(ue, event(now, (ue, cell), What::Measurement(measurement)));
+            let timing_advance = (ran.distance_m(ue, now) / ADVANCE_M).round() as u32;
+            if told.replace((cell, timing_advance)) != Some((cell, timing_advance)) {
+                each(ue, event(now, (ue, cell), What::TimingAdvance { timing_advance }));
+            }
+        }
     }
 }
 

@@ -136,3 +136,63 @@ fn a_report_counts_the_blocks_that_the_ue_can_receive() {
         assert!(one.cell_prbs >= one.prbs && one.cell_prbs <= Some(one.all_prbs()), "{one:?}");
     }
 }
+
+#[test]
+fn what_a_ue_has_in_a_cell_is_told_when_the_cell_begins_to_serve_it() {
+    for period in ["1 ms", "1 s"] {
+        let scenario = LTE.replace("name = \"both\"", "name = \"both\"\ndedicated = [{ priorities = [6], bearer = { qci = 1 } }]");
+        let (records, _) = records(&scenario, period);
+        let of = |rnti: u16| events(&records).filter(move |event| event.ue.rnti == rnti);
+        let both = events(&records).map(|event| event.ue.rnti).min().expect("there are events");
+        let mut cell = None;
+        let mut told = Vec::new();
+        for event in of(both) {
+            match &event.what {
+                What::CellChange { targets, .. } => {
+                    assert_eq!(Some(event.cell), cell, "{period}");
+                    cell = Some(targets[0]);
+                    told.push(Vec::new());
+                }
+                What::BearerEstablished(bearer) => {
+                    if cell.is_none() {
+                        told.push(Vec::new());
+                    }
+                    cell = Some(event.cell);
+                    told.last_mut().expect("a cell was told").push(format!("{} {}", bearer.erab, bearer.qci));
+                }
+                What::CarrierReconfigured { added, removed } => {
+                    assert_eq!((Some(event.cell), &removed[..]), (cell, &[][..]), "{period}");
+                    told.last_mut().expect("a cell was told").push(format!("{added:?}"));
+                }
+                _ => {}
+            }
+        }
+        assert!(told.len() > 2, "{told:?}");
+        for (at, told) in told.iter().enumerate() {
+            let second = if at % 2 == 0 { "[2]" } else { "[3]" };
+            assert_eq!(told, &["5 9", "6 1", second], "{period}: {at}");
+        }
+        assert!(of(both + 1).all(|event| !matches!(event.what, What::CarrierReconfigured { .. })));
+    }
+}
+
+#[test]
+fn a_timing_advance_is_told_each_time_it_changes() {
+    // 16 Ts to and fro are 78.07 m: from 1000 to 1400 m at 50 m/s, each 1.56 s.
+    let scenario = "duration = \"8.1 s\"\n[lte]\nbandwidth = \"5 MHz\"\ncells = [{ position = [0, 0, 1.5] }]\n\
+        [[lte.ues]]\nname = \"car\"\nmobility = { kind = \"line\", from = [1000, 0, 1.5], velocity = [50, 0, 0] }\n\
+        [[flows]]\nname = \"down\"\nto = \"*\"\n";
+    let (records, _) = records(scenario, "100 ms");
+    let advances: Vec<(f64, u32)> = events(&records)
+        .filter_map(|event| match event.what {
+            What::TimingAdvance { timing_advance } => Some((event.time.as_secs_f64(), timing_advance)),
+            _ => None,
+        })
+        .collect();
+    let steps: Vec<u32> = advances.iter().map(|&(_, advance)| advance).collect();
+    assert_eq!(steps, [13, 14, 15, 16, 17, 18]);
+    for (at, advance) in &advances[1..] {
+        let crossed = ((f64::from(*advance) - 0.5) * 78.07 - 1000.0) / 50.0;
+        assert!((0.0..0.121).contains(&(at - crossed)), "{advance} at {at} s, crossed at {crossed} s");
+    }
+}
