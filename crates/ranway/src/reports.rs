@@ -9,6 +9,11 @@ use std::path::{Path, PathBuf};
 /// in `out`.
 pub(crate) fn check(file: &Path, out: &Path) -> Result<(), Failure> {
     let refuse = |why: &str| Failure::Invalid(format!("--reports {}: {why}", file.display()));
+    if file.as_os_str().as_encoded_bytes().starts_with(b"unix:") {
+        return Err(refuse(
+            "`ranway emulate` streams reports to a socket; name a file (`./unix:...` for one of this name)",
+        ));
+    }
     let (Some(name), Some(parent)) = (file.file_name(), file.parent()) else {
         return Err(refuse("expected the name of a file"));
     };

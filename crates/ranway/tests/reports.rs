@@ -35,8 +35,8 @@ fn a_simulation_records_reports_that_the_service_replays() {
     let (events, reports): (Vec<&str>, Vec<&str>) = recording.lines().partition(|line| line.contains("\"event\""));
     assert_eq!(
         (reports.len(), events.len()),
-        (500, 41),
-        "of one UE in 5 s: each 10 ms, and what it measures each 120 ms"
+        (500, 43),
+        "of one UE in 5 s: each 10 ms, what it measures each 120 ms, its bearer and its timing advance"
     );
     // Recording changes no result.
     run(&period, "without");
@@ -44,6 +44,8 @@ fn a_simulation_records_reports_that_the_service_replays() {
     assert_eq!(with.expect("a table"), without.expect("a table"));
     let service = rnis(&format!("replay:{}", dir.path().join("drive.jsonl").display()));
     until_measured(&service, "10.0.1.1");
+    let bearers = service.get("/queries/rab_info").to_string();
+    assert!(bearers.contains("\"erabId\":5") && bearers.contains("\"qci\":9"), "{bearers}");
     service.stop();
 }
 
@@ -126,6 +128,9 @@ fn a_recording_replaces_nothing_but_an_earlier_one() {
             assert_eq!((code, said), (Some(2), format!("error: --reports {reports}: {why}\n")), "{kind}");
         }
     }
+    let (code, said) = says(&["run", "net.toml", "--reports", "unix:socket", "-o", "out"]);
+    let wanted = "error: --reports unix:socket: `ranway emulate` streams reports to a socket";
+    assert!(code == Some(2) && said.starts_with(wanted), "{code:?} {said}");
     let (code, said) = says(&["emulate", "net.toml", "--reports", "unix:"]);
     assert!(code == Some(2) && said.contains("expected the path of a socket after `unix:`"), "{said}");
     assert!(at("link").symlink_metadata().expect("it is there").is_symlink());

@@ -140,7 +140,8 @@ fn a_report_counts_the_blocks_that_the_ue_can_receive() {
 #[test]
 fn what_a_ue_has_in_a_cell_is_told_when_the_cell_begins_to_serve_it() {
     for period in ["1 ms", "1 s"] {
-        let scenario = LTE.replace("name = \"both\"", "name = \"both\"\ndedicated = [{ priorities = [6], bearer = { qci = 1 } }]");
+        let scenario =
+            LTE.replace("name = \"both\"", "name = \"both\"\ndedicated = [{ priorities = [6], bearer = { qci = 1 } }]");
         let (records, _) = records(&scenario, period);
         let of = |rnti: u16| events(&records).filter(move |event| event.ue.rnti == rnti);
         let both = events(&records).map(|event| event.ue.rnti).min().expect("there are events");
