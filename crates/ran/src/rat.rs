@@ -330,7 +330,17 @@ impl Rat {
     pub(crate) fn least_bytes(self) -> u32 {
         match self {
             Rat::Lte | Rat::LteIdeal => 1,
-            Rat::Nr(_) => channel::tables::nr::LEAST_UPLINK_BITS / 8,
+            Rat::Nr(_) => channel::tables::nr::LEAST_BITS / 8,
+        }
+    }
+
+    /// Returns the bytes of the smallest downlink block: headers leave room for data. In LTE, these are a subheader and the
+    /// header of a segment in AM.
+    #[inline]
+    pub(crate) fn least_downlink_bytes(self) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => 7,
+            Rat::Nr(_) => channel::tables::nr::LEAST_BITS / 8,
         }
     }
 

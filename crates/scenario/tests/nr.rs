@@ -168,7 +168,7 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         (
             "duplex = \"fdd\"\nmac = { drx = { on_duration = \"100 us\" } }",
             "",
-            "nr.mac.drx.on_duration: 100 us is not a multiple of 1/32 ms, 31.25 us",
+            "nr.mac.drx.on_duration: 100 us is not one of 1 to 31 times 1/32 ms, which is 31.25 us, or 1, 2, 3, 4, 5, 6, 8,",
         ),
         (
             "mac = { drx = { on_duration = \"2 ms\" } }",
@@ -305,8 +305,13 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         (
             "resource_blocks = 1\nduplex = { kind = \"tdd\", pattern = \"DDDDS\", uplink_symbols = 3 }",
             "",
-            "nr.resource_blocks: the uplink's largest block has 64 bits, and headers and data need 80: use 2 resource blocks at \
-             least, or more uplink symbols",
+            "nr.resource_blocks: the uplink's largest block has 64 bits, and headers and data need 80: use at least 2 resource \
+             blocks, or more uplink symbols",
+        ),
+        (
+            "resource_blocks = 1\nduplex = { kind = \"tdd\", pattern = \"SUUUU\", downlink_symbols = 4 }\nmac = { control_symbols = 2 }",
+            "",
+            "nr.resource_blocks: the downlink's largest block has",
         ),
         ("mac = { dmrs_symbols = 255 }", "", "nr.mac.dmrs_symbols: 255 is out of range: must be from 0 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),

@@ -16,8 +16,8 @@ use units::Span;
 /// OFDM symbols of a slot with the normal cyclic prefix. 38.211 Table 4.3.2-1.
 pub const SYMBOLS: u8 = 14;
 
-/// The fewest bits of an uplink block: MAC and RLC headers and a report leave room for data.
-pub const LEAST_UPLINK_BITS: u32 = 80;
+/// The fewest bits of a block: MAC and RLC headers and, in the uplink, a report leave room for data.
+pub const LEAST_BITS: u32 = 80;
 
 /// Returns the fewest symbols that data is sent on (a mapping of type B, 38.214 Table 5.1.2.1-1), of which `dmrs` symbols of
 /// reference signals and `overhead` resource elements per resource block leave room for data.

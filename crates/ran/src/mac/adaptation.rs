@@ -345,6 +345,15 @@ impl Scheme {
         self
     }
 
+    /// Returns this scheme, or the lowest higher one with which a code word on `prbs` resource blocks has `bits`, or the best.
+    #[inline(always)]
+    pub(crate) fn at_least(mut self, rat: &Rat, prbs: u16, bits: u32) -> Scheme {
+        while rat.downlink_bits(self.mcs, self.layers, prbs) < bits && self.mcs < rat.best_mcs(Direction::Downlink) {
+            self.mcs += 1;
+        }
+        self
+    }
+
     /// Returns the bits of a block on `prbs` resource blocks.
     #[inline]
     pub(crate) fn bits(&self, rat: &Rat, prbs: u16) -> u32 {

@@ -87,8 +87,12 @@ impl<P: Packet> Ran<P> {
                     backlog = fits;
                     least = cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes.div_ceil(words));
                 }
+                let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
                 let bytes = backlog.saturating_add(HEADER).div_ceil(words).min(word / 8);
-                let want = rat.downlink_want(|| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes), groups);
+                let want = rat.downlink_want(|| groups_for(bytes), groups);
+                if cell.downlink.scheduler.divides_equally() {
+                    least = least.max(groups_for(rat.least_downlink_bytes()).min(want));
+                }
                 candidates.push(Candidate { least, scheme, ..Candidate::new(index, metric, want) });
             }
             true
@@ -156,7 +160,11 @@ impl<P: Packet> Ran<P> {
         let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         transport.clear();
         let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
+        let mut scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
+        if c.got == here.grid.groups {
+            // More than the carrier there is not: repetitions must do the rest.
+            scheme = scheme.at_least(rat, prbs, rat.least_downlink_bytes() * 8);
+        }
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;

@@ -134,6 +134,12 @@ impl Scheduler {
         }
     }
 
+    /// Returns whether it divides a slot into parts that may be too small for a UE: [`Candidate::least`] tells it.
+    #[inline]
+    pub(crate) fn divides_equally(&self) -> bool {
+        self.parts.is_none() && self.discipline == Discipline::RoundRobin
+    }
+
     /// Divides `free` among `candidates`, which are in ascending order and are returned in service order, those with an
     /// assignment first.
     pub(crate) fn divide(&mut self, free: u16, candidates: &mut [Candidate]) {

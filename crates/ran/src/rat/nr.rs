@@ -21,8 +21,8 @@ use core::ops::Range;
 
 use channel::phy::nr as link;
 use channel::tables::nr::{
-    Allocation, LEAST_UPLINK_BITS, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes,
-    fewest_symbols, level, tbs,
+    Allocation, LEAST_BITS, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bytes, fewest_symbols,
+    level, tbs,
 };
 use channel::{Direction, Modulation, Sinr, Soft};
 
@@ -405,7 +405,7 @@ impl Nr {
     pub(super) fn least_mcs(&self, prbs: u16) -> u8 {
         let direction = Direction::Uplink;
         let best = self.best_mcs(direction);
-        (0..best).find(|mcs| self.bits(direction, *mcs, 1, prbs) >= LEAST_UPLINK_BITS).unwrap_or(best)
+        (0..best).find(|mcs| self.bits(direction, *mcs, 1, prbs) >= LEAST_BITS).unwrap_or(best)
     }
 
     /// Allocation type 1: any resource blocks in a row.

@@ -66,7 +66,8 @@ fn check_nr_on(nr: &Nr, on: Span, c: &mut Check) -> bool {
     let part = MILLISECOND / 32;
     let is_part = on < MILLISECOND && on > Span::ZERO && on.as_nanos().is_multiple_of(part.as_nanos());
     if !is_part && on < MILLISECOND {
-        c.key("on_duration", |c| c.wrong(format!("{on} is not a multiple of 1/32 ms, {part}")));
+        let message = format!("{on} is not one of 1 to 31 times 1/32 ms, which is {part}, or {} ms", list(&ON));
+        c.key("on_duration", |c| c.wrong(message));
         return false;
     }
     if !is_part && !one_of("on_duration", on, &ON, c) {

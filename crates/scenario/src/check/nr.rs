@@ -3,7 +3,7 @@
 use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
-use channel::tables::nr::{Allocation, LEAST_UPLINK_BITS, SYMBOLS, fewest_symbols, tbs};
+use channel::tables::nr::{Allocation, LEAST_BITS, SYMBOLS, fewest_symbols, tbs};
 
 /// A frequency range.
 struct FrequencyRange {
@@ -202,36 +202,45 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
     }
 }
 
-/// Checks that the uplink's largest block has room for data.
+/// Checks that the largest block of each direction has room for data.
 fn check_least_block(nr: &Nr, c: &mut Check) {
     let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
-    let symbols = match &nr.duplex {
-        Duplex::Fdd => SYMBOLS,
-        Duplex::Flexible => SYMBOLS.saturating_sub(control_symbols),
-        Duplex::Tdd { pattern, .. } if pattern.contains('U') => SYMBOLS,
-        Duplex::Tdd { uplink_symbols, .. } => *uplink_symbols,
-    };
-    let (Some(prbs), Some(symbols)) = (nr.carrier().blocks(), symbols.checked_sub(uplink_control_symbols)) else {
-        return;
-    };
-    // The pattern's own check tells it.
-    if symbols < fewest_symbols(dmrs_symbols, overhead) {
-        return;
-    }
-    let table = nr.uplink_mcs_table.table();
-    let bits = |prbs: u16| {
-        let allocation = Allocation { prbs, symbols, dmrs: 12 * dmrs_symbols, overhead, layers: 1 };
-        table.schemes().last().map_or(0, |mcs| tbs(*mcs, &allocation, 0))
-    };
-    if bits(prbs) < LEAST_UPLINK_BITS {
-        let least = (prbs..=275).find(|prbs| bits(*prbs) >= LEAST_UPLINK_BITS).unwrap_or(275);
-        c.key("resource_blocks", |c| {
-            c.wrong(format!(
-                "the uplink's largest block has {} bits, and headers and data need {LEAST_UPLINK_BITS}: \
-                 use {least} resource blocks at least, or more uplink symbols",
-                bits(prbs)
-            ));
-        });
+    // The key's own check tells it.
+    let Some(prbs) = nr.carrier().blocks().filter(|prbs| (1..=275).contains(prbs)) else { return };
+    for (direction, letter, control, table) in
+        [("down", 'D', control_symbols, nr.mcs_table), ("up", 'U', uplink_control_symbols, nr.uplink_mcs_table)]
+    {
+        let symbols = match &nr.duplex {
+            Duplex::Fdd => SYMBOLS,
+            Duplex::Flexible => SYMBOLS.saturating_sub(control_symbols + uplink_control_symbols - control),
+            Duplex::Tdd { pattern, .. } if pattern.contains(letter) => SYMBOLS,
+            Duplex::Tdd { downlink_symbols, uplink_symbols, .. } => {
+                if direction == "up" {
+                    *uplink_symbols
+                } else {
+                    *downlink_symbols
+                }
+            }
+        };
+        // The pattern's own check tells it.
+        let Some(symbols) = symbols.checked_sub(control).filter(|at| *at >= fewest_symbols(dmrs_symbols, overhead))
+        else {
+            continue;
+        };
+        let bits = |prbs: u16| {
+            let allocation = Allocation { prbs, symbols, dmrs: 12 * dmrs_symbols, overhead, layers: 1 };
+            table.table().schemes().last().map_or(0, |mcs| tbs(*mcs, &allocation, 0))
+        };
+        if bits(prbs) < LEAST_BITS {
+            let least = (prbs..=275).find(|prbs| bits(*prbs) >= LEAST_BITS).unwrap_or(275);
+            let bits = bits(prbs);
+            c.key("resource_blocks", |c| {
+                c.wrong(format!(
+                    "the {direction}link's largest block has {bits} bits, and headers and data need {LEAST_BITS}: \
+                     use at least {least} resource blocks, or more {direction}link symbols",
+                ));
+            });
+        }
     }
 }
 

@@ -207,9 +207,10 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
     }
     c.range("layers", ue.layers, 1..=if radio.nr.is_some() { 4 } else { 2 });
     if let Some(category) = ue.category {
-        c.range("category", category, CATEGORIES);
         if radio.lte.is_none() {
             c.key("category", |c| c.wrong("UEs have categories in LTE only: leave it out"));
+        } else {
+            c.range("category", category, CATEGORIES);
         }
         if category == 1 && ue.layers > 1 && radio.nr.is_none() {
             c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));

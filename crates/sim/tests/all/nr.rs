@@ -352,3 +352,49 @@ fn an_uplink_at_its_power_limit_has_less_on_a_weaker_link_but_not_nothing() {
         assert!(goodput.is_sorted_by(|a, b| a > b) && goodput[3] > least, "{technology} {keys}: {goodput:?}");
     }
 }
+
+#[test]
+fn round_robin_serves_ues_for_which_an_equal_part_of_the_carrier_is_too_small() {
+    for (network, kind, count, loss_db) in [
+        ("bandwidth = \"1.4 MHz\"", "lte", 6, 138),
+        ("bandwidth = \"1.4 MHz\"", "lte", 10, 135),
+        ("bandwidth_mhz = 5\nnumerology = 0\nduplex = \"fdd\"", "nr", 25, 131),
+        ("bandwidth_mhz = 20", "nr", 51, 125),
+    ] {
+        let goodputs = |scheduler: &str| {
+            let tables = run(&format!(
+                "duration = \"6 s\"\nwarmup = \"2 s\"\n[{kind}]\n{network}\ncells = [{{ scheduler = \"{scheduler}\" }}]\n\
+                 [[{kind}.ues]]\nname = \"u\"\ncount = {count}\npower_dbm = 30\n\
+                 channel = {{ kind = \"fixed\", loss_db = {loss_db} }}\n\
+                 [[flows]]\nname = \"d\"\nfrom = \"server\"\nto = \"u-*\"\n\
+                 traffic = {{ kind = \"cbr\", rate = \"200 kbit/s\", packet = \"300 B\" }}\n"
+            ));
+            tables.flows.iter().map(|row| row.goodput_mbps).collect::<Vec<_>>()
+        };
+        let [equal, fair] = ["round-robin", "proportional-fair"].map(goodputs);
+        let [all, of_fair] = [&equal, &fair].map(|rates| rates.iter().sum::<f64>());
+        println!("{kind}, {count} UEs at {loss_db} dB: {all:.2} of {of_fair:.2} Mbit/s");
+        assert!(all > 0.5 * of_fair, "{kind}: {equal:?} {fair:?}");
+        let least = equal.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(least > 0.5 * all / equal.len() as f64, "{kind}: {equal:?}");
+    }
+}
+
+#[test]
+fn a_carrier_whose_blocks_are_too_small_at_its_quality_carries_data_with_repetitions() {
+    for (network, loss_db) in [
+        ("resource_blocks = 1\nnumerology = 0\nduplex = \"fdd\"", 144),
+        ("resource_blocks = 2\nnumerology = 0\nduplex = \"fdd\"\nmcs_table = \"low-rate\"", 144),
+        ("resource_blocks = 6\nduplex = { kind = \"tdd\", pattern = \"SU\", downlink_symbols = 3 }", 134),
+    ] {
+        let tables = run(&format!(
+            "duration = \"5 s\"\n[nr]\n{network}\n[[nr.ues]]\nname = \"u\"\npower_dbm = 30\n\
+             channel = {{ kind = \"fixed\", loss_db = {loss_db} }}\n\
+             [[flows]]\nname = \"d\"\nfrom = \"server\"\nto = \"u\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"5 kbit/s\", packet = \"100 B\" }}\n"
+        ));
+        let goodput = flow(&tables, "d").goodput_mbps;
+        println!("{network:?}: {goodput}");
+        assert!(goodput > 0.003, "{network:?}: {goodput}");
+    }
+}
