@@ -168,7 +168,7 @@ pub(crate) fn update<F: Copy, U>(
         if level.is_finite() { (level * known + of_newcomers) / (known + newcomers) } else { unwanted / newcomers };
 
     let (mut used, mut expected) = (true, slow + limited + of_newcomers);
-    let (base, target, stretch) = (ue.best.base, ue.best.target(of), ue.best.stretch);
+    let (base, target, stretch) = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     let for_idle = capacity / ue.flows() as f64;
     let terms = Terms { at: now, share: for_idle, potential: potential(0.0) };
@@ -239,12 +239,15 @@ fn settings(
         Some(now) if follows_queue => radio_rtt.max(seconds(now) * 1.1),
         _ => radio_rtt,
     };
+    let window = (promise * radio_rtt).max(floor);
     Decision {
         receive_window: Some(receive_window as u64),
         receive_buffer: Some(receive_window as u64),
         unsent: Some(half as u64),
-        window: Some((promise * radio_rtt).max(floor) as u64),
-        pacing: Some(rate(promise * PACING)),
+        window: Some(window as u64),
+        // The next segment waits for as long as the rate at the last one says: a flow of which nothing is expected would wait
+        // long after it begins again.
+        pacing: Some(rate(PACING * window / radio_rtt)),
         ..Decision::UNLIMITED
     }
 }

@@ -125,6 +125,8 @@ impl BestFlow {
             // Its demand has grown, nobody knows how far.
             Demand::Limited(demand) if is_more(demand, EXCEEDED) => Demand::Unknown,
             Demand::Limited(demand) if used > demand => Demand::Limited(used),
+            // Nothing is kept for a flow that has become silent: if it goes on, it is as a new one.
+            Demand::Limited(_) if used == 0.0 => Demand::Limited(0.0),
             Demand::Limited(demand) => Demand::Limited(demand + (used - demand) / 8.0),
         };
         // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.

@@ -4,6 +4,8 @@ use super::parameters::{Best, PACING, PAYLOAD, SMOOTHING};
 use crate::capacity::Capacity;
 use units::{Span, Time};
 
+/// The radio delivers at most so many times what reports tell, unless these have turned out too high: they may be too low.
+const MOST_REPORTED: f64 = 2.0;
 /// Traffic that the proxy does not see counts from this part of the capacity.
 const UNSEEN: f64 = 0.03;
 /// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
@@ -18,7 +20,8 @@ const FILLED: f64 = 0.05;
 /// After a queue that was ours, the capacity is this part of what it was; it comes back by this part at each correction.
 const LESS: f64 = 0.95;
 const BACK: f64 = 0.001;
-/// The same if nothing is queued and the UE uses less than the part `SPARE` of the blocks that it could have.
+/// While nothing is queued and the UE uses less than the part `SPARE` of the blocks that it could have, a capacity below the
+/// reported one comes back by this part.
 const BACK_TO_SPARE: f64 = 0.1;
 const SPARE: f64 = 0.9;
 /// The interval of corrections, their steps, and their bounds.
@@ -29,6 +32,11 @@ const PROMISED: f64 = 1.02;
 const STRETCH: f64 = 1.02;
 /// Below this part of what should be delivered, without a queue, the radio is idle at times.
 const IDLE: f64 = 0.96;
+/// So many times the least time on the leg is no queue, or so many times the time beside the queues that rare reports tell, if
+/// that is beyond so many times the least.
+const NO_QUEUE: f64 = 2.0;
+const UNQUEUED: f64 = 1.5;
+const LATE: f64 = 4.0;
 const MOST_STRETCHED: f64 = 32.0;
 const DOWN: f64 = 0.1;
 /// The part of what should be delivered that must be, for a capacity to be raised.
@@ -78,8 +86,12 @@ pub(crate) struct BestUe {
     draining: Option<Drain>,
     next_drain: Time,
     /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
-    pub(crate) base: Option<f64>,
+    base: Option<f64>,
     pub(crate) stretch: f64,
+    /// If reports are rare: the time on the leg beside the queue that the last one told, in seconds, and the lesser one of the
+    /// last two if that is much more than the least. Acknowledgements may wait for an upload.
+    beside: f64,
+    unqueued: Option<f64>,
     /// Whether the queue was long at the last correction.
     is_queued: bool,
     /// Whether the shares were all used at the last update, and what should then be delivered.
@@ -119,6 +131,8 @@ impl Default for BestUe {
             next_drain: Time::ZERO,
             base: None,
             stretch: 1.0,
+            beside: 0.0,
+            unqueued: None,
             is_queued: false,
             is_busy: false,
             expected: 0.0,
@@ -154,7 +168,8 @@ impl BestUe {
     /// Returns what the radio would deliver in bytes a second if it were never idle: a few bytes on an idle radio are no queue,
     /// although little is delivered.
     pub(crate) fn service(&self, capacity: f64) -> f64 {
-        (self.delivered / self.used).min(capacity / self.gain).max(self.delivered).max(0.1 * capacity)
+        let most = capacity / self.gain * if self.gain < 1.0 { 1.0 } else { MOST_REPORTED };
+        (self.delivered / self.used).min(most).max(self.delivered).max(0.1 * capacity)
     }
 
     /// Returns the rate of traffic that the proxy does not see, if it counts.
@@ -190,7 +205,9 @@ impl BestUe {
             return;
         }
         let delivered = (self.total - self.corrected_total) as f64;
-        if self.least_queue.is_none() && delivered <= ENOUGH && interval < LONGEST {
+        // Of a rare report, the time on the leg must be known, too.
+        let needs_time = self.least_queue.is_none() || seen.period > LONGEST;
+        if needs_time && delivered <= ENOUGH && interval < LONGEST {
             return;
         }
         let reported = self.least_queue.take();
@@ -205,10 +222,19 @@ impl BestUe {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
         };
+        if seen.period > CORRECTION
+            && let Some((queue, on_leg)) = reported.zip(on_leg)
+        {
+            // A single report may be made between two bursts.
+            let before = std::mem::replace(&mut self.beside, on_leg - queue);
+            self.unqueued =
+                Some(before.min(on_leg - queue)).filter(|time| self.base.is_some_and(|base| *time > LATE * base));
+        }
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
         let queue = reported.or_else(|| {
-            let bytes = (on_leg? - 2.0 * self.base?) * delivered / interval.as_secs_f64();
+            let none = self.unqueued.map_or(NO_QUEUE * self.base?, |time| UNQUEUED * time);
+            let bytes = (on_leg? - none) * delivered / interval.as_secs_f64();
             Some((bytes - seen.segments) / seen.service)
         });
         if let Some(queue) = queue {
@@ -234,12 +260,9 @@ impl BestUe {
         self.is_queued = queue > 2.0 * target;
         let (delivered, expected) = (self.delivered, self.expected);
         let is_short = |part: f64| delivered < part * expected;
-        // Below what the reports tell, without a queue, and with blocks to spare: the reports are right.
-        let is_spare = self.is_reported && queue < target / 2.0 && self.used < SPARE && self.gain < 1.0;
+        let possible = (seen.service / seen.capacity * self.gain).min(1.0);
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
-        } else if is_spare {
-            self.gain += (1.0 - self.gain) * BACK_TO_SPARE;
         } else if self.unseen(seen.capacity).is_some() {
             // A queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;
@@ -259,6 +282,10 @@ impl BestUe {
             // Nothing says that there is more than reported.
             self.gain += (1.0 - self.gain) * 0.02;
         }
+        if self.is_busy && self.is_reported && queue < target / 2.0 && self.used < SPARE {
+            // The reports tell of blocks to spare and of no queue: what these would carry is there.
+            self.gain += ((possible - self.gain) * BACK_TO_SPARE).max(0.0);
+        }
         self.drain(of, seen, queue, now);
         if self.is_queued {
             self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
@@ -274,6 +301,7 @@ impl BestUe {
     fn drain(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
         if !self.is_queued || self.unseen(seen.capacity).is_none() {
             if let Some(drain) = self.draining.take()
+                && self.report > drain.since
                 && !self.has_filled(&drain, seen)
             {
                 // It was ours: there is less than reported.
@@ -292,7 +320,9 @@ impl BestUe {
                     return;
                 }
                 let must = ((1.0 - DRAINING) * span.as_secs_f64()).min(drain.queue) / 2.0;
-                if drain.queue - queue > must && !self.has_filled(&drain, seen) {
+                // Whether others fill the gap, a report must tell.
+                let is_told = self.report > drain.since;
+                if is_told && drain.queue - queue > must && !self.has_filled(&drain, seen) {
                     self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
                 } else {
                     self.draining = None;
@@ -305,6 +335,11 @@ impl BestUe {
     /// Returns whether others have taken what our flows left.
     fn has_filled(&self, drain: &Drain, seen: &Seen) -> bool {
         self.unseen > drain.unseen + FILLED * seen.capacity
+    }
+
+    /// Returns the time that a segment and its acknowledgement take on the leg beside our queue, in seconds, if it is known.
+    pub(crate) fn leg(&self) -> Option<f64> {
+        self.unqueued.or(self.base)
     }
 
     /// Returns the queue that is kept in the radio, in seconds: not more than its own time, so that a fast radio stays fast.

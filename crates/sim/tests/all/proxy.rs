@@ -169,7 +169,8 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         let mean = parts.iter().sum::<f64>() / parts.len() as f64;
         let high = parts[parts.len() * 95 / 100];
         println!("reports {reports}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
-        assert!(mean < most && high < 1.06, "{mean}, {high}");
+        // While nobody knows what the app wants, it may take more than the others leave.
+        assert!(mean < most && high < 1.08, "{mean}, {high}");
     }
 }
 
@@ -367,10 +368,46 @@ fn flows_that_are_silent_most_of_the_time_leave_the_capacity_to_a_download() {
 #[test]
 fn a_download_is_fast_and_on_time_beside_an_upload_that_delays_its_acknowledgements() {
     let flows = download("down", "cubic") + "[[flows]]\nname = \"up\"\nfrom = \"ue\"\nto = \"server\"\n";
+    let without = run(&lte("", &flows));
+    for period in ["1 ms", "100 ms", "1 s"] {
+        println!("a report each {period}");
+        let best = run(&lte(&proxy("lte", &format!("reports = {{ period = {period:?} }}")), &flows));
+        at_least("download", goodput(&best, "down"), 0.95, goodput(&without, "down"));
+        at_least("upload", goodput(&best, "up"), 0.95, goodput(&without, "up"));
+        assert!(delay(&best, "down") < 75.0, "{}", delay(&best, "down"));
+    }
+}
+
+#[test]
+fn flows_that_come_and_go_have_what_they_want_and_stall_nobody() {
+    let traffic = "count = 8\ntraffic = { kind = \"on-off\", on = { kind = \"exponential\", mean = \"300 ms\" }, \
+                   off = { kind = \"exponential\", mean = \"900 ms\" }, rate = \"4 Mbit/s\" }\n";
+    let flows = download("bulk", "cubic") + &download("some", "cubic") + traffic;
     let [without, best] = [lte("", &flows), lte(&proxy("lte", ""), &flows)].map(|text| run(&text));
-    at_least("download", goodput(&best, "down"), 0.95, goodput(&without, "down"));
-    at_least("upload", goodput(&best, "up"), 0.95, goodput(&without, "up"));
-    assert!(delay(&best, "down") < 75.0, "{}", delay(&best, "down"));
+    let some = |tables: &Tables| tables.flows.iter().filter(|f| f.flow == "some").map(|f| f.goodput_mbps).sum::<f64>();
+    at_least("those that come and go", some(&best), 0.97, some(&without));
+    at_least("bulk", goodput(&best, "bulk"), 0.75, goodput(&without, "bulk"));
+}
+
+#[test]
+fn reports_that_are_too_low_do_not_bound_the_downloads() {
+    let flows = |count: u32| download("f", "cubic") + &format!("count = {count}\n");
+    for (count, period, factor) in [(1, "10 ms", 0.5), (10, "1 ms", 0.9), (10, "10 ms", 0.7), (25, "20 ms", 0.5)] {
+        let [without, best] =
+            [String::new(), proxy("lte", &format!("reports = {{ period = {period:?}, factor = {factor} }}"))]
+                .map(|proxy| run(&lte(&proxy, &flows(count))).flows.iter().map(|flow| flow.goodput_mbps).sum());
+        at_least(&format!("{count} downloads, {factor} of the capacity each {period}"), best, 0.95, without);
+    }
+}
+
+#[test]
+fn rare_reports_beside_quic_leave_a_download_a_share() {
+    let flows = download("tcp", "cubic") + &download("quic", "cubic") + "proxied = false\n";
+    let text = |proxy: &str| lte(proxy, &flows).replace("bandwidth = \"5 MHz\"", "bandwidth = \"20 MHz\"");
+    let best = run(&text(&proxy("lte", "reports = { period = \"1 s\" }")));
+    let [tcp, quic] = ["tcp", "quic"].map(|name| goodput(&best, name));
+    println!("{tcp} beside {quic} Mbit/s");
+    assert!(tcp > 0.25 * (tcp + quic) && tcp + quic > 65.0, "{tcp} beside {quic} Mbit/s");
 }
 
 #[test]
