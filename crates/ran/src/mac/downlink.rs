@@ -162,7 +162,7 @@ impl<P: Packet> Ran<P> {
         let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
         let mut scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
         if c.got == here.grid.groups {
-            // More than the carrier there is not: repetitions must do the rest.
+            // There is no more than the carrier: repetitions must do the rest.
             scheme = scheme.at_least(rat, prbs, rat.least_downlink_bytes() * 8);
         }
         transport.mcs = scheme.mcs;

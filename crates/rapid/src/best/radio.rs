@@ -222,9 +222,9 @@ impl BestUe {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
         };
-        if seen.period > CORRECTION
-            && let Some((queue, on_leg)) = reported.zip(on_leg)
-        {
+        if seen.period <= CORRECTION {
+            self.unqueued = None;
+        } else if let Some((queue, on_leg)) = reported.zip(on_leg) {
             // A single report may be made between two bursts.
             let before = std::mem::replace(&mut self.beside, on_leg - queue);
             self.unqueued =
