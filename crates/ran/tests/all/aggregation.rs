@@ -200,7 +200,7 @@ fn a_category_limits_a_ue_in_lte_and_not_in_nr() {
     // An LTE cell and an NR cell, both with two carriers; the UE is handed over to and fro. Category 1 has 10 Mbit/s on one carrier
     // and one layer in the downlink, and 5 Mbit/s in the uplink, with 16QAM.
     let mut config = nr(Duplex::Fdd);
-    config.cells.insert(0, lte().cells[0].clone());
+    config.cells.insert(0, lte().cells[0]);
     config.ues[0].layers = 2;
     config.ues[0].host.room.bytes = Some(1_000_000);
     let rates = |category: Category| {
