@@ -63,6 +63,17 @@ fn a_flow_of_few_packets_costs_a_bulk_flow_no_more_than_it_wants() {
     }
 }
 
+/// The time to the next segment is that of the rate at the last one, whatever the rate is then.
+#[test]
+fn a_flow_of_which_nothing_is_expected_does_not_wait_when_it_goes_on() {
+    for promise in [0.0, 1.0, 1000.0] {
+        let (flow, leg) = ((1448.0, promise), (Some(0.02), 0.005, 1.0, 0.25));
+        let decision = super::settings(&Best::default(), 10, &crate::Sample::default(), flow, leg, true);
+        let pacing = decision.pacing.expect("it is paced");
+        assert!(pacing.time_for(units::Bytes::new(1500)) < Span::from_millis(5), "{promise}: {pacing:?}");
+    }
+}
+
 #[test]
 fn bulk_flows_with_different_round_trip_times_share_equally() {
     let mut lab = lab(Reports::default());
