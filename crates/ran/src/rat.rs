@@ -325,22 +325,14 @@ impl Rat {
         }
     }
 
-    /// Returns the bytes for which the smallest uplink block has room.
+    /// Returns the bytes of the smallest block of a direction: headers leave room for data. In LTE's downlink, these are a
+    /// subheader and the header of a segment in AM.
     #[inline]
-    pub(crate) fn least_bytes(self) -> u32 {
-        match self {
-            Rat::Lte | Rat::LteIdeal => 1,
-            Rat::Nr(_) => channel::tables::nr::LEAST_BITS / 8,
-        }
-    }
-
-    /// Returns the bytes of the smallest downlink block: headers leave room for data. In LTE, these are a subheader and the
-    /// header of a segment in AM.
-    #[inline]
-    pub(crate) fn least_downlink_bytes(self) -> u32 {
-        match self {
-            Rat::Lte | Rat::LteIdeal => 7,
-            Rat::Nr(_) => channel::tables::nr::LEAST_BITS / 8,
+    pub(crate) fn least_bytes(self, direction: Direction) -> u32 {
+        match (self, direction) {
+            (Rat::Lte | Rat::LteIdeal, Direction::Downlink) => 7,
+            (Rat::Lte | Rat::LteIdeal, Direction::Uplink) => 1,
+            (Rat::Nr(_), _) => channel::tables::nr::LEAST_BITS / 8,
         }
     }
 

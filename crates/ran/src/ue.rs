@@ -170,6 +170,7 @@ impl<P: Packet> Ue<P> {
     ) -> Ue<P> {
         let processes = cell.mac.rat.processes();
         let is_nr = cell.mac.rat.is_nr();
+        let category = category_in(cell, config.category);
         let configs = |bearer: &BearerConfig| {
             let nr = rlc::Config { mode: bearer.nr.unwrap_or(bearer.rlc.mode), ..bearer.rlc };
             [bearer.rlc, nr]
@@ -216,13 +217,13 @@ impl<P: Packet> Ue<P> {
             secondary: None,
             aggregates: config.aggregates,
             down: [Carrier::new(index, processes), Carrier::new(index, 0)],
-            up: Way { errors: Errors::of_uplink(config.category), ..Way::new(processes) },
+            up: Way { errors: Errors::of_uplink(category), ..Way::new(processes) },
             index,
             is_nr,
-            uplink: adaptation::Uplink::new(config.category, index),
+            uplink: adaptation::Uplink::new(category, index),
             layers: config.layers,
             lte_category: config.category,
-            category: config.category,
+            category,
             up_sinr: Sinr::default(),
             request_state: RequestState::new(),
             reporting: Reporting::new(),
@@ -241,7 +242,6 @@ impl<P: Packet> Ue<P> {
             served_by: serving,
             connected: (Time::ZERO, DirectionStats::default()),
         };
-        ue.limit(cell);
         ue.aggregate(cell);
         ue.start_drx(cell, Time::ZERO);
         ue
@@ -683,14 +683,14 @@ impl<P: Packet> Ue<P> {
 
     /// Sets what limits it in its serving cell, which is `cell`.
     fn limit(&mut self, cell: &Cell) {
-        self.category = if cell.mac.rat.is_nr() { Category::UNLIMITED } else { self.lte_category };
+        self.category = category_in(cell, self.lte_category);
         self.up.errors = Errors::of_uplink(self.category);
         self.uplink = adaptation::Uplink::new(self.category, self.index);
     }
 
     /// Returns whether it receives the secondary carrier of `cell` if the cell has one.
     pub(crate) fn aggregates_in(&self, cell: &Cell) -> bool {
-        self.aggregates && (cell.mac.rat.is_nr() || self.lte_category.aggregates)
+        self.aggregates && category_in(cell, self.lte_category).aggregates
     }
 
     /// Adds the secondary carrier of its serving cell, which is `cell`, if it can.
@@ -734,6 +734,11 @@ impl<P: Packet> Ue<P> {
         self.measures = false;
         self.dormant = false;
     }
+}
+
+/// Returns what limits a UE of this category in `cell`: nothing in NR.
+fn category_in(cell: &Cell, category: Category) -> Category {
+    if cell.mac.rat.is_nr() { Category::UNLIMITED } else { category }
 }
 
 /// Returns the block of a HARQ process; [`carrier_of`] explains the numbers of the downlink's.

@@ -313,6 +313,12 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "",
             "nr.resource_blocks: the downlink's largest block has",
         ),
+        ("mac = { control_symbols = 255 }", "", "nr.mac.control_symbols: 255 is out of range: must be from 1 to 3"),
+        (
+            "duplex = \"flexible\"\nmac = { control_symbols = 255 }",
+            "",
+            "nr.mac.control_symbols: 255 is out of range: must be from 1 to 3",
+        ),
         ("mac = { dmrs_symbols = 255 }", "", "nr.mac.dmrs_symbols: 255 is out of range: must be from 0 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
         (

@@ -42,13 +42,13 @@ queue = {{ kind = "{queue}", packets = 100 }}
     )
 }
 
-/// One UE in a cell of 20 MHz; the PEP is at the core.
-fn lte(pep: bool) -> String {
+/// One UE in a cell of 20 MHz; `at_core` is the key of what stands at the core, if anything does.
+fn lte(at_core: &str) -> String {
     format!(
         r#"{FLOW}
 [lte]
 bandwidth = "20 MHz"
-pep = {pep}
+{at_core}
 [[lte.ues]]
 name = "phone"
 "#
@@ -75,23 +75,8 @@ queue = {queue}
     )
 }
 
-/// The same with and without a proxy that splits the connection, without RAPID.
-fn split(is_split: bool) -> String {
-    let policy = if is_split { "split" } else { "none" };
-    format!(
-        r#"{FLOW}
-[lte]
-bandwidth = "20 MHz"
-proxy = {{ policy = "{policy}" }}
-[[lte.ues]]
-name = "phone"
-"#
-    )
-}
-
-/// The same with and without another flow, which carries as much over a link.
-fn pair(is_there: bool) -> String {
-    let pair = r#"
+/// Beside the same, another flow, which carries as much over a link.
+const PAIR: &str = r#"
 [[links]]
 name = "wire"
 from = "a"
@@ -104,8 +89,6 @@ from = "a"
 to = "b"
 tcp = { receive_buffer = "500 kB" }
 "#;
-    split(false) + if is_there { pair } else { "" }
-}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -113,9 +96,10 @@ fn main() -> ExitCode {
     let text = match words[..] {
         ["drop-tail" | "pfifo-fast", pep @ ("on" | "off")] => links(words[0], pep == "on"),
         ["backlog", limited @ ("on" | "off")] => backlog(limited == "on"),
-        ["lte", pep @ ("on" | "off")] => lte(pep == "on"),
-        ["split", proxy @ ("on" | "off")] => split(proxy == "on"),
-        ["pair", pair @ ("on" | "off")] => self::pair(pair == "on"),
+        ["lte" | "split" | "pair", "off"] => lte(""),
+        ["lte", "on"] => lte("pep = true"),
+        ["split", "on"] => lte("proxy = { policy = \"split\" }"),
+        ["pair", "on"] => lte("") + PAIR,
         _ => {
             eprintln!("packet_cost drop-tail|pfifo-fast|lte|backlog|split|pair on|off");
             return ExitCode::from(2);

@@ -76,6 +76,7 @@ impl<P: Packet> Ran<P> {
                 let whole = scheme.within(&rat, grid.prbs, word).bits(&rat, grid.prbs);
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down[carrier].past, tti);
+                let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
                 let mut least = 1;
                 if ue.has_transparent && !out_of_range {
                     let most = whole / 8;
@@ -85,13 +86,12 @@ impl<P: Packet> Ran<P> {
                         return true;
                     }
                     backlog = fits;
-                    least = cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes.div_ceil(words));
+                    least = groups_for(bytes.div_ceil(words));
                 }
-                let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
                 let bytes = backlog.saturating_add(HEADER).div_ceil(words).min(word / 8);
                 let want = rat.downlink_want(|| groups_for(bytes), groups);
                 if cell.downlink.scheduler.divides_equally() {
-                    least = least.max(groups_for(rat.least_downlink_bytes()).min(want));
+                    least = least.max(groups_for(rat.least_bytes(Direction::Downlink)).min(want));
                 }
                 candidates.push(Candidate { least, scheme, ..Candidate::new(index, metric, want) });
             }
@@ -163,7 +163,7 @@ impl<P: Packet> Ran<P> {
         let mut scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
         if c.got == here.grid.groups {
             // There is no more than the carrier: repetitions must do the rest.
-            scheme = scheme.at_least(rat, prbs, rat.least_downlink_bytes() * 8);
+            scheme = scheme.at_least(rat, prbs, rat.least_bytes(Direction::Downlink) * 8);
         }
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;

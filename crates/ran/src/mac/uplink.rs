@@ -281,14 +281,14 @@ impl<P: Packet> Ran<P> {
             }
             // A block was too small for data: how many symbols suffice is not known.
             needs_whole |= ue.estimate.least().is_some();
-            let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes());
+            let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes(Direction::Uplink));
             let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
             let mcs = ue.uplink.scheme(&rat, most, tti);
             let elements = |bytes| u32::from(self.cells[cell].grant_for(&rat, mcs, bytes)) * whole;
             all += elements(need);
             ues += 1;
             weakest = weakest.max(elements(need).div_ceil(most.into()));
-            least = least.max(elements(need.min(2 * rat.least_bytes())).div_ceil(most.into()));
+            least = least.max(elements(need.min(2 * rat.least_bytes(Direction::Uplink))).div_ceil(most.into()));
             true
         });
         self.cells[cell].uplink.active = active;

@@ -42,12 +42,12 @@ pub(super) fn uplink_candidate<P: Packet>(
     // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block. In a slot
     // of a few symbols, one block is too small for the channel's scheme.
     let one = if rat.is_nr() { ue.uplink.scheme_at(rat, 1, tti) } else { ue.uplink.scheme(rat, 1, tti) };
-    let need = need.max(rat.least_bytes());
+    let need = need.max(rat.least_bytes(Direction::Uplink));
     let few = cell.grant_for(rat, one, need).min(most);
     let mcs = ue.uplink.scheme(rat, few, tti);
     let want = cell.grant_for(rat, mcs, need).min(sizes.up_to(most));
-    let fits_one = rat.uplink_bits(mcs, 1) >= rat.least_bytes() * 8;
-    let mut least = if fits_one { 1 } else { cell.grant_for(rat, mcs, rat.least_bytes()).min(want) };
+    let fits_one = rat.uplink_bits(mcs, 1) >= rat.least_bytes(Direction::Uplink) * 8;
+    let mut least = if fits_one { 1 } else { cell.grant_for(rat, mcs, rat.least_bytes(Direction::Uplink)).min(want) };
     if let Some(bytes) = ue.estimate.least() {
         let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
         let enough = bytes.saturating_mul(8);

@@ -184,14 +184,10 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
             ));
         });
     }
-    let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
-    let fewest = fewest_symbols(dmrs_symbols, overhead);
-    for (letter, direction, symbols, control) in
-        [('D', "down", *downlink_symbols, control_symbols), ('U', "up", *uplink_symbols, uplink_control_symbols)]
-    {
-        let needed = control + fewest;
-        let in_special = if pattern.contains('S') { symbols } else { 0 };
-        if !pattern.contains(letter) && in_special < needed {
+    let fewest = fewest_symbols(nr.mac.dmrs_symbols, nr.mac.overhead);
+    for Way { direction, letter, control, symbols, .. } in ways(nr) {
+        let needed = control.saturating_add(fewest);
+        if !pattern.contains(letter) && symbols < needed {
             c.key("pattern", |c| {
                 c.wrong(format!(
                     "`{pattern}` carries no data {direction}: it has no `{letter}`, and an `S` would need \
@@ -202,26 +198,55 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
     }
 }
 
+/// What a direction has.
+struct Way {
+    /// `down` or `up`, and its letter in patterns.
+    direction: &'static str,
+    letter: char,
+    /// Symbols of a slot for its control channel.
+    control: u8,
+    /// Its most symbols in a slot, with those of control: none if no slot of the pattern is for it.
+    symbols: u8,
+    table: McsTable,
+}
+
+/// Returns what the downlink and the uplink have.
+fn ways(nr: &Nr) -> [Way; 2] {
+    let mac = &nr.mac;
+    let symbols = |letter, special, opposite| match &nr.duplex {
+        Duplex::Fdd => SYMBOLS,
+        Duplex::Flexible => SYMBOLS.saturating_sub(opposite),
+        Duplex::Tdd { pattern, .. } if pattern.contains(letter) => SYMBOLS,
+        Duplex::Tdd { pattern, .. } => special * u8::from(pattern.contains('S')),
+    };
+    let [down, up] = match nr.duplex {
+        Duplex::Tdd { downlink_symbols, uplink_symbols, .. } => [downlink_symbols, uplink_symbols],
+        Duplex::Fdd | Duplex::Flexible => [0; 2],
+    };
+    [
+        Way {
+            direction: "down",
+            letter: 'D',
+            control: mac.control_symbols,
+            symbols: symbols('D', down, mac.uplink_control_symbols),
+            table: nr.mcs_table,
+        },
+        Way {
+            direction: "up",
+            letter: 'U',
+            control: mac.uplink_control_symbols,
+            symbols: symbols('U', up, mac.control_symbols),
+            table: nr.uplink_mcs_table,
+        },
+    ]
+}
+
 /// Checks that the largest block of each direction has room for data.
 fn check_least_block(nr: &Nr, c: &mut Check) {
-    let NrMac { control_symbols, uplink_control_symbols, dmrs_symbols, overhead, .. } = nr.mac;
+    let NrMac { dmrs_symbols, overhead, .. } = nr.mac;
     // The key's own check tells it.
     let Some(prbs) = nr.carrier().blocks().filter(|prbs| (1..=275).contains(prbs)) else { return };
-    for (direction, letter, control, table) in
-        [("down", 'D', control_symbols, nr.mcs_table), ("up", 'U', uplink_control_symbols, nr.uplink_mcs_table)]
-    {
-        let symbols = match &nr.duplex {
-            Duplex::Fdd => SYMBOLS,
-            Duplex::Flexible => SYMBOLS.saturating_sub(control_symbols + uplink_control_symbols - control),
-            Duplex::Tdd { pattern, .. } if pattern.contains(letter) => SYMBOLS,
-            Duplex::Tdd { downlink_symbols, uplink_symbols, .. } => {
-                if direction == "up" {
-                    *uplink_symbols
-                } else {
-                    *downlink_symbols
-                }
-            }
-        };
+    for Way { direction, control, symbols, table, .. } in ways(nr) {
         // The pattern's own check tells it.
         let Some(symbols) = symbols.checked_sub(control).filter(|at| *at >= fewest_symbols(dmrs_symbols, overhead))
         else {

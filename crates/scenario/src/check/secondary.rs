@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::lte::Channel;
-
-/// The first category of UEs that receive two carriers (36.306, release 10).
-const AGGREGATING: u8 = 6;
+use channel::tables::lte::Category;
 
 /// Checks that a carrier does not overlap another one. Each has its centre frequency and width in MHz.
 pub(super) fn check_apart(
@@ -35,9 +33,10 @@ pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, c: &mut Check) {
         c.key("carriers", |c| c.wrong("the cells have one carrier: add `secondary`"));
     } else if matches!(ue.channel, Channel::Recorded { .. }) {
         c.key("carriers", |c| c.wrong("a UE with a recorded channel receives one carrier; use a model of the channel"));
-    } else if let Some(category) = ue.category.filter(|category| !nr_has && *category < AGGREGATING) {
-        let message =
-            format!("a UE of category {category} receives one carrier; those from {AGGREGATING} on receive two");
+    } else if let Some(number) = ue.category
+        && Category::numbered(number).is_some_and(|category| !nr_has && !category.aggregates)
+    {
+        let message = format!("a UE of category {number} receives one carrier; those from 6 on receive two");
         c.key("carriers", |c| c.wrong(message));
     }
 }

@@ -321,8 +321,8 @@ impl Middlebox for ProxyBox {
             None if packet.segment.flags.has(Flags::SYN) => self.open(packet, towards, now),
             // It belongs to a connection that is over: its host has not heard of that.
             None => {
-                let answer = |segment| Emission { way: packet.way, onward: false, segment, ect: false, sent: None };
-                return packet.segment.refusal().map_or(Verdict::Consume, |reset| Verdict::Answer(answer(reset)));
+                let Some(segment) = packet.segment.refusal() else { return Verdict::Consume };
+                return Verdict::Answer(Emission { way: packet.way, onward: false, segment, ect: false, sent: None });
             }
         };
         let leg = if towards.ue { Leg::Wired } else { Leg::Radio };

@@ -14,7 +14,7 @@ pub(crate) const MEASURED: Span = Span::from_millis(120);
 /// The number of a default bearer (24.007, 11.2.3.1.5: 0 to 4 are not bearers).
 const FIRST_ERAB: u8 = 5;
 /// The distance in metres for which the timing advance grows by one step of 16 Ts: light goes to and fro.
-const ADVANCE_M: f64 = 299_792_458.0 * 16.0 / (15_000.0 * 2048.0) / 2.0;
+const ADVANCE_M: f64 = channel::pathloss::LIGHT * 16.0 / (15_000.0 * 2048.0) / 2.0;
 
 /// Makes reports at regular intervals, and events.
 pub(crate) struct Reporter {

@@ -23,8 +23,8 @@ const fn category(
     layers: u8,
     uplink_block_bits: u32,
     uplink_64qam: bool,
+    aggregates: bool,
 ) -> Category {
-    let aggregates = downlink_bits > 299_552;
     Category { downlink_bits, downlink_block_bits, layers, uplink_block_bits, uplink_64qam, aggregates }
 }
 
@@ -37,23 +37,23 @@ const fn category(
 /// The uplinks of categories 7, 10 and 12 have two blocks in a TTI (102048 bits), and that of category 8 has ten (1497760
 /// bits): on two and more carriers or layers, which do not exist here.
 pub const CATEGORIES: [Category; 12] = [
-    category(10_296, 10_296, 1, 5160, false),
-    category(51_024, 51_024, 2, 25_456, false),
-    category(102_048, 75_376, 2, 51_024, false),
-    category(150_752, 75_376, 2, 51_024, false),
-    category(299_552, 149_776, 2, 75_376, true),
-    category(301_504, 75_376, 2, 51_024, false),
-    category(301_504, 75_376, 2, 51_024, false),
-    category(2_998_560, 299_856, 2, 149_776, true),
-    category(452_256, 75_376, 2, 51_024, false),
-    category(452_256, 75_376, 2, 51_024, false),
-    category(603_008, 75_376, 2, 51_024, false),
-    category(603_008, 75_376, 2, 51_024, false),
+    category(10_296, 10_296, 1, 5160, false, false),
+    category(51_024, 51_024, 2, 25_456, false, false),
+    category(102_048, 75_376, 2, 51_024, false, false),
+    category(150_752, 75_376, 2, 51_024, false, false),
+    category(299_552, 149_776, 2, 75_376, true, false),
+    category(301_504, 75_376, 2, 51_024, false, true),
+    category(301_504, 75_376, 2, 51_024, false, true),
+    category(2_998_560, 299_856, 2, 149_776, true, true),
+    category(452_256, 75_376, 2, 51_024, false, true),
+    category(452_256, 75_376, 2, 51_024, false, true),
+    category(603_008, 75_376, 2, 51_024, false, true),
+    category(603_008, 75_376, 2, 51_024, false, true),
 ];
 
 impl Category {
     /// A UE that can receive and send whatever carriers carry.
-    pub const UNLIMITED: Category = category(u32::MAX, u32::MAX, u8::MAX, u32::MAX, true);
+    pub const UNLIMITED: Category = category(u32::MAX, u32::MAX, u8::MAX, u32::MAX, true, true);
 
     /// Category `number`, 1 to 12.
     pub fn numbered(number: u8) -> Option<Category> {
