@@ -14,7 +14,7 @@
 //!    all limits.
 //! 6. A new flow may take a share, but others leave it only what new flows take together, until a period has shown that it
 //!    wants a share. If each new flow had its share from the start, many short connections would leave most of the capacity
-//!    unused.
+//!    unused. A flow that pauses wants nothing until it goes on, and is then as a new one.
 //! 7. What the UE decodes beyond our flows (UDP, QUIC) counts as one more flow.
 
 pub(crate) mod demand;
@@ -68,7 +68,7 @@ pub(crate) fn update<F: Copy, U>(
         let Flow { sample, gained, state, mss, .. } = &mut flows[id];
         let state = state.best();
         new += *gained;
-        unknown += if state.demand == Demand::Unknown { *gained } else { 0 };
+        unknown += if state.demand.is_unknown() { *gained } else { 0 };
         in_flight += sample.in_flight;
         segments += if sample.arrived > sample.delivered { u64::from(*mss) } else { 0 };
         has_backlog |= sample.held() > 0;
@@ -76,7 +76,7 @@ pub(crate) fn update<F: Copy, U>(
         state.measure(sample.delivered, span);
     }
     let radio_rtt = radio_rtt.unwrap_or(RADIO_RTT);
-    ue.best.measure(new, unknown, &ue.capacity, now);
+    ue.best.measure([new, unknown, in_flight], &mut ue.capacity, now);
     let Some(capacity) = capacity(ue, now) else {
         ue.best.lose_capacity(now);
         let renewals = ue.renewals(None, span, now);
@@ -111,10 +111,9 @@ pub(crate) fn update<F: Copy, U>(
         } else {
             state.restart(sample.arrived, now);
         }
-        match (before, state.demand) {
-            (Demand::Unknown, Demand::Unknown) => {}
-            (Demand::Unknown, _) => ue.best.unknown = (ue.best.unknown - state.rate).max(0.0),
-            (_, Demand::Unknown) => ue.best.unknown += state.rate,
+        match (before.is_unknown(), state.demand.is_unknown()) {
+            (true, false) => ue.best.unknown = (ue.best.unknown - state.rate).max(0.0),
+            (false, true) => ue.best.unknown += state.rate,
             _ => {}
         }
         shares.push(match state.demand {
@@ -212,7 +211,7 @@ pub(crate) fn update<F: Copy, U>(
         }
         decide(key, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
-    (ue.best.is_busy, ue.best.expected) = (fast > 0.0 && used, expected);
+    (ue.best.is_busy, ue.best.expected, ue.best.fast) = (fast > 0.0 && used, expected, fast);
     ue.rest(flows, now);
 }
 

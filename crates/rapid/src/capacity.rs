@@ -22,6 +22,8 @@ pub(crate) struct Capacity {
     /// The seconds that the latest report stands for, and those of intervals without a downlink slot since then.
     covered: f64,
     skipped: f64,
+    /// What was reported since the last call of [`Capacity::take_decoded`]: the decoded bits, and the seconds they stand for.
+    untaken: (f64, f64),
     /// The interval between the last two reports.
     period: Span,
     /// Averages a second: decoded bits, the UE's block-slots, those of all UEs, and those that there are.
@@ -52,6 +54,7 @@ impl Capacity {
         let skipped = std::mem::take(&mut self.skipped);
         self.covered = report.interval.as_secs_f64() + if moved { 0.0 } else { skipped };
         let span = self.covered;
+        self.untaken = (self.untaken.0 + report.acked_bits as f64, self.untaken.1 + span);
         // The first report, and the first of a cell, stand for themselves.
         let weight = match before {
             Some(_) if !moved => span / (span + SMOOTHING.as_secs_f64()),
@@ -78,10 +81,13 @@ impl Capacity {
         self.period
     }
 
-    /// Returns the rate at which the UE decoded blocks in the latest report, in bytes a second of MAC, and the report's time.
-    pub(crate) fn decoded(&self) -> Option<(f64, Time)> {
-        let report = self.latest.as_ref()?;
-        Some((report.acked_bits as f64 / 8.0 / self.covered, report.time))
+    /// Returns the rate at which the UE has decoded blocks in the reports since the last call, in bytes a second of MAC, and the
+    /// time of the latest; `None` if there were none. Several may come between two updates, and each counts: some schedulers
+    /// give all of a slot to one UE after the other.
+    pub(crate) fn take_decoded(&mut self) -> Option<(f64, Time)> {
+        let (bits, seconds) = std::mem::take(&mut self.untaken);
+        let time = self.latest.as_ref()?.time;
+        (seconds > 0.0).then_some((bits / 8.0 / seconds, time))
     }
 
     /// Returns the reported queue in bytes, if there is a report of it that is not older than `fresh`.
@@ -233,11 +239,31 @@ mod tests {
             capacity.on_report(&report, report.time);
         }
         let slot = 100.0 * 500.0 / 8.0 / 0.001;
-        let (fair, (decoded, _)) = capacity.fair().zip(capacity.decoded()).expect("both are known");
+        let (fair, (decoded, _)) = capacity.fair().zip(capacity.take_decoded()).expect("both are known");
         assert!((fair / slot - 1.0).abs() < 0.01, "{fair} of {slot}");
         assert!((decoded / slot - 1.0).abs() < 0.01, "{decoded} of {slot}");
         let published = capacity.published().expect("it is known");
         assert!((published / slot - 1.0).abs() < 0.01, "{published} of {slot}");
+    }
+
+    #[test]
+    fn all_reports_since_the_last_look_tell_what_was_decoded() {
+        let mut capacity = Capacity::default();
+        assert_eq!(capacity.take_decoded(), None);
+        for (ms, blocks) in [(10, 1000), (20, 0), (30, 0)] {
+            let report = used(blocks, 1000, 1, ms);
+            capacity.on_report(&report, report.time);
+        }
+        let time = Time::from_nanos(30_000_000);
+        assert_eq!(capacity.take_decoded(), Some((1000.0 * 500.0 / 8.0 / 0.03, time)));
+        assert_eq!(capacity.take_decoded(), None);
+        // Whatever a report claims, the next ones tell the truth.
+        let absurd = RadioReport { acked_bits: u64::MAX, ..used(1000, 1000, 1, 40) };
+        capacity.on_report(&absurd, absurd.time);
+        capacity.take_decoded();
+        let report = used(1000, 1000, 1, 50);
+        capacity.on_report(&report, report.time);
+        assert_eq!(capacity.take_decoded(), Some((1000.0 * 500.0 / 8.0 / 0.01, report.time)));
     }
 
     #[test]

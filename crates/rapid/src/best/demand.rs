@@ -10,6 +10,8 @@ const SLACK_STEP: f64 = 0.05;
 const MOST_SLACK: f64 = 1.0;
 /// The shortest period over which a flow's demand is measured.
 const PERIOD: Span = Span::from_millis(50);
+/// The shortest silence after which a flow wants nothing.
+const LEAST_PAUSE: Span = Span::from_millis(25);
 /// A flow is slow if it used less than this part of its share in a period, and fast again if it used its demand this many
 /// times, for which its windows have room.
 const USED_BY_SLOW: f64 = 0.85;
@@ -36,6 +38,13 @@ pub(crate) enum Demand {
     Limited(f64),
 }
 
+impl Demand {
+    /// Returns whether nothing is kept for the flow alone: it is new, or was silent.
+    pub(crate) fn is_unknown(self) -> bool {
+        matches!(self, Demand::Unknown | Demand::Limited(0.0))
+    }
+}
+
 /// The state of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct BestFlow {
@@ -58,6 +67,8 @@ pub(crate) struct BestFlow {
     /// The average of delivery in bytes a second, and what had been delivered at the last update.
     pub(crate) rate: f64,
     delivered: u64,
+    /// What had arrived at the last update, and when data arrived last.
+    came: (u64, Time),
 }
 
 impl BestFlow {
@@ -74,6 +85,7 @@ impl BestFlow {
             ran_empty: false,
             rate: 0.0,
             delivered: 0,
+            came: (0, now),
         }
     }
 
@@ -104,8 +116,18 @@ impl BestFlow {
     /// Observes the flow for `span` seconds, and judges it at the end of a period.
     pub(crate) fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
         self.promised += self.share * span;
+        if sample.arrived != self.came.0 {
+            self.came = (sample.arrived, now);
+        }
+        let rtt = sample.wired_rtt().unwrap_or_default();
+        // All that has come has passed on, so long ago.
+        let silence = if sample.arrived == sample.delivered { now - self.came.1 } else { Span::ZERO };
+        if silence > LEAST_PAUSE.max(rtt * 3 / 2) && sample.arrived > 0 && !matches!(self.demand, Demand::Limited(_)) {
+            // Who wants more sends at least once in a round-trip time.
+            self.demand = Demand::Limited(0.0);
+        }
         self.ran_empty |= sample.held() < u64::from(2 * mss);
-        let period = PERIOD.max(sample.wired_rtt().unwrap_or_default() * 2);
+        let period = PERIOD.max(rtt * 2);
         if now - self.began < period {
             return;
         }
@@ -118,8 +140,8 @@ impl BestFlow {
         let is_limited = used < USED_BY_SLOW * promised && self.ran_empty;
         self.demand = match self.demand {
             Demand::Unknown | Demand::Everything if is_limited && !grows => Demand::Limited(used),
-            // Any flow grows at first.
-            Demand::Unknown if is_limited => Demand::Unknown,
+            // Any flow grows at first, and may just have ended.
+            Demand::Unknown if is_limited || silence > rtt / 2 => Demand::Unknown,
             Demand::Unknown | Demand::Everything => Demand::Everything,
             Demand::Limited(_) if used > USED_BY_FAST * self.potential || !self.ran_empty => Demand::Everything,
             // Its demand has grown, nobody knows how far.

@@ -1,5 +1,6 @@
 //! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
 
+use super::FRESH;
 use super::parameters::{Best, PACING, PAYLOAD, SMOOTHING};
 use crate::capacity::Capacity;
 use units::{Span, Time};
@@ -9,8 +10,9 @@ const MOST_REPORTED: f64 = 2.0;
 /// Traffic that the proxy does not see counts from this part of the capacity.
 const UNSEEN: f64 = 0.03;
 /// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
-/// ours, they try again only later.
+/// ours, they try again only later. Fast flows keep at least a part of their pace.
 const DRAINING: f64 = 0.75;
+const LEAST_PACE: f64 = 0.1;
 /// A queue of so many times the target is drained.
 const LONG: f64 = 4.0;
 const DRAIN: Span = Span::from_millis(200);
@@ -24,6 +26,10 @@ const BACK: f64 = 0.001;
 /// reported one comes back by this part.
 const BACK_TO_SPARE: f64 = 0.1;
 const SPARE: f64 = 0.9;
+/// When a queue has gone, this part of what it took from the capacity comes back at each correction.
+const RETURNS: f64 = 0.2;
+/// A correction that the next reports do not tell, for so many of their periods, was one of the reports.
+const UNTOLD: f64 = 2.0;
 /// The interval of corrections, their steps, and their bounds.
 const CORRECTION: Span = Span::from_millis(20);
 const UP: f64 = 1.01;
@@ -57,6 +63,12 @@ const LEAST_TARGET: f64 = 0.001;
 pub(crate) struct BestUe {
     /// Times the reports' capacity is the capacity.
     pub(crate) gain: f64,
+    /// By how much it was corrected that no report has told yet, as a logarithm, and the capacity that was last reported.
+    untold: f64,
+    told: f64,
+    /// The gain from which a queue has lowered it, and whether it still does.
+    high: f64,
+    is_lowered: bool,
     /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
     pub(crate) delivered: f64,
     unseen: f64,
@@ -67,7 +79,7 @@ pub(crate) struct BestUe {
     /// When `delivered` was updated, and what has been delivered.
     pub(crate) updated: Option<Time>,
     total: u64,
-    /// The time of the last report, and when it came, with what had been delivered then.
+    /// The time of the last report, and when it came, with what the UE had received of our flows then.
     report: Time,
     reported: (Time, u64),
     /// The last correction: its time, and what had been delivered then.
@@ -94,9 +106,10 @@ pub(crate) struct BestUe {
     unqueued: Option<f64>,
     /// Whether the queue was long at the last correction.
     is_queued: bool,
-    /// Whether the shares were all used at the last update, and what should then be delivered.
+    /// Whether the shares were all used at the last update, what should then be delivered, and the part of fast flows.
     pub(crate) is_busy: bool,
     pub(crate) expected: f64,
+    pub(crate) fast: f64,
 }
 
 /// The start of a drain: the time, the queue in seconds, and the rate that is not seen.
@@ -111,6 +124,10 @@ impl Default for BestUe {
     fn default() -> BestUe {
         BestUe {
             gain: 1.0,
+            untold: 0.0,
+            told: 0.0,
+            high: 0.0,
+            is_lowered: false,
             delivered: 0.0,
             unseen: 0.0,
             unknown: 0.0,
@@ -136,16 +153,21 @@ impl Default for BestUe {
             is_queued: false,
             is_busy: false,
             expected: 0.0,
+            fast: 0.0,
         }
     }
 }
 
 impl BestUe {
-    /// Updates the averages: our flows have delivered `new` bytes since the last call, `unknown` of them those of unknown demand.
-    pub(crate) fn measure(&mut self, new: u64, unknown: u64, capacity: &Capacity, now: Time) {
+    /// Updates the averages: our flows have delivered `new` bytes since the last call, `unknown` of them those of unknown demand,
+    /// and have `in_flight`.
+    pub(crate) fn measure(&mut self, [new, unknown, in_flight]: [u64; 3], capacity: &mut Capacity, now: Time) {
         self.total += new;
+        // Bytes in flight that are not queued are at the UE, or their acknowledgements on the way.
+        let queue = capacity.queue(now, FRESH).map_or(in_flight, |queue| queue as u64);
+        let received = self.total + in_flight.saturating_sub(queue);
         let Some(before) = self.updated.replace(now) else {
-            self.reported = (now, self.total);
+            self.reported = (now, received);
             return;
         };
         let span = (now - before).as_secs_f64();
@@ -156,13 +178,26 @@ impl BestUe {
         self.delivered += (new as f64 / span - self.delivered) * weight;
         self.unknown += (unknown as f64 / span - self.unknown) * weight;
         self.used += (capacity.used() - self.used) * weight;
-        // What was decoded and what was delivered must be of the same time: that of a report.
-        let Some((decoded, made)) = capacity.decoded().filter(|(_, made)| *made > self.report) else { return };
+        // What was decoded and what was received must be of the same time: that of the reports since then.
+        let Some((decoded, made)) = capacity.take_decoded() else { return };
         let span = (now - self.reported.0).as_secs_f64();
-        let delivered = (self.total - self.reported.1) as f64 / span;
-        let unseen = decoded * PAYLOAD - delivered;
+        let unseen = decoded * PAYLOAD - (received as f64 - self.reported.1 as f64) / span;
         self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
-        (self.report, self.reported) = (made, (now, self.total));
+        (self.report, self.reported) = (made, (now, received));
+        self.hear(capacity);
+    }
+
+    /// Takes back the corrections since the last report that were due to a change that this report tells, too. Together they
+    /// would count twice, when another UE begins to send or ends. Frequent reports tell a change at once.
+    fn hear(&mut self, capacity: &Capacity) {
+        let before = std::mem::replace(&mut self.told, capacity.fair().unwrap_or(0.0));
+        if capacity.period() <= CORRECTION || before <= 0.0 || self.told <= 0.0 {
+            self.untold = 0.0;
+            return;
+        }
+        let change = (self.told / before).ln().clamp(self.untold.min(0.0), self.untold.max(0.0));
+        self.gain = (self.gain / change.exp()).clamp(BOUNDS.0, BOUNDS.1);
+        self.untold = (self.untold - change) * (-1.0 / UNTOLD).exp();
     }
 
     /// Returns what the radio would deliver in bytes a second if it were never idle: a few bytes on an idle radio are no queue,
@@ -232,13 +267,19 @@ impl BestUe {
         }
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
-        let queue = reported.or_else(|| {
-            let none = self.unqueued.map_or(NO_QUEUE * self.base?, |time| UNQUEUED * time);
-            let bytes = (on_leg? - none) * delivered / interval.as_secs_f64();
-            Some((bytes - seen.segments) / seen.service)
+        let none = self.unqueued.map_or(self.base.map(|base| NO_QUEUE * base), |time| Some(UNQUEUED * time));
+        let inferred = on_leg.zip(none).map(|(on_leg, none)| {
+            ((on_leg - none) * delivered / interval.as_secs_f64() - seen.segments) / seen.service
         });
-        if let Some(queue) = queue {
+        if let Some(queue) = reported.or(inferred) {
+            let before = self.gain;
             self.correct(of, seen, queue, now);
+            self.untold += (self.gain / before).ln();
+        }
+        let is_missed = |(reported, inferred)| reported > LONG * self.target(of) && inferred < reported / 2.0;
+        if seen.period > CORRECTION && reported.zip(inferred).is_some_and(is_missed) {
+            // Between two reports, nothing says that a queue has gone.
+            self.high = 0.0;
         }
         self.begin_interval(now);
     }
@@ -269,6 +310,11 @@ impl BestUe {
         } else if self.is_queued {
             let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
             let most = (1.0 - DRAINED * delivered / seen.capacity).max(0.0);
+            if !std::mem::replace(&mut self.is_lowered, true) {
+                // A queue on the way back says that there is less than before.
+                let is_back = self.gain >= LESS * self.high;
+                self.high = if is_back { self.gain } else { (self.high + self.gain) / 2.0 };
+            }
             self.gain *= 1.0 - (DOWN * excess.min(1.0)).min(most);
         } else if queue > target / 2.0 {
             if is_short(SHORT) {
@@ -285,6 +331,12 @@ impl BestUe {
         if self.is_busy && self.is_reported && queue < target / 2.0 && self.used < SPARE {
             // The reports tell of blocks to spare and of no queue: what these would carry is there.
             self.gain += ((possible - self.gain) * BACK_TO_SPARE).max(0.0);
+        }
+        if queue < target / 2.0 {
+            self.is_lowered = false;
+            if self.is_busy && self.unseen(seen.capacity).is_none() {
+                self.gain += ((self.high - self.gain) * RETURNS).max(0.0);
+            }
         }
         self.drain(of, seen, queue, now);
         if self.is_queued {
@@ -322,9 +374,7 @@ impl BestUe {
                 let must = ((1.0 - DRAINING) * span.as_secs_f64()).min(drain.queue) / 2.0;
                 // Whether others fill the gap, a report must tell.
                 let is_told = self.report > drain.since;
-                if is_told && drain.queue - queue > must && !self.has_filled(&drain, seen) {
-                    self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
-                } else {
+                if !is_told || drain.queue - queue <= must || self.has_filled(&drain, seen) {
                     self.draining = None;
                     self.next_drain = now + DRAIN_AGAIN;
                 }
@@ -352,7 +402,12 @@ impl BestUe {
     /// Returns by what the pacing of fast flows is multiplied.
     pub(crate) fn pace(&self) -> f64 {
         let drains = self.settling.is_some() || self.draining.is_some();
-        if drains && self.expected > 0.0 { DRAINING * (self.delivered / self.expected).min(1.0) } else { PACING }
+        if !drains || self.fast <= 0.0 {
+            return PACING;
+        }
+        // Slow flows are not slowed down.
+        let slow = self.expected - self.fast;
+        ((DRAINING * self.delivered - slow) / self.fast).clamp(LEAST_PACE, DRAINING)
     }
 }
 
