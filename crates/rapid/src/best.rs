@@ -32,6 +32,8 @@ use units::{Span, Time};
 
 /// A reported queue older than this says nothing about the present.
 const FRESH: Span = Span::from_millis(50);
+/// Until then, it still says which part of the time on the leg was a queue.
+const LATE: Span = Span::from_millis(500);
 /// How long a capacity without reports fades before it is unknown.
 const FADE: Span = Span::from_secs(1);
 /// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.
@@ -93,6 +95,7 @@ pub(crate) fn update<F: Copy, U>(
         segments: segments as f64,
         radio_rtt: radio_rtt.as_secs_f64(),
         queue: ue.capacity.queue(now, FRESH),
+        late_queue: ue.capacity.queue(now, LATE),
         period: ue.capacity.period(),
         has_backlog,
     };

@@ -38,8 +38,8 @@ const PROMISED: f64 = 1.02;
 const STRETCH: f64 = 1.02;
 /// Below this part of what should be delivered, without a queue, the radio is idle at times.
 const IDLE: f64 = 0.96;
-/// So many times the least time on the leg is no queue, or so many times the time beside the queues that rare reports tell, if
-/// that is beyond so many times the least.
+/// So many times the least time on the leg is no queue, or so many times the time beside the queues that rare or late reports
+/// tell, if that is beyond so many times the least.
 const NO_QUEUE: f64 = 2.0;
 const UNQUEUED: f64 = 1.5;
 const LATE: f64 = 4.0;
@@ -49,6 +49,8 @@ const DOWN: f64 = 0.1;
 const DELIVERED: f64 = 0.992;
 /// In a queue of our own, a capacity of which less than this part is delivered is lowered.
 const SHORT: f64 = 0.98;
+/// A queue that no report tells may be none: it does not lower the capacity below this part of the reported one.
+const LEAST_INFERRED: f64 = 0.4;
 const BOUNDS: (f64, f64) = (0.1, 8.0);
 /// What is delivered while a queue stands, the radio can do: a queue lowers the capacity to this part of it at most.
 const DRAINED: f64 = 0.75;
@@ -89,8 +91,9 @@ pub(crate) struct BestUe {
     in_flight: f64,
     least_queue: Option<f64>,
     ran_empty: bool,
-    /// Whether the queue was reported at the last correction.
+    /// Whether the queue was reported at the last correction, and the time of the last report then.
     is_reported: bool,
+    judged: Time,
     /// Whether the capacity is known. While our flows drain what may have been queued before: the time on the leg.
     has_capacity: bool,
     settling: Option<f64>,
@@ -100,7 +103,7 @@ pub(crate) struct BestUe {
     /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
     base: Option<f64>,
     pub(crate) stretch: f64,
-    /// If reports are rare: the time on the leg beside the queue that the last one told, in seconds, and the lesser one of the
+    /// If reports are rare or late: the time on the leg beside the queue that the last one told, in seconds, and the lesser one of the
     /// last two if that is much more than the least. Acknowledgements may wait for an upload.
     beside: f64,
     unqueued: Option<f64>,
@@ -142,6 +145,7 @@ impl Default for BestUe {
             least_queue: None,
             ran_empty: false,
             is_reported: false,
+            judged: Time::ZERO,
             has_capacity: false,
             settling: None,
             draining: None,
@@ -178,10 +182,11 @@ impl BestUe {
         self.delivered += (new as f64 / span - self.delivered) * weight;
         self.unknown += (unknown as f64 / span - self.unknown) * weight;
         self.used += (capacity.used() - self.used) * weight;
-        // What was decoded and what was received must be of the same time: that of the reports since then.
+        // What was decoded and what was received must be of the same time: that of the reports since then. Reports that have
+        // turned out too high are too high here as well.
         let Some((decoded, made)) = capacity.take_decoded() else { return };
         let span = (now - self.reported.0).as_secs_f64();
-        let unseen = decoded * PAYLOAD - (received as f64 - self.reported.1 as f64) / span;
+        let unseen = decoded * PAYLOAD * self.gain.min(1.0) - (received as f64 - self.reported.1 as f64) / span;
         self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
         (self.report, self.reported) = (made, (now, received));
         self.hear(capacity);
@@ -257,9 +262,11 @@ impl BestUe {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
         };
-        if seen.period <= CORRECTION {
+        let is_new = std::mem::replace(&mut self.judged, self.report) < self.report;
+        let late = seen.late_queue.filter(|_| is_new).map(|bytes| bytes / seen.service);
+        if seen.period <= CORRECTION && self.is_reported {
             self.unqueued = None;
-        } else if let Some((queue, on_leg)) = reported.zip(on_leg) {
+        } else if let Some((queue, on_leg)) = reported.or(late).zip(on_leg) {
             // A single report may be made between two bursts.
             let before = std::mem::replace(&mut self.beside, on_leg - queue);
             self.unqueued =
@@ -315,10 +322,10 @@ impl BestUe {
                 let is_back = self.gain >= LESS * self.high;
                 self.high = if is_back { self.gain } else { (self.high + self.gain) / 2.0 };
             }
-            self.gain *= 1.0 - (DOWN * excess.min(1.0)).min(most);
+            self.lower((DOWN * excess.min(1.0)).min(most));
         } else if queue > target / 2.0 {
             if is_short(SHORT) {
-                self.gain *= 1.0 - DOWN / 20.0;
+                self.lower(DOWN / 20.0);
             }
         } else if !is_short(DELIVERED) {
             // What was delivered bounds what is promised next.
@@ -346,6 +353,12 @@ impl BestUe {
             self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
         }
         self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
+    }
+
+    /// Lowers the capacity by a part.
+    fn lower(&mut self, part: f64) {
+        let least = if self.is_reported { 0.0 } else { self.gain.min(LEAST_INFERRED) };
+        self.gain = (self.gain * (1.0 - part)).max(least);
     }
 
     /// Finds out whose a long queue is that may be our own or that of traffic that the proxy does not see: our flows slow down
@@ -425,6 +438,8 @@ pub(crate) struct Seen {
     pub(crate) radio_rtt: f64,
     /// The reported queue in bytes, if there is a fresh report of it, and the interval between reports.
     pub(crate) queue: Option<f64>,
+    /// The reported queue in bytes, if the report is late.
+    pub(crate) late_queue: Option<f64>,
     /// See `queue`.
     pub(crate) period: Span,
     /// Whether data waits in the proxy.

@@ -170,7 +170,7 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         let high = parts[parts.len() * 95 / 100];
         println!("reports {reports}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
         // While nobody knows what the app wants, it may take more than the others leave.
-        assert!(mean < 1.02 && high < 1.04, "{mean}, {high}");
+        assert!(mean < 1.02 && high < 1.06, "{mean}, {high}");
     }
 }
 
@@ -405,12 +405,32 @@ fn flows_that_are_silent_most_of_the_time_leave_the_capacity_to_a_download() {
 fn a_download_is_fast_and_on_time_beside_an_upload_that_delays_its_acknowledgements() {
     let flows = download("down", "cubic") + "[[flows]]\nname = \"up\"\nfrom = \"ue\"\nto = \"server\"\n";
     let without = run(&lte("", &flows));
-    for period in ["1 ms", "100 ms", "1 s"] {
-        println!("a report each {period}");
-        let best = run(&lte(&proxy("lte", &format!("reports = {{ period = {period:?} }}")), &flows));
+    for (period, late) in
+        [("1 ms", "0 s"), ("100 ms", "0 s"), ("1 s", "0 s"), ("10 ms", "100 ms"), ("100 ms", "200 ms")]
+    {
+        println!("a report each {period}, {late} late");
+        let reports = format!("reports = {{ period = {period:?}, delay = {late:?} }}");
+        let best = run(&lte(&proxy("lte", &reports), &flows));
         at_least("download", goodput(&best, "down"), 0.95, goodput(&without, "down"));
         at_least("upload", goodput(&best, "up"), 0.95, goodput(&without, "up"));
         assert!(delay(&best, "down") < 75.0, "{}", delay(&best, "down"));
+    }
+}
+
+/// Reports of twice the capacity are no traffic of others once it is known that they are too high.
+#[test]
+fn reports_that_are_too_high_cost_a_download_nothing() {
+    let flows = download("bulk", "cubic")
+        + &download("app", "cubic")
+        + "traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"2 Mbit/s\" }\n"
+        + &download("page", "cubic")
+        + "traffic = { kind = \"pages\", objects = 10, object_size = \"20 kB\", think = \"500 ms\" }\n";
+    let rest = |tables: &Tables| goodput(tables, "bulk") + goodput(tables, "page");
+    let without = rest(&run(&lte("", &flows)));
+    for factor in [1.0, 1.3, 2.0] {
+        let best = run(&lte(&proxy("lte", &format!("reports = {{ period = \"10 ms\", factor = {factor} }}")), &flows));
+        at_least(&format!("{factor} times the capacity, bulk and pages"), rest(&best), 0.87, without);
+        at_least("app", goodput(&best, "app"), 0.97, 2.0);
     }
 }
 
