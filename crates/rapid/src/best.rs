@@ -25,15 +25,11 @@ use crate::decision::{Category, Decision, Sample, rate};
 use crate::flow::{Flow, Terms, Ue};
 use crate::share::share;
 use demand::Demand;
-use parameters::{Best, PACING, PAYLOAD};
+use parameters::{Best, FRESH, LATE, PACING, PAYLOAD};
 use radio::Seen;
 use slab::Slab;
 use units::{Span, Time};
 
-/// A reported queue older than this says nothing about the present.
-const FRESH: Span = Span::from_millis(50);
-/// Until then, it still says which part of the time on the leg was a queue.
-const LATE: Span = Span::from_millis(500);
 /// How long a capacity without reports fades before it is unknown.
 const FADE: Span = Span::from_secs(1);
 /// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.

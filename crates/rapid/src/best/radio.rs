@@ -1,7 +1,6 @@
 //! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
 
-use super::FRESH;
-use super::parameters::{Best, PACING, PAYLOAD, SMOOTHING};
+use super::parameters::{Best, FRESH, PACING, PAYLOAD, SMOOTHING};
 use crate::capacity::Capacity;
 use units::{Span, Time};
 
@@ -9,6 +8,10 @@ use units::{Span, Time};
 const MOST_REPORTED: f64 = 2.0;
 /// Traffic that the proxy does not see counts from this part of the capacity.
 const UNSEEN: f64 = 0.03;
+/// A queue is not only ours if it is longer than what our flows have on the leg, by so many seconds of the radio's rate and by
+/// this factor. That holds for a while.
+const BEYOND: (f64, f64) = (0.03, 1.1);
+const SHARED: Span = Span::from_secs(1);
 /// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
 /// ours, they try again only later. Fast flows keep at least a part of their pace.
 const DRAINING: f64 = 0.75;
@@ -74,6 +77,8 @@ pub(crate) struct BestUe {
     /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
     pub(crate) delivered: f64,
     unseen: f64,
+    /// When the queue was longer than what our flows have on the leg.
+    shared: Option<Time>,
     /// What flows of unknown demand have delivered, as an average in bytes a second, and what the UE used of the block-slots
     /// that it could have, as an average part.
     pub(crate) unknown: f64,
@@ -133,6 +138,7 @@ impl Default for BestUe {
             is_lowered: false,
             delivered: 0.0,
             unseen: 0.0,
+            shared: None,
             unknown: 0.0,
             used: 1.0,
             updated: None,
@@ -183,10 +189,11 @@ impl BestUe {
         self.unknown += (unknown as f64 / span - self.unknown) * weight;
         self.used += (capacity.used() - self.used) * weight;
         // What was decoded and what was received must be of the same time: that of the reports since then. Reports that have
-        // turned out too high are too high here as well.
+        // turned out too high are too high here as well, unless the queue shows that there are others.
         let Some((decoded, made)) = capacity.take_decoded() else { return };
         let span = (now - self.reported.0).as_secs_f64();
-        let unseen = decoded * PAYLOAD * self.gain.min(1.0) - (received as f64 - self.reported.1 as f64) / span;
+        let told = if self.is_shared(now) { 1.0 } else { self.gain.min(1.0) };
+        let unseen = decoded * PAYLOAD * told - (received as f64 - self.reported.1 as f64) / span;
         self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
         (self.report, self.reported) = (made, (now, received));
         self.hear(capacity);
@@ -212,6 +219,11 @@ impl BestUe {
         (self.delivered / self.used).min(most).max(self.delivered).max(0.1 * capacity)
     }
 
+    /// Returns whether others have bytes in the queue.
+    fn is_shared(&self, now: Time) -> bool {
+        self.shared.is_some_and(|then| now.saturating_since(then) < SHARED)
+    }
+
     /// Returns the rate of traffic that the proxy does not see, if it counts.
     pub(crate) fn unseen(&self, capacity: f64) -> Option<f64> {
         (self.unseen > UNSEEN * capacity).then_some(self.unseen)
@@ -230,6 +242,10 @@ impl BestUe {
     /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
     pub(crate) fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
         self.in_flight += seen.in_flight as f64 * span;
+        let most = BEYOND.0 * seen.service + BEYOND.1 * seen.in_flight as f64;
+        if seen.period <= CORRECTION && seen.queue.is_some_and(|bytes| bytes > most) {
+            self.shared = Some(now);
+        }
         // Flows that are paced alike may send a segment each at the same time. Such a burst is no queue: of several reports, some
         // are made when it has passed; a single one may be made before.
         let burst = if seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
@@ -311,8 +327,8 @@ impl BestUe {
         let possible = (seen.service / seen.capacity * self.gain).min(1.0);
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
-        } else if self.unseen(seen.capacity).is_some() {
-            // A queue may be somebody else's: only the reports say what the capacity is.
+        } else if self.unseen(seen.capacity).is_some() || self.is_shared(now) {
+            // The queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;
         } else if self.is_queued {
             let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
