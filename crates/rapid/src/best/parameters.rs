@@ -28,5 +28,5 @@ pub(crate) const SMOOTHING: f64 = 0.1;
 pub(crate) const PACING: f64 = 1.05;
 /// A reported queue older than this says nothing about the present.
 pub(crate) const FRESH: Span = Span::from_millis(50);
-/// Until then, it still says which part of the time on the leg was a queue.
+/// Up to this age, it still says which part of the time on the leg was a queue.
 pub(crate) const LATE: Span = Span::from_millis(500);

@@ -45,7 +45,7 @@ const IDLE: f64 = 0.96;
 /// tell, if that is beyond so many times the least.
 const NO_QUEUE: f64 = 2.0;
 const UNQUEUED: f64 = 1.5;
-const LATE: f64 = 4.0;
+const WAITING: f64 = 4.0;
 const MOST_STRETCHED: f64 = 32.0;
 const DOWN: f64 = 0.1;
 /// The part of what should be delivered that must be, for a capacity to be raised.
@@ -108,8 +108,8 @@ pub(crate) struct BestUe {
     /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
     base: Option<f64>,
     pub(crate) stretch: f64,
-    /// If reports are rare or late: the time on the leg beside the queue that the last one told, in seconds, and the lesser one of the
-    /// last two if that is much more than the least. Acknowledgements may wait for an upload.
+    /// If reports are rare or late: the time on the leg beside the queue that the last one told, in seconds, and the lesser one
+    /// of the last two if that is much more than the least. Acknowledgements may wait for an upload.
     beside: f64,
     unqueued: Option<f64>,
     /// Whether the queue was long at the last correction.
@@ -286,7 +286,7 @@ impl BestUe {
             // A single report may be made between two bursts.
             let before = std::mem::replace(&mut self.beside, on_leg - queue);
             self.unqueued =
-                Some(before.min(on_leg - queue)).filter(|time| self.base.is_some_and(|base| *time > LATE * base));
+                Some(before.min(on_leg - queue)).filter(|time| self.base.is_some_and(|base| *time > WAITING * base));
         }
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
@@ -325,9 +325,10 @@ impl BestUe {
         let (delivered, expected) = (self.delivered, self.expected);
         let is_short = |part: f64| delivered < part * expected;
         let possible = (seen.service / seen.capacity * self.gain).min(1.0);
+        let has_unseen = self.unseen(seen.capacity).is_some();
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
-        } else if self.unseen(seen.capacity).is_some() || self.is_shared(now) {
+        } else if has_unseen || self.is_shared(now) {
             // The queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;
         } else if self.is_queued {
@@ -357,7 +358,7 @@ impl BestUe {
         }
         if queue < target / 2.0 {
             self.is_lowered = false;
-            if self.is_busy && self.unseen(seen.capacity).is_none() {
+            if self.is_busy && !has_unseen {
                 self.gain += ((self.high - self.gain) * RETURNS).max(0.0);
             }
         }

@@ -47,6 +47,11 @@ fn proxy(radio: &str, contents: &str) -> String {
     format!("[{radio}.proxy]\n{contents}\n")
 }
 
+/// The policy `best` in LTE, with a report each `period`.
+fn reported_each(period: &str) -> String {
+    proxy("lte", &format!("reports = {{ period = \"{period}\" }}"))
+}
+
 /// A download to the UE.
 fn download(name: &str, cc: &str) -> String {
     format!("[[flows]]\nname = \"{name}\"\nfrom = \"server\"\nto = \"ue\"\ncc = \"{cc}\"\n")
@@ -319,7 +324,7 @@ fn rapid_fills_a_small_cell_with_many_downloads_whatever_the_reports() {
         (100, "100 ms", 150.0),
         (100, "1 s", 150.0),
     ] {
-        let reports = proxy("lte", &format!("reports = {{ period = \"{period}\" }}"));
+        let reports = reported_each(period);
         let best = run(&lte(&reports, &flows(count)).replace("warmup = \"5 s\"", "warmup = \"10 s\""));
         let mut rtts: Vec<f64> =
             best.proxies.iter().filter(|row| row.t_s > 10.0).filter_map(|row| row.radio_rtt_ms).collect();
@@ -339,7 +344,7 @@ fn short_connections_take_no_more_from_a_download_than_they_carry() {
     for (server_delay, period) in [("25 ms", "1 ms"), ("25 ms", "1 s"), ("15 ms", "1 ms"), ("10 ms", "1 ms")] {
         let run = |proxy: &str| run(&lte(proxy, &flows).replace("\"25 ms\"", &format!("{server_delay:?}")));
         let without = run("");
-        let best = run(&proxy("lte", &format!("reports = {{ period = {period:?} }}")));
+        let best = run(&reported_each(period));
         at_least("bulk", goodput(&best, "bulk"), 0.9, goodput(&without, "bulk"));
         assert!(delay(&best, "short") < 60.0, "{}", delay(&best, "short"));
     }
@@ -358,7 +363,7 @@ fn short_connections_leave_downloads_the_rest_whatever_the_reports() {
         let text = |proxy: &str| lte(&format!("{ues}{proxy}"), flows).replace("\"5 MHz\"", "\"20 MHz\"");
         let without = goodput(&run(&text("")), "bulk");
         for period in periods {
-            let best = run(&text(&proxy("lte", &format!("reports = {{ period = \"{period}\" }}"))));
+            let best = run(&text(&reported_each(period)));
             at_least(&format!("bulk, a report each {period}"), goodput(&best, "bulk"), 0.95, without);
         }
     }
@@ -375,7 +380,7 @@ fn another_ue_that_comes_and_goes_leaves_a_download_most_of_the_rest() {
     };
     let without = run(&text(""));
     for (period, part) in [("1 ms", 0.93), ("20 ms", 0.9), ("100 ms", 0.82), ("1 s", 0.82)] {
-        let best = run(&text(&proxy("lte", &format!("reports = {{ period = \"{period}\" }}"))));
+        let best = run(&text(&reported_each(period)));
         at_least(&format!("a report each {period}"), goodput(&best, "bulk"), part, goodput(&without, "bulk"));
         at_least("pages", goodput(&best, "pages"), 0.95, goodput(&without, "pages"));
     }
@@ -460,7 +465,7 @@ fn reports_that_are_too_low_do_not_bound_the_downloads() {
 fn rare_reports_beside_quic_leave_a_download_a_share() {
     let flows = download("tcp", "cubic") + &download("quic", "cubic") + "proxied = false\n";
     let text = |proxy: &str| lte(proxy, &flows).replace("bandwidth = \"5 MHz\"", "bandwidth = \"20 MHz\"");
-    let best = run(&text(&proxy("lte", "reports = { period = \"1 s\" }")));
+    let best = run(&text(&reported_each("1 s")));
     let [tcp, quic] = ["tcp", "quic"].map(|name| goodput(&best, name));
     println!("{tcp} beside {quic} Mbit/s");
     assert!(tcp > 0.25 * (tcp + quic) && tcp + quic > 65.0, "{tcp} beside {quic} Mbit/s");
