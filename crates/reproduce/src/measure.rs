@@ -154,6 +154,8 @@ pub enum Measure {
         /// `downlink` or `uplink`.
         direction: String,
     },
+    /// Load of the cells' reports on a UE to the proxy while they are sent, Mbit/s: the mean of the UEs with reports.
+    ReportLoad,
 }
 
 /// An edge of the second in which the fraction of the rate is reached.
@@ -295,6 +297,14 @@ impl Measure {
                 let (starved, all) = rows.fold((0, 0), |(a, b), row| (a + row.starved_blocks, b + row.blocks));
                 (all > 0).then(|| starved as f64 / all as f64 * 100.0)
             }
+            Measure::ReportLoad => {
+                let rows = results.tables.ues.iter();
+                let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.reported_s > 0.0);
+                let (sum, ues) = rows.fold((0.0, 0.0), |(sum, ues), row| {
+                    (sum + row.report_bytes as f64 * 8e-6 / row.reported_s, ues + 1.0)
+                });
+                (ues > 0.0).then(|| sum / ues)
+            }
         }
     }
 
@@ -330,9 +340,11 @@ impl Measure {
             | Measure::Lost { flow } => vec![flow],
             Measure::WindowRatio { flow, over } | Measure::DelayRatio { flow, over } => vec![flow, over],
             Measure::Tests(tests) => tests.flows(),
-            Measure::Jain | Measure::FillTime { .. } | Measure::UntilFilled { .. } | Measure::Starved { .. } => {
-                Vec::new()
-            }
+            Measure::Jain
+            | Measure::FillTime { .. }
+            | Measure::UntilFilled { .. }
+            | Measure::Starved { .. }
+            | Measure::ReportLoad => Vec::new(),
         }
     }
 

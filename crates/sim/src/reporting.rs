@@ -72,10 +72,11 @@ impl Reports {
             {
                 outside.put(now + of.delay, ue, Record::Report(report.clone()));
             }
-            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
-                && arrives(random)
-            {
-                proxy.send_report(now + of.delay, ue, report);
+            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue)) {
+                radio.count_report(ue, &report);
+                if arrives(random) {
+                    proxy.send_report(now + of.delay, ue, report);
+                }
             }
         }
         now + of.period

@@ -371,6 +371,11 @@ table! {
         "ms" rlc_ms: f64,
         /// Packets delivered: the means above are over these.
         "" packets: u64,
+        /// The time that the cells' reports on the UE to the proxy cover; in the downlink's row.
+        "s" reported_s: f64,
+        /// The bytes of these reports, lost ones included, as the JSON that `ranway rnis` sends, without what transports
+        /// add; likewise.
+        "B" report_bytes: u64,
     }
 }
 

@@ -162,6 +162,8 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             harq_ms: if i == 0 { 2.0 + noise.next() } else { 5.2 },
             rlc_ms: if i == 0 { 0.6 } else { 1.1 },
             packets: blocks * 2,
+            reported_s: 0.0,
+            report_bytes: 0,
         });
     }
 }

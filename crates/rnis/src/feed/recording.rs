@@ -5,6 +5,7 @@ use crate::event::{Event, Record};
 use crate::report::RadioReport;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::io::{self, Write};
 
 #[derive(Deserialize)]
 struct Peek {
@@ -32,6 +33,24 @@ pub fn format_line(record: &Record) -> String {
     };
     // Records have text keys only, so serialisation cannot fail.
     text.unwrap_or_default()
+}
+
+/// Returns the length in bytes of a report's line, without the line break.
+pub fn length(report: &RadioReport) -> u64 {
+    struct Count(u64);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither counting nor a report's serialisation can fail.
+    let _ = serde_json::to_writer(&mut count, report);
+    count.0
 }
 
 /// Checks what JSON does not: that a report is possible.

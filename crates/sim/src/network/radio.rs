@@ -146,6 +146,11 @@ impl Radio {
         reporter.make(&mut self.ran, now, wanted, each);
     }
 
+    /// Counts a report on `ue` that is sent to the proxy.
+    pub(crate) fn count_report(&mut self, ue: u32, report: &RadioReport) {
+        self.meters.report(ue, report);
+    }
+
     /// Tells of the cells that have come to serve UEs since the last call.
     pub(crate) fn tell_changes(&self, reporter: &mut Reporter, each: impl FnMut(u32, Event)) {
         reporter.tell_changes(&self.ran, self.recorder.served(), each);

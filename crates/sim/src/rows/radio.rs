@@ -5,6 +5,8 @@ use channel::Direction;
 use ran::{Delivery, DirectionStats, Event, Ran, Sink, Step, Transmission, rlc};
 use record::ms;
 use record::tables::{Mobility, MobilityRow, Radio, RadioRow, TransmissionRow, Transmissions, UeRow, Ues};
+use rnis::RadioReport;
+use rnis::feed::recording;
 use units::{Bytes, Rate, Span, Time};
 
 /// The temporary identifier of the first UE; those below are reserved for random access (36.321 table 7.1-1).
@@ -44,6 +46,8 @@ struct Way {
     rlc_wait: Span,
     /// RLC's counts at the end of the warm-up.
     rlc: rlc::Stats,
+    /// The time that reports to the proxy cover, and their bytes.
+    reports: (Span, u64),
 }
 
 impl Way {
@@ -93,6 +97,13 @@ impl UeMeters {
         let decoded = times.decoded.unwrap_or(now);
         way.harq += decoded.saturating_since(times.last_sent);
         way.rlc_wait += now.saturating_since(decoded);
+    }
+
+    /// A report on `ue` is sent to the proxy.
+    pub(crate) fn report(&mut self, ue: u32, report: &RadioReport) {
+        let (time, bytes) = &mut self.ues[ue as usize].ways[Direction::Downlink as usize].reports;
+        *time += report.interval;
+        *bytes += recording::length(report);
     }
 
     /// Ends the warm-up: the summary leaves out what was counted so far.
@@ -226,6 +237,8 @@ impl UeMeters {
                     harq_ms: mean(way.harq),
                     rlc_ms: mean(way.rlc_wait),
                     packets: way.packets,
+                    reported_s: way.reports.0.as_secs_f64(),
+                    report_bytes: way.reports.1,
                 });
             }
         }

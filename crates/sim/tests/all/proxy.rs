@@ -161,7 +161,7 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         |tables: &Tables| tables.flows.iter().filter(|f| f.flow != "app").map(|f| f.goodput_mbps).collect::<Vec<_>>();
     let without = four("");
     let all: f64 = bulk(&without).iter().sum::<f64>() + goodput(&without, "app");
-    for reports in ["{ period = \"1 ms\" }", "{ factor = 2 }"] {
+    for (reports, most) in [("{ period = \"1 ms\" }", 1.02), ("{ factor = 2 }", 1.06)] {
         let best = four(&proxy("lte", &format!("reports = {reports}")));
         at_least("app", goodput(&best, "app"), 0.97, 1.0);
         at_least("bulk", bulk(&best).iter().sum(), 0.95, all - 1.0);
@@ -175,7 +175,7 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         let high = parts[parts.len() * 95 / 100];
         println!("reports {reports}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
         // While nobody knows what the app wants, it may take more than the others leave.
-        assert!(mean < 1.02 && high < 1.06, "{mean}, {high}");
+        assert!(mean < 1.02 && high < most, "{mean}, {high}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cells' reports and events as readers outside get them.
 
 use crate::common::load;
+use record::Tables;
 use rnis::event::{Event, What};
 use rnis::feed::recording;
 use rnis::{RadioReport, Record};
@@ -54,18 +55,24 @@ name = "down"
 to = "*"
 "#;
 
-/// Returns the records of a run with a report in each `period`, in the order in which a reader gets them, and when cells
-/// connected UEs.
-fn records(scenario: &str, period: &str) -> (Vec<Record>, Vec<f64>) {
+/// Runs a scenario whose proxy has a report in each `period`. Returns the records in the order in which a reader outside gets
+/// them, and the results.
+fn run(scenario: &str, period: &str, policy: &str) -> (Vec<Record>, Tables) {
     let (kind, rest) = scenario.split_once("cells = ").expect("there are cells");
-    let proxy = format!("proxy = {{ policy = \"none\", reports = {{ period = \"{period}\" }} }}");
+    let proxy = format!("proxy = {{ policy = \"{policy}\", reports = {{ period = \"{period}\" }} }}");
     let loaded = load(&format!("{kind}{proxy}\ncells = {rest}"), &[]);
     let (stop, records) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let take = |_: u32, record: Record| records.lock().expect("no panic").push(record);
     let options = Options { reports: Some(&take), ..Options::new(1, &stop, &|_| {}) };
     let tables = sim::run(&loaded, &options).unwrap_or_else(|error| panic!("{error}")).results.tables;
+    (records.into_inner().expect("no panic"), tables)
+}
+
+/// The same with a proxy that only splits: returns the records, and when cells connected UEs.
+fn records(scenario: &str, period: &str) -> (Vec<Record>, Vec<f64>) {
+    let (records, tables) = run(scenario, period, "none");
     let connected = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.t_s).collect();
-    (records.into_inner().expect("no panic"), connected)
+    (records, connected)
 }
 
 fn reports(records: &[Record]) -> impl Iterator<Item = &RadioReport> {
@@ -195,5 +202,27 @@ fn a_timing_advance_is_told_each_time_it_changes() {
     for (at, advance) in &advances[1..] {
         let crossed = ((f64::from(*advance) - 0.5) * 78.07 - 1000.0) / 50.0;
         assert!((0.0..0.121).contains(&(at - crossed)), "{advance} at {at} s, crossed at {crossed} s");
+    }
+}
+
+#[test]
+fn the_load_of_reports_is_what_their_lines_take_from_the_first_packet_or_the_warm_up_on() {
+    for warm_up in ["0 s", "3 s"] {
+        let scenario = format!("warmup = \"{warm_up}\"\n{LTE}");
+        let (records, tables) = run(&scenario, "1 ms", "best");
+        let ues: BTreeSet<_> = reports(&records).map(|report| report.ue).collect();
+        let rows = tables.ues.iter().filter(|row| row.direction == "downlink");
+        for (ue, row) in ues.into_iter().zip(rows) {
+            let lines = reports(&records).filter(|report| report.ue == ue);
+            let lines: Vec<usize> =
+                lines.map(|report| recording::format_line(&Record::Report(report.clone())).len()).collect();
+            let count = (row.reported_s * 1e3).round() as usize;
+            // There are none while a handover interrupts.
+            assert!((if warm_up == "0 s" { 5_001..8_000 } else { 2_000..5_001 }).contains(&count), "{count}");
+            let last = &lines[lines.len() - count..];
+            assert_eq!(row.report_bytes, last.iter().sum::<usize>() as u64);
+        }
+        let up = tables.ues.iter().find(|row| row.direction == "uplink").expect("there is a row");
+        assert_eq!((up.reported_s, up.report_bytes), (0.0, 0));
     }
 }
