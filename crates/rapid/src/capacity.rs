@@ -190,6 +190,14 @@ mod tests {
         assert_eq!((published, fair), (0.0, 500.0 * 500.0 / 8.0 / 0.01));
     }
 
+    /// The one active UE of the cell may be this one, although it had no blocks: its queue says so.
+    #[test]
+    fn a_ue_with_a_queue_is_active_without_blocks() {
+        let of = |queue_bytes| capacity(&RadioReport { queue_bytes, ..used(0, 1000, 1, 10) }).1;
+        let all = 1000.0 * 500.0 / 8.0 / 0.01;
+        assert_eq!([None, Some(0), Some(1)].map(of), [all / 2.0, all / 2.0, all]);
+    }
+
     #[test]
     fn ues_that_are_served_in_turn_are_promised_what_there_is() {
         // Four UEs with data, of which one has all blocks of a slot.

@@ -97,26 +97,35 @@ struct Radio {
     due: Time,
 }
 
-/// Lets a policy decide each millisecond until `end`, in milliseconds, over a flow alone whose share is 20 MB/s, 10 ms from its
-/// server and 5 ms from its UE. `sample` tells the rest of the flow at each. Returns the last decision.
-pub(crate) fn alone(policy: Policy, end: u64, sample: impl Fn(u64) -> Sample) -> Decision {
+/// Lets a policy decide each millisecond until `end`, in milliseconds, over flows of a UE that can receive 20 MB/s. `samples` tell
+/// their samples at each; what these leave out is a leg of 10 ms to the server and one of 5 ms to the UE. Returns the last
+/// decisions.
+pub(crate) fn together(policy: Policy, end: u64, samples: &[&dyn Fn(u64) -> Sample]) -> Vec<Decision> {
     let time = |ms: u64| Time::from_nanos(ms * 1_000_000);
     let mut rapid = Rapid::new(Config { policy, ..Config::default() });
-    rapid.open((), (), 1448, time(0));
-    let mut last = None;
+    (0..samples.len()).for_each(|flow| rapid.open(flow, (), MSS, time(0)));
+    let mut last = vec![Decision::UNLIMITED; samples.len()];
     for ms in 1..=end {
         let mut report = report(time(ms), Span::from_millis(1), 160_000.0);
         (report.prbs, report.cell_prbs, report.bits_per_prb) = (Some(100), Some(100), Some(1600.0));
         rapid.on_report((), &report, time(ms));
-        let sample = Sample {
-            wan_rtt: Some(Span::from_millis(10)),
-            wan_min_rtt: Some(Span::from_millis(10)),
-            ran_min_rtt: Some(Span::from_millis(5)),
-            ..sample(ms)
+        let mut sample = |flow: usize| {
+            let sample = samples[flow](ms);
+            Sample {
+                wan_rtt: sample.wan_rtt.or(Some(Span::from_millis(10))),
+                wan_min_rtt: sample.wan_min_rtt.or(Some(Span::from_millis(10))),
+                ran_min_rtt: sample.ran_min_rtt.or(Some(Span::from_millis(5))),
+                ..sample
+            }
         };
-        rapid.update(time(ms), &mut |()| sample, &mut |(), decision| last = Some(*decision));
+        rapid.update(time(ms), &mut sample, &mut |flow, decision| last[flow] = *decision);
     }
-    last.expect("it has decided")
+    last
+}
+
+/// As [`together`], of a flow alone.
+pub(crate) fn alone(policy: Policy, end: u64, sample: impl Fn(u64) -> Sample) -> Decision {
+    together(policy, end, &[&sample])[0]
 }
 
 /// How the reports are.
@@ -125,6 +134,8 @@ pub(crate) struct Reports {
     pub(crate) period: Span,
     /// Reported capacity as a multiple of the true one.
     pub(crate) factor: f64,
+    /// Whether they tell the bytes that wait in the radio.
+    pub(crate) queue: bool,
     /// They are made from here on, and no more from there on.
     pub(crate) from: Time,
     pub(crate) until: Time,
@@ -132,7 +143,7 @@ pub(crate) struct Reports {
 
 impl Default for Reports {
     fn default() -> Reports {
-        Reports { period: Span::from_millis(1), factor: 1.0, from: Time::ZERO, until: Time::MAX }
+        Reports { period: Span::from_millis(1), factor: 1.0, queue: false, from: Time::ZERO, until: Time::MAX }
     }
 }
 
@@ -249,8 +260,7 @@ impl Lab {
         }
         for (ue, radio) in (0..).zip(&mut self.radios) {
             radio.unseen.1 += radio.unseen.0 * step;
-            let waits = |flow: &Flow| flow.forwarded - flow.delivered;
-            let waiting: f64 = self.flows.iter().filter(|flow| flow.ue == ue).map(waits).sum::<f64>() + radio.unseen.1;
+            let waiting = waiting(&self.flows, ue, radio);
             let served = (radio.capacity / OVERHEAD * step).min(waiting);
             radio.served += served;
             if waiting > 0.0 {
@@ -263,7 +273,7 @@ impl Lab {
     }
 
     fn report(&mut self) {
-        let Reports { period, factor, from, until } = self.reports;
+        let Reports { period, factor, queue, from, until } = self.reports;
         for (ue, radio) in (0..).zip(&mut self.radios) {
             if self.now < from {
                 radio.reported = radio.served;
@@ -279,6 +289,7 @@ impl Lab {
             let used = (bits / per_slot * 100.0).round().min(report.all_prbs() as f64) as u64;
             (report.prbs, report.cell_prbs) = (Some(used), Some(used));
             report.bits_per_prb = Some(per_slot / 100.0 * factor);
+            report.queue_bytes = queue.then(|| (waiting(&self.flows, ue, radio) * OVERHEAD) as u64);
             self.rapid.on_report(ue, &report, self.now);
         }
     }
@@ -286,11 +297,7 @@ impl Lab {
     fn decide(&mut self) {
         let delays: Vec<Span> = (0..)
             .zip(&self.radios)
-            .map(|(ue, radio)| {
-                let flows = self.flows.iter().filter(|flow| flow.ue == ue);
-                let waiting = flows.map(|flow| flow.forwarded - flow.delivered).sum::<f64>() + radio.unseen.1;
-                Span::from_secs_f64(waiting / (radio.capacity / OVERHEAD))
-            })
+            .map(|(ue, radio)| Span::from_secs_f64(waiting(&self.flows, ue, radio) / (radio.capacity / OVERHEAD)))
             .collect();
         let flows = &self.flows;
         let mut decisions = Vec::new();
@@ -319,6 +326,12 @@ impl Lab {
         }
         self.held = self.flows.iter().map(|flow| flow.arrived - flow.forwarded).fold(self.held, f64::max);
     }
+}
+
+/// Returns the payload that waits in a UE's radio.
+fn waiting(flows: &[Flow], ue: u32, radio: &Radio) -> f64 {
+    let flows = flows.iter().filter(|flow| flow.ue == ue);
+    flows.map(|flow| flow.forwarded - flow.delivered).sum::<f64>() + radio.unseen.1
 }
 
 fn serve(flows: &mut [Flow], ue: u32, part: f64) {

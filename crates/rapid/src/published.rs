@@ -85,7 +85,8 @@ pub(crate) fn update<F: Copy, U>(
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
         }
         let floor = f64::from(floor_segments * mss);
-        let smoothed = of.round_trip.of(&sample).1.as_secs_f64();
+        let (least, present) = of.round_trip.of(&sample);
+        let smoothed = present.as_secs_f64();
         let expected = state.window / smoothed;
         let radio_rtt = state.radio_rtt.or(sample.ran_min_rtt.map(Span::as_secs_f64));
         let window = match (of.radio_window, radio_rtt) {
@@ -93,7 +94,8 @@ pub(crate) fn update<F: Copy, U>(
             (_, None) => None,
             (RadioWindow::Bdp, Some(rtt)) => Some(expected * rtt),
             (RadioWindow::Rounded, Some(rtt)) => {
-                let segments = state.window * (rtt + 0.016) / smoothed / f64::from(mss);
+                let wired = if least > 0.0 { least } else { smoothed };
+                let segments = state.window * (rtt + 0.016) / wired / f64::from(mss);
                 Some((segments.min(1e9) as u64).next_power_of_two() as f64 * f64::from(mss))
             }
         };

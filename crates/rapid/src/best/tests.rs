@@ -13,6 +13,12 @@ fn at_least(what: &str, got: f64, part: f64, wanted: f64) {
     assert!(got >= part * wanted, "{what}: {got:.2} of {wanted:.2} Mbit/s, {:.3}", got / wanted);
 }
 
+/// Checks that the flows of no UE were together promised more than `most` of its capacity since the measurement began.
+#[track_caller]
+fn promised_at_most(lab: &Lab, most: f64) {
+    assert!(lab.promised <= most, "promised {:.4}", lab.promised);
+}
+
 /// The application-limited flow beside a bulk flow of the paper's section 4.3, each with its round-trip time.
 fn app_beside_bulk(capacity: f64, demand: f64, (app_rtt, bulk_rtt): (u64, u64), reports: Reports) -> Lab {
     let mut lab = lab(reports);
@@ -37,7 +43,7 @@ fn an_app_limited_flow_has_its_demand_and_bulk_the_rest() {
         let got = lab.run(10.0);
         at_least("app", got[0], 0.97, demand);
         at_least("bulk", got[1], 0.95, capacity - demand);
-        assert!(lab.promised <= 1.02, "promised {:.3}", lab.promised);
+        promised_at_most(&lab, 1.02);
         assert_eq!([lab.category(0), lab.category(1)], [Category::Slow, Category::Fast]);
         assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
         // The proxy's queue: a few milliseconds of the capacity, and the slack of the windows.
@@ -60,6 +66,7 @@ fn a_flow_of_few_packets_costs_a_bulk_flow_no_more_than_it_wants() {
         let got = lab.run(10.0);
         at_least("app", got[0], 0.97, demand);
         at_least("bulk", got[1], 0.95, 34.0 - demand);
+        promised_at_most(&lab, 1.02);
     }
 }
 
@@ -88,18 +95,45 @@ fn bulk_flows_with_different_round_trip_times_share_equally() {
     for &flow in &got {
         assert!((flow / 208.5 - 1.0).abs() < 0.07, "{got:?}");
     }
-    assert!(lab.promised <= 1.02);
+    promised_at_most(&lab, 1.02);
 }
 
 #[test]
 fn slow_and_wrong_reports_cost_little() {
     for (period, factor) in [(10, 1.0), (100, 1.0), (1000, 1.0), (1, 0.5), (1, 2.0), (1000, 0.5), (1000, 2.0)] {
-        let reports = Reports { period: Span::from_millis(period), factor, ..Reports::default() };
-        let mut lab = app_beside_bulk(100.0, 10.0, (20, 20), reports);
-        let got = lab.run(10.0);
-        at_least("app", got[0], 0.97, 10.0);
-        at_least("bulk", got[1], 0.95, 90.0);
-        assert!(lab.delay < Span::from_millis(40), "{:?}", lab.delay);
+        for queue in [false, true] {
+            let reports = Reports { period: Span::from_millis(period), factor, queue, ..Reports::default() };
+            let mut lab = app_beside_bulk(100.0, 10.0, (20, 20), reports);
+            let got = lab.run(10.0);
+            at_least("app", got[0], 0.97, 10.0);
+            at_least("bulk", got[1], 0.95, 90.0);
+            assert!(lab.delay < Span::from_millis(40), "{:?}", lab.delay);
+            // Of the error of reports that are rare and too high, a part stays.
+            promised_at_most(&lab, if (period, factor) == (1000, 2.0) { 1.051 } else { 1.02 });
+        }
+    }
+}
+
+/// Reports of twice the capacity let a queue grow. Without `queue_bytes`, only the time on the leg tells it.
+#[test]
+fn a_reported_queue_is_kept_shorter_than_an_inferred_one() {
+    for (period, most) in [(1, 22), (20, 22), (100, 26)] {
+        for capacity in [10.0, 100.0] {
+            let [reported, inferred] = [true, false].map(|queue| {
+                let reports = Reports { period: Span::from_millis(period), factor: 2.0, queue, ..Reports::default() };
+                let mut lab = lab(reports);
+                let ue = lab.ue(capacity);
+                lab.flow(ue, 20, None);
+                lab.run(4.0);
+                lab.begin();
+                let got = lab.run(10.0);
+                at_least("bulk", got[0], 0.95, capacity);
+                promised_at_most(&lab, 1.02);
+                lab.delay
+            });
+            let most = Span::from_millis(most);
+            assert!(reported < most && most < inferred, "{reported:?}, {inferred:?}");
+        }
     }
 }
 
@@ -110,6 +144,7 @@ fn flows_go_on_without_reports() {
     let got = lab.run(10.0);
     at_least("app", got[0], 0.9, 10.0);
     at_least("bulk", got[1], 0.95, 90.0);
+    promised_at_most(&lab, 1.02);
 }
 
 #[test]
@@ -132,6 +167,7 @@ fn a_queue_from_before_the_first_report_is_drained_and_costs_no_rate() {
         let got = lab.run(3.0);
         at_least("bulk", got[0], 0.95, capacity);
         assert!(lab.delay < Span::from_millis(most), "{:?}", lab.delay);
+        promised_at_most(&lab, 1.02);
     }
 }
 
@@ -150,23 +186,29 @@ fn traffic_beside_the_proxy_keeps_its_rate() {
         at_least("bulk", got[0], if unseen < 50.0 { 0.95 } else { 0.93 }, 95.0 - unseen);
         at_least("app", got[1], 0.97, 5.0);
         assert!(lab.delay < Span::from_millis(30), "{:?}", lab.delay);
+        promised_at_most(&lab, 1.02);
     }
 }
 
+/// Without a reported queue, one of less than twice the least time on the leg is not seen: the promises stay a little too high.
 #[test]
 fn a_change_of_capacity_is_followed() {
-    let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports::default());
-    lab.set_capacity(0, 30.0);
-    lab.run(1.0);
-    lab.begin();
-    let got = lab.run(5.0);
-    at_least("bulk", got[1], 0.95, 25.0);
-    assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
-    lab.set_capacity(0, 200.0);
-    lab.run(1.0);
-    lab.begin();
-    let got = lab.run(5.0);
-    at_least("bulk", got[1], 0.95, 195.0);
+    for (queue, most) in [(true, 1.02), (false, 1.026)] {
+        let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports { queue, ..Reports::default() });
+        lab.set_capacity(0, 30.0);
+        lab.run(1.0);
+        lab.begin();
+        let got = lab.run(5.0);
+        at_least("bulk", got[1], 0.95, 25.0);
+        assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+        promised_at_most(&lab, most);
+        lab.set_capacity(0, 200.0);
+        lab.run(1.0);
+        lab.begin();
+        let got = lab.run(5.0);
+        at_least("bulk", got[1], 0.95, 195.0);
+        promised_at_most(&lab, 1.02);
+    }
 }
 
 #[test]
@@ -179,6 +221,7 @@ fn a_flow_whose_demand_grows_has_more_within_a_second() {
     let got = lab.run(5.0);
     at_least("app", got[0], 0.97, 40.0);
     at_least("bulk", got[1], 0.95, 60.0);
+    promised_at_most(&lab, 1.02);
 }
 
 /// Two UEs of each kind: what one does is nothing to the other.
@@ -197,20 +240,23 @@ fn four_ues_have_shares_of_their_own() {
         at_least("bulk", pair[0], 0.95, 0.9 * capacity);
         at_least("app", pair[1], 0.97, 0.1 * capacity);
     }
-    assert!(lab.promised <= 1.02, "promised {:.3}", lab.promised);
+    promised_at_most(&lab, 1.02);
 }
 
 /// A handover: no reports and no radio for 60 ms, then another cell of another capacity.
 #[test]
 fn a_handover_is_survived() {
-    let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports::default());
-    lab.set_capacity(0, 0.001);
-    lab.run(0.06);
-    lab.set_capacity(0, 50.0);
-    lab.run(1.0);
-    lab.begin();
-    let got = lab.run(5.0);
-    at_least("app", got[0], 0.97, 5.0);
-    at_least("bulk", got[1], 0.95, 45.0);
-    assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+    for (queue, most) in [(true, 1.02), (false, 1.026)] {
+        let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports { queue, ..Reports::default() });
+        lab.set_capacity(0, 0.001);
+        lab.run(0.06);
+        lab.set_capacity(0, 50.0);
+        lab.run(1.0);
+        lab.begin();
+        let got = lab.run(5.0);
+        at_least("app", got[0], 0.97, 5.0);
+        at_least("bulk", got[1], 0.95, 45.0);
+        assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+        promised_at_most(&lab, most);
+    }
 }

@@ -1,7 +1,8 @@
 use super::period;
-use super::state::{Published, RoundTrip};
-use crate::fluid::{Lab, Reports, alone};
-use crate::{Category, Policy, Sample};
+use super::state::{Published, RadioWindow, RoundTrip};
+use crate::fluid::{Lab, Reports, alone, together};
+use crate::{Category, Decision, Policy, Sample};
+use units::Span;
 
 #[test]
 fn a_period_is_as_long_as_slow_start() {
@@ -54,4 +55,97 @@ fn windows_are_for_the_wired_legs_round_trip_or_for_that_of_both() {
     let path = Published { round_trip: RoundTrip::Path, ..Published::default() };
     let ratio = at(path, 500, 500).1 as f64 / at(Published::default(), 500, 500).1 as f64;
     assert!((1.45..1.55).contains(&ratio), "{ratio}");
+}
+
+/// A flow's least and present round-trip time on the wired leg in milliseconds, and how many bytes of it arrive each millisecond
+/// in the first 81 ms and from then on.
+type Arrivals = ([u64; 2], [u64; 2]);
+
+/// What a row shows, settings, a time in milliseconds, flows, and their receive windows then.
+type Row<'a> = (&'a str, Published, u64, &'a [Arrivals], &'a [u64]);
+
+/// Lets flows share 20 MB/s until `end`, in milliseconds. Returns what is decided of each.
+fn shared(of: Published, end: u64, flows: &[Arrivals]) -> Vec<Decision> {
+    let sample = |([least, present], [first, then]): Arrivals| {
+        move |now: u64| {
+            let arrived = now.min(81) * first + now.saturating_sub(81) * then;
+            let [wan_min_rtt, wan_rtt] = [least, present].map(|ms| Some(Span::from_millis(ms)));
+            Sample { arrived, delivered: arrived, wan_min_rtt, wan_rtt, ..Sample::default() }
+        }
+    };
+    let samples: Vec<_> = flows.iter().map(|&flow| sample(flow)).collect();
+    let samples: Vec<&dyn Fn(u64) -> Sample> = samples.iter().map(|sample| sample as _).collect();
+    together(Policy::Published(of), end, &samples)
+}
+
+/// The windows are computed by hand. The first period begins at 1 ms. For 200 kB, which are 138.1 segments, it has 9 round trips:
+/// with one of 10 ms, the last begins at 81 ms.
+#[test]
+fn windows_are_those_of_the_equations() {
+    let of = Published::default();
+    let alpha = |alpha| Published { alpha, ..of };
+    let threshold = |slow_threshold| Published { slow_threshold, ..of };
+    const FOUR: [Arrivals; 4] =
+        [([10, 10], [2_000; 2]), ([10, 10], [3_000; 2]), ([10, 10], [7_500; 2]), ([20, 20], [6_250; 2])];
+    let rows: &[Row] = &[
+        ("4: 20 MB/s for 10 ms", of, 50, &[([10, 10], [20_000; 2])], &[200_000]),
+        ("4: half of it each", of, 50, &[([10, 10], [20_000; 2]), ([40, 40], [20_000; 2])], &[100_000, 400_000]),
+        ("4: the least time counts", of, 50, &[([10, 20], [20_000; 2])], &[200_000]),
+        ("4: at least 10 segments", of, 50, &[([0, 1], [20_000; 2])], &[14_480]),
+        ("4: one is silent", of, 1_500, &[([10, 10], [20_000; 2]), ([10, 10], [20_000, 0])], &[200_000; 2]),
+        ("7: not before 91 ms", of, 90, &[([10, 10], [8_000, 4_000])], &[200_000]),
+        // 20 MB/s are expected, and less than 16 of them are slow. The demand is 20/8 + 15.9 * 7/8 MB/s.
+        ("80 %: less", of, 91, &[([10, 10], [20_000, 15_900])], &[164_125]),
+        ("80 %: more", of, 91, &[([10, 10], [20_000, 16_100])], &[200_000]),
+        ("80 %: in the last round trip", of, 91, &[([10, 10], [8_000, 16_100])], &[200_000]),
+        ("85 %: less", threshold(0.85), 91, &[([10, 10], [20_000, 16_900])], &[172_875]),
+        ("85 %: more", threshold(0.85), 91, &[([10, 10], [20_000, 17_100])], &[200_000]),
+        ("75 %: less", threshold(0.75), 91, &[([10, 10], [20_000, 14_900])], &[155_375]),
+        ("75 %: more", threshold(0.75), 91, &[([10, 10], [20_000, 15_100])], &[200_000]),
+        // With 20 ms now, 10 MB/s are expected.
+        ("8: 8 MB/s are not slow", of, 181, &[([10, 20], [8_100; 2])], &[200_000]),
+        ("8, 10: 200 kB * 7.9/10", of, 181, &[([10, 20], [7_900; 2])], &[158_000]),
+        // The demand is 8/8 + 4 * 7/8 = 4.5 MB/s of 20.
+        ("9, 10: an eighth of the old rate", of, 91, &[([10, 10], [8_000, 4_000])], &[45_000]),
+        ("9, 10: 0.4 of it", alpha(0.4), 91, &[([10, 10], [8_000, 4_000])], &[56_000]),
+        // An average from 0 on would be 5.1 MB/s instead of 7.5.
+        ("9: the first rate is the average", alpha(0.875), 91, &[([10, 10], [8_000, 4_000])], &[75_000]),
+        // 75 kB have 7 round trips. In the second period, the demand is 4 of 7.5 MB/s.
+        ("9: each period begins anew", alpha(0.875), 161, &[([10, 10], [8_000, 4_000])], &[40_000]),
+        ("10: at most the window before", alpha(0.875), 91, &[([10, 10], [40_000, 4_000])], &[200_000]),
+        ("10: at least 10 segments", of, 91, &[([10, 10], [800; 2])], &[14_480]),
+        // Of 50, 50, 50 and 100 kB, the first two release 30 and 20, of which the others have half each.
+        ("11 to 13: two are slow", of, 100, &FOUR, &[20_000, 30_000, 75_000, 125_000]),
+        // 20 kB have 5 round trips, and 30 kB have 6. Then, a flow that uses its window is fast.
+        ("11 to 13: one is slow", of, 125, &FOUR, &[56_666, 30_000, 56_666, 106_666]),
+        ("12: none is fast", of, 81, &FOUR[..2], &[20_000, 30_000]),
+    ];
+    for (what, of, end, flows, expected) in rows {
+        let window = |decision: &Decision| decision.receive_window.expect("a report has come");
+        let got: Vec<u64> = shared(*of, *end, flows).iter().map(window).collect();
+        // Windows are computed in floating point, and rounded down.
+        assert!(got.iter().zip(*expected).all(|(got, expected)| got.abs_diff(*expected) <= 1), "{what}: {got:?}");
+    }
+}
+
+/// The radio leg has a round-trip time of 5 ms; the kernel module counts 21.
+#[test]
+fn radio_windows_are_those_of_the_paper_of_its_simulator_or_of_its_kernel_module() {
+    let flow = ([10, 10], [20_000; 2]);
+    let rows: &[(RadioWindow, &[Arrivals], u64)] = &[
+        (RadioWindow::Bdp, &[flow], 100_000),
+        (RadioWindow::Bdp, &[flow; 2], 50_000),
+        (RadioWindow::Bdp, &[([10, 20], [20_000; 2])], 50_000),
+        (RadioWindow::ReceiveWindow, &[flow], 200_000),
+        // 420 kB are 290.1 segments, and 210 kB are 145.03.
+        (RadioWindow::Rounded, &[flow], 512 * 1448),
+        (RadioWindow::Rounded, &[flow; 2], 256 * 1448),
+        // The wired leg's least round-trip time counts, not the present one.
+        (RadioWindow::Rounded, &[([10, 20], [20_000; 2])], 512 * 1448),
+    ];
+    for &(radio_window, flows, expected) in rows {
+        let decision = shared(Published { radio_window, ..Published::default() }, 50, flows)[0];
+        let got = decision.window.expect("the round-trip time is known");
+        assert!(got.abs_diff(expected) <= 1, "{radio_window:?}: {got} instead of {expected}");
+    }
 }

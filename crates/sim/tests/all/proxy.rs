@@ -1,8 +1,12 @@
 //! A proxy that splits connections at the core, with and without RAPID.
 
 use crate::common::{flow, load, near, run, run_on};
+use rapid::{Config, Control, Decision, Rapid, Sample};
 use record::Tables;
+use rnis::RadioReport;
+use sim::{Live, NoVisitors};
 use std::collections::BTreeMap;
+use units::Time;
 
 /// RAPID's carrier: 852.6 Mbit/s at 28 GHz, with a path of 8 ms to the server. `proxy` is the contents of the table.
 fn fr2(proxy: &str, flows: &str) -> String {
@@ -57,15 +61,11 @@ fn download(name: &str, cc: &str) -> String {
     format!("[[flows]]\nname = \"{name}\"\nfrom = \"server\"\nto = \"ue\"\ncc = \"{cc}\"\n")
 }
 
-/// A flow whose application writes 16 Mbit/s, as in the paper's section 4.3.
-const APP: &str = r#"
-[[flows]]
-name = "app"
-from = "server"
-to = "ue"
-cc = "bbr"
-traffic = { kind = "on-off", on = "100 s", off = "1 ms", rate = "16 Mbit/s" }
-"#;
+/// A flow to the UE whose application writes at `rate`.
+fn app(rate: &str) -> String {
+    let traffic = format!("{{ kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = {rate:?} }}");
+    download("app", "bbr") + &format!("traffic = {traffic}\n")
+}
 
 fn goodput(tables: &Tables, name: &str) -> f64 {
     flow(tables, name).goodput_mbps
@@ -87,7 +87,8 @@ fn at_least(what: &str, got: f64, part: f64, wanted: f64) {
 fn rapid_gives_an_app_limited_flow_its_demand_and_a_download_the_rest() {
     let bulk = download("bulk", "cubic");
     let alone = goodput(&run(&fr2("", &bulk)), "bulk");
-    let flows = format!("{APP}{bulk}");
+    // As in the paper's section 4.3.
+    let flows = app("16 Mbit/s") + &bulk;
     let without = run(&fr2("", &flows));
     assert!(goodput(&without, "app") < 5.0, "{}", goodput(&without, "app"));
     assert!(delay(&without, "app") > 60.0);
@@ -101,6 +102,111 @@ fn rapid_gives_an_app_limited_flow_its_demand_and_a_download_the_rest() {
     at_least("app", goodput(&published, "app"), 0.97, 16.0);
     // The paper's windows give the download's rest away: see the tests of the crate `rapid`.
     assert!(goodput(&published, "bulk") < 0.9 * (alone - 16.0), "{}", goodput(&published, "bulk"));
+}
+
+#[test]
+fn an_app_limited_flow_has_its_demand_and_a_download_the_rest_whatever_the_reports() {
+    let bulk = download("bulk", "cubic");
+    let all = goodput(&run(&lte("", &bulk)), "bulk");
+    let flows = app("1.5 Mbit/s") + &bulk;
+    for reports in [
+        "{ factor = 0.5 }",
+        "{ factor = 2 }",
+        "{ period = \"100 ms\" }",
+        "{ period = \"1 s\" }",
+        "{ delay = \"50 ms\" }",
+        "{ loss = 0.1 }",
+        "{ period = \"1 s\", factor = 2 }",
+        "{ period = \"100 ms\", delay = \"50 ms\", loss = 0.1 }",
+    ] {
+        println!("reports {reports}");
+        let best = run(&lte(&proxy("lte", &format!("reports = {reports}")), &flows));
+        at_least("app", goodput(&best, "app"), 0.97, 1.5);
+        at_least("bulk", goodput(&best, "bulk"), 0.95, all - 1.5);
+        // With a split alone, they are 400 ms and 8 s.
+        let [app, bulk] = ["app", "bulk"].map(|name| delay(&best, name));
+        assert!(app < 50.0 && bulk < 75.0, "{app}, {bulk}");
+    }
+}
+
+/// A control that is told what an E2SM-KPM indication tells of a UE: not the queue, the MCS and the number of active UEs.
+struct AsKpm(Rapid<usize, u32>);
+
+impl Control<usize, u32> for AsKpm {
+    fn open(&mut self, flow: usize, ue: u32, mss: u32, now: Time) {
+        self.0.open(flow, ue, mss, now);
+    }
+
+    fn close(&mut self, flow: usize) {
+        self.0.close(flow);
+    }
+
+    fn on_progress(&mut self, flow: usize) {
+        self.0.on_progress(flow);
+    }
+
+    fn on_report(&mut self, ue: u32, report: &RadioReport, now: Time) {
+        let per_block = report.prbs.filter(|&prbs| prbs > 0).map(|prbs| report.acked_bits as f64 / prbs as f64);
+        let report = RadioReport {
+            active_ues: None,
+            blocks: 0,
+            failed: 0,
+            mcs: None,
+            layers: None,
+            bits_per_prb: per_block,
+            queue_bytes: None,
+            ..report.clone()
+        };
+        self.0.on_report(ue, &report, now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.0.poll_timeout()
+    }
+
+    fn update(&mut self, now: Time, sample: &mut dyn FnMut(usize) -> Sample, each: &mut dyn FnMut(usize, &Decision)) {
+        self.0.update(now, sample, each);
+    }
+}
+
+#[test]
+fn rapid_works_with_what_kpm_reports() {
+    let bulk = download("bulk", "cubic");
+    let all = goodput(&run(&lte("", &bulk)), "bulk");
+    for (period, factor) in [("10 ms", 1.0), ("100 ms", 1.0), ("1 s", 1.0), ("10 ms", 0.5), ("10 ms", 2.0)] {
+        let reports = proxy("lte", &format!("reports = {{ period = {period:?}, factor = {factor} }}"));
+        let loaded = load(&lte(&reports, &(app("1.5 Mbit/s") + &bulk)), &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let end = Time::ZERO + scenario.duration;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        assert!(live.set_control(Box::new(AsKpm(Rapid::new(Config::default())))), "there is no proxy");
+        live.advance(end, &mut NoVisitors);
+        let best = live.finish(end).expect("it ends").tables;
+        let [app, bulk] = ["app", "bulk"].map(|name| delay(&best, name));
+        println!("{factor} times the capacity each {period}: {app} and {bulk} ms");
+        at_least("app", goodput(&best, "app"), 0.97, 1.5);
+        at_least("bulk", goodput(&best, "bulk"), 0.95, all - 1.5);
+        assert!(app < 50.0 && bulk < 75.0, "{app}, {bulk}");
+    }
+}
+
+/// The servers are 1 and 51 ms from the core. A download alone has 17.63 Mbit/s of LTE and 817 Mbit/s of NR.
+#[test]
+fn downloads_from_a_near_and_a_far_server_share_equally() {
+    let far = "[[links]]\nname = \"long\"\nfrom = \"distant\"\nto = \"core\"\ndelay = \"51 ms\"\n";
+    let flows = far.to_owned() + &download("near", "cubic") + &download("far", "cubic").replace("server", "distant");
+    // The windows of the wired leg are at most half of what the proxy may hold: 817 Mbit/s for 102 ms are 10 MB.
+    let buffer = "buffer = \"64 MB\"";
+    for (what, text, radio) in [
+        ("LTE", lte(&proxy("lte", ""), &flows).replace("\"25 ms\"", "\"1 ms\""), 17.63),
+        ("NR", fr2(&proxy("nr", buffer), &flows).replace("\"4 ms\"", "\"1 ms\""), 817.0),
+    ] {
+        println!("{what}");
+        let best = run(&text);
+        let [near_by, far] = ["near", "far"].map(|name| goodput(&best, name));
+        near("shares", far, near_by, 0.15);
+        at_least("both", near_by + far, 0.95, radio);
+    }
 }
 
 #[test]
@@ -181,11 +287,9 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
 
 #[test]
 fn rapid_leaves_quic_a_share_and_an_app_its_demand_beside_it() {
-    let app = "[[flows]]\nname = \"app\"\nfrom = \"server\"\nto = \"ue\"\ncc = \"bbr\"\n\
-               traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"1.5 Mbit/s\" }\n";
     let all = goodput(&run(&lte("", &download("cubic", "cubic"))), "cubic");
     for cc in ["cubic", "bbr"] {
-        let flows = download("bulk", "cubic") + &download("quic", cc) + "proxied = false\n" + app;
+        let flows = download("bulk", "cubic") + &download("quic", cc) + "proxied = false\n" + &app("1.5 Mbit/s");
         let best = run(&lte(&proxy("lte", ""), &flows));
         let [bulk, quic, app] = ["bulk", "quic", "app"].map(|name| goodput(&best, name));
         println!("QUIC with {cc}: {quic:.2}, bulk {bulk:.2}, app {app:.2} Mbit/s, of {all:.2}");
