@@ -7,6 +7,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdout};
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -18,6 +19,14 @@ const SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, S
 
 /// The signals to this process, which are read here instead of having their default effect.
 pub struct Signals(SignalFd);
+
+/// Lets this process have as many open files as the system allows it, and returns how many that are.
+pub fn allow_files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
+    limit.current.unwrap_or(u64::MAX)
+}
 
 /// What [`Signals::wait`] returned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

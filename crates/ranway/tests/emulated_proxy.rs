@@ -229,7 +229,11 @@ fn root_the_walk_through_of_the_book_runs() {
     // On a busy machine it may be too late for valid results.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{said}{}", text(&output.stderr));
     assert!(said.contains("2 connections; new connections are split"), "{said}");
-    assert_eq!(said.lines().filter(|line| line.starts_with("page: ")).count(), 3, "{said}");
+    let page = |line: &str| line.strip_prefix("page: ")?.strip_suffix(" s")?.parse::<f64>().ok();
+    let pages: Vec<f64> = said.lines().filter_map(page).collect();
+    assert_eq!(pages.len(), 3, "{said}");
+    // About 1 s each in the book, and without the proxy 15 s.
+    assert!(output.status.code() == Some(3) || pages.iter().all(|seconds| *seconds < 5.0), "{said}");
 }
 
 #[test]

@@ -13,7 +13,8 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, setsockopt, socket, sockopt,
 };
 use nix::unistd::Pid;
-use services::proxy::{Settings, Status};
+use services::proxy::{Connection, Settings, Status};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -145,6 +146,43 @@ fn root_a_killed_proxy_resets_both_sides_lets_new_connections_pass_and_leaves_no
 }
 
 #[test]
+fn root_a_killed_proxy_with_bytes_to_deliver_resets_those_who_wait_for_them() {
+    const COUNT: u64 = 300_000;
+    let Some(net) = Net::new() else { return };
+    let listeners = SERVERS.map(|server| net.listen(SERVER, server));
+    let bytes: Vec<u8> = (0..COUNT).map(|at| byte(at, 5)).collect();
+    // In its pipes, and in its sockets: then the end is there as well.
+    for unsent in ["32 KiB", "1 MiB"] {
+        let proxy = net.proxy(&["--unsent", unsent]);
+        let mut pairs = Vec::new();
+        for case in 0..12 {
+            let (client, server) = net.pair(&listeners[case % 2]);
+            let (mut writer, reader) = if case % 4 < 2 { (client, server) } else { (server, client) };
+            writer.write_all(&bytes).expect("there is room");
+            // Neither side has ended, or the writer has, or both.
+            for side in [&writer, &reader].into_iter().take(case / 4) {
+                side.shutdown(Shutdown::Write).expect("it is open");
+            }
+            pairs.push((case, writer, reader));
+        }
+        net.until("it has taken all", |status| {
+            // The kernel counts an end as a byte.
+            status.connections.iter().all(|one| one.arrived.max(one.from_ue_bytes) >= COUNT)
+        });
+        proxy.end(Signal::SIGKILL);
+        for (case, mut writer, mut reader) in pairs {
+            let mut read = Vec::new();
+            let end = reader.read_to_end(&mut read).map_err(|error| error.kind());
+            assert_eq!(end, Err(ErrorKind::ConnectionReset), "unsent {unsent}, case {case}: {} bytes", read.len());
+            assert!(read.len() < bytes.len() && bytes.starts_with(&read), "{} bytes", read.len());
+            if case < 4 {
+                assert_eq!(ending(&mut writer), Some(ErrorKind::ConnectionReset), "unsent {unsent}, case {case}");
+            }
+        }
+    }
+}
+
+#[test]
 fn root_a_proxy_starts_right_after_another_one_was_killed() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);
@@ -236,28 +274,43 @@ fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
 #[test]
 fn root_a_reader_that_stops_stops_the_writer_within_the_bounds_of_memory() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&["--receive-buffer", "256 KiB", "--buffer", "64 KiB", "--unsent", "64 KiB"]);
+    let path = net.dir.path().join("reports").display().to_string();
+    let reports = format!("recording:unix:{path}");
+    let options = ["--receive-buffer", "256 KiB", "--buffer", "64 KiB", "--unsent", "64 KiB", "--reports", &reports];
     let listener = net.listen(SERVER, SERVERS[0]);
-    // The reader's own buffers are not the proxy's.
-    setsockopt(&listener, sockopt::RcvBuf, &(64 << 10)).expect("it can be set");
-    let (mut client, mut server) = net.pair(&listener);
-    setsockopt(&client, sockopt::SndBuf, &(64 << 10)).expect("it can be set");
-    client.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
     let block: Vec<u8> = (0..1 << 16).map(|n| byte(n, 3)).collect();
-    let mut written = 0;
-    while let Ok(count) = client.write(&block[written as usize % block.len()..]) {
-        written += count as u64;
-        assert!(written < 64 << 20, "nobody stops the writer");
+    for (to_ue, limits) in [(false, false), (true, false), (true, true)] {
+        let _proxy = net.proxy(if limits { &options[..] } else { &options[..6] });
+        let _cell = limits.then(|| Cell::start(&path, 40.0));
+        let (client, server) = net.pair(&listener);
+        let (mut writer, mut reader) = if to_ue { (server, client) } else { (client, server) };
+        // The hosts' own buffers are not the proxy's.
+        setsockopt(&reader, sockopt::RcvBuf, &(64 << 10)).expect("it can be set");
+        setsockopt(&writer, sockopt::SndBuf, &(64 << 10)).expect("it can be set");
+        // The proxy's grow while bytes pass.
+        thread::scope(|scope| {
+            scope.spawn(|| (0..32).for_each(|_| writer.write_all(&block).expect("it is open")));
+            reader.read_exact(&mut vec![0; 32 * block.len()]).expect("it is open");
+        });
+        writer.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
+        let mut written = 0;
+        while let Ok(count) = writer.write(&block[written as usize % block.len()..]) {
+            written += count as u64;
+            assert!(written < 64 << 20, "nobody stops the writer");
+        }
+        let connection = &net.status().connections[0];
+        eprintln!("{written} bytes written; {connection:?}");
+        assert_eq!(connection.promised_mbps.is_some(), limits, "{connection:?}");
+        // Receive buffer (doubled for overhead), pipe and unsent data of the proxy.
+        let most = (512 + 64 + 128) << 10;
+        assert!(connection.waiting() < most, "{connection:?}");
+        // Buffers of the hosts, doubled as well.
+        assert!(written < most + (384 << 10), "{written}, {connection:?}");
+        // All of it arrives in the end.
+        writer.shutdown(Shutdown::Write).expect("it is open");
+        let read = read_whole(&mut reader, |at| block[at as usize % block.len()], |_| {});
+        assert_eq!(read, written);
     }
-    let status = net.status();
-    let held = status.connections[0].held + status.connections[0].unread + status.connections[0].unsent;
-    eprintln!("{written} bytes written; {status:?}");
-    // Receive buffer (doubled for overhead), pipe and unsent data of the proxy; buffers of the hosts, doubled as well.
-    assert!(written < (512 + 64 + 128 + 128 + 128 + 128) << 10, "{written}, {held}");
-    // All of it arrives in the end.
-    client.shutdown(Shutdown::Write).expect("it is open");
-    let read = read_whole(&mut server, |at| block[at as usize % block.len()], |_| {});
-    assert_eq!(read, written);
 }
 
 /// What one host does with its end of a connection: it sends `count` bytes in random pieces with pauses, reads what comes, and
@@ -320,6 +373,15 @@ fn converse(
 
 #[test]
 fn root_every_byte_passes_once_and_in_order_whatever_the_hosts_do() {
+    every_byte_passes_once_and_in_order_whatever_the_hosts_do(false);
+}
+
+#[test]
+fn root_every_byte_passes_once_and_in_order_with_the_limits_of_rapid() {
+    every_byte_passes_once_and_in_order_whatever_the_hosts_do(true);
+}
+
+fn every_byte_passes_once_and_in_order_whatever_the_hosts_do(limits: bool) {
     let Some(net) = Net::new() else { return };
     // Each host loses some of what comes. A reset that is lost is not repeated to a host that only listens.
     const LOSS: &str = "add table inet loss
@@ -329,8 +391,16 @@ fn root_every_byte_passes_once_and_in_order_whatever_the_hosts_do() {
         let output = net.command(host, "nft").arg(LOSS).output().expect("nft runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    let _proxy = net.proxy(&["--buffer", "32 KiB", "--receive-buffer", "64 KiB"]);
+    let path = net.dir.path().join("reports").display().to_string();
+    let reports = ["--reports", &format!("recording:unix:{path}")];
+    let reports = if limits { &reports[..] } else { &[] };
+    let _proxy = net.proxy(&[&["--buffer", "32 KiB", "--receive-buffer", "64 KiB"], reports].concat());
+    let _cell = limits.then(|| Cell::start(&path, 40.0));
     let listeners = [net.listen(SERVER, SERVERS[0]), net.listen(SERVER, SERVERS[1])];
+    let has_windows = ebpf::rapid::check().is_ok();
+    let is_limited =
+        |one: &&Connection| one.promised_mbps.is_some() && (one.radio_congestion.starts_with("rapid") || !has_windows);
+    let mut limited = BTreeSet::new();
     let mut conversations = Vec::new();
     for seed in 1..=60_u64 {
         let resets = seed % 4 == 0;
@@ -342,7 +412,11 @@ fn root_every_byte_passes_once_and_in_order_whatever_the_hosts_do() {
                 thread::spawn(move || converse(stream, dice, salts, resets, may_reset))
             },
         ));
+        if limits {
+            limited.extend(net.status().connections.iter().filter(is_limited).map(|one| one.ue.is_ipv4()));
+        }
     }
+    assert!(!limits || limited.len() == 2, "RAPID limits flows of both IP versions: {limited:?}");
     let mut whole = 0;
     for (seed, ends) in (1..).zip(conversations) {
         let [one, other] = ends.map(|end| end.join().expect("right bytes"));
@@ -616,9 +690,29 @@ fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
     let place = net.dir.path().join("ranway");
     fs::copy(env!("CARGO_BIN_EXE_ranway"), &place).expect("it is copied");
     fs::set_permissions(net.dir.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    // Without the last two, RAPID has no windows.
-    for last in [",+bpf,+perfmon", ""] {
-        let capabilities = format!("-all,+net_admin,+net_raw,+net_bind_service{last}");
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/ranway-proxy.service");
+    let unit = fs::read_to_string(unit).expect("it is there");
+    let setting = |name: &str| {
+        let mut values = unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix("=CAP_"));
+        values.next().expect("it is set").to_lowercase()
+    };
+    let of_unit = setting("AmbientCapabilities");
+    assert_eq!(of_unit, setting("CapabilityBoundingSet"));
+    // Root may lack some in a container.
+    let has = |name: &&str| {
+        let name = format!("+{name}");
+        let try_it = ["--inh-caps", &name, "--ambient-caps", &name, "true"];
+        let has = Command::new("setpriv").args(try_it).output().expect("it starts").status.success();
+        if !has {
+            println!("root has no {name} here");
+        }
+        has
+    };
+    let all: Vec<&str> = of_unit.split(" cap_").filter(has).collect();
+    let some = all.iter().copied().filter(|name| !["bpf", "perfmon"].contains(name)).collect();
+    // Without these two, RAPID has no windows.
+    for (names, may_load) in [(all, ebpf::rapid::check().is_ok()), (some, false)] {
+        let capabilities = format!("-all,+{}", names.join(",+"));
         let mut command = net.command(ROUTER, "setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]);
         for set in ["--bounding-set", "--inh-caps", "--ambient-caps"] {
@@ -646,7 +740,6 @@ fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
         stderr.read_to_string(&mut said).expect("it is text");
         let refused = said.contains("warning: RAPID sets no congestion windows towards UEs, only rates: ");
         // A kernel that takes no congestion control from a program refuses it to root as well.
-        let may_load = !last.is_empty() && ebpf::rapid::check().is_ok();
         assert_eq!((loaded, refused), (may_load, !may_load), "{said}");
         let start = Instant::now();
         while has_windows() {

@@ -295,9 +295,9 @@ fn root_nothing_is_left_at_home_and_the_socket_of_the_reports_is_removed() {
         assert!(reports.exists());
         running.end(signal);
         net.until("its end", |status| !status.accepting);
-        // A process that was killed removes nothing itself; the next one takes the socket's place.
-        assert_eq!(reports.exists(), signal == Signal::SIGKILL, "{signal}");
+        // The guardian removes it after a process that was killed.
         thread::sleep(Duration::from_millis(300));
+        assert!(!reports.exists(), "{signal}");
         let left: Vec<_> = fs::read_dir(home.path()).expect("it is there").flatten().map(|of| of.file_name()).collect();
         assert!(left.is_empty(), "{signal}: {left:?}");
     }
@@ -415,5 +415,61 @@ fn root_a_kernel_that_drops_what_is_marked_is_refused() {
         said.starts_with("error: net.ipv4.conf.ran.src_valid_mark is not 0") && said.lines().count() == 1,
         "{said}"
     );
+    assert_eq!(net.traces(), before);
+}
+
+#[test]
+fn root_a_proxy_that_can_open_no_file_for_a_while_keeps_its_connections() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
+    let mut proxy = Running(Some(command.spawn().expect("it starts")));
+    let mut said = BufReader::new(proxy.0.as_mut().and_then(|child| child.stderr.take()).expect("it is piped")).lines();
+    let mut until = |what: &str| {
+        let found = said.by_ref().map_while(Result::ok).find(|line| line.contains(what));
+        assert!(found.is_some(), "it ended without `{what}`");
+    };
+    net.until("it accepts", |status| status.accepting);
+    let (mut client, mut server) = net.pair(&listener);
+    let pid = proxy.pid().to_string();
+    let limit = |files: &str| {
+        let soft = format!("--nofile={files}:");
+        assert!(Command::new("prlimit").args(["--pid", &pid, &soft]).status().expect("it starts").success());
+    };
+    limit("3");
+    until("can be neither checked nor added again");
+    exchange(&mut client, &mut server);
+    limit("1000");
+    until("can be checked again");
+    assert_eq!(net.status().totals.reset, 0);
+}
+
+#[test]
+fn root_a_router_whose_loopback_is_down_is_told_and_one_without_ipv6_splits_ipv4() {
+    let Some(net) = Net::new() else { return };
+    net.on_router("ip", &["link", "set", "lo", "down"]);
+    let refused = net.fails(&["--wan", "wan", "--ran", "ran"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert_eq!(said, "error: the loopback interface has no address: `ip link set lo up`\n");
+    net.on_router("ip", &["link", "set", "lo", "up"]);
+    net.on_router("sh", &["-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"]);
+    let _proxy = Running(Some(net.start(ROUTER, &["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"])));
+    net.until("it accepts", |status| status.accepting);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.open, 1);
+}
+
+#[test]
+fn root_an_address_of_the_page_that_is_not_this_machines_is_refused_before_anything_is_changed() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let refused = net.fails(&["--wan", "wan", "--ran", "ran", "--dashboard", "192.0.2.1:99"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(!said.contains("splitting") && said.lines().count() == 1, "{said}");
     assert_eq!(net.traces(), before);
 }

@@ -111,6 +111,7 @@ fn root_settings_change_without_touching_a_connection() {
             ("ports = 0", "invalid value '0' for '--ports <PORTS>': `0` is not a port from 1 to 65535"),
             ("buffer = '1 MiB'", "the buffer between two sockets cannot change while the proxy runs: restart it"),
             ("metrics = '127.0.0.1:9180'", "the address of the metrics cannot change while the proxy runs: restart it"),
+            ("dashboard = '127.0.0.1:9181'", "the address of the page cannot change while the proxy runs: restart it"),
             ("cc = 'none'", "congestion control `none`: No such file or directory (os error 2); this kernel has "),
             ("idle-timeout = '0 s'", "the times without a byte must be greater than 0"),
             ("reports = 'recording:/nowhere'", "No such file or directory"),

@@ -140,7 +140,7 @@ impl Service {
         if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
             return Err(Error(format!("metrics address {address}: expected one of the loopback interface")));
         }
-        let descriptors = raise_descriptors();
+        let descriptors = netio::process::allow_files();
         let most = usize::try_from(descriptors.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
         if limits.connections > most {
             options.log.line(format_args!("at most {most} connections: the system allows {descriptors} open files"));
@@ -237,15 +237,6 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-/// Allows as many open files as the system does, and returns how many that are.
-fn raise_descriptors() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
-    limit.current.unwrap_or(u64::MAX)
 }
 
 /// Accepts connections until the future is dropped. Connections live on.

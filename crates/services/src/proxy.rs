@@ -52,7 +52,7 @@ use rustix::thread::CapabilitySet;
 
 use flow::Registry;
 use gate::{Gate, Waker};
-use guardian::Guardian;
+use guardian::{Guardian, Orders};
 use listen::Listener;
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering};
@@ -80,10 +80,15 @@ pub struct Proxy {
     guardian_command: Box<dyn Fn() -> Command + Send>,
     looked: Instant,
     routes_looked: Instant,
+    /// Whether the last check of rules and routes failed.
+    unchecked: bool,
+    /// Whether there is no guardian because none could be started.
+    unguarded: bool,
     // In this order: no packet is led to the proxy once it has no guardian.
     steering: Steering,
     plan: Plan,
     guardian: Guardian,
+    orders: Orders,
     _reservations: [Reservation; 2],
 }
 
@@ -180,7 +185,8 @@ impl Proxy {
         let workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
 
         let all: Vec<&Listener> = shared.iter().flat_map(|shared| &shared.listeners).collect();
-        let guardian = Guardian::start(guardian_command(), plan.undo_commands(), &all)?;
+        let orders = Orders { undo: plan.undo_commands(), reports: None };
+        let guardian = Guardian::start(guardian_command(), &orders, &all)?;
         let steering = plan.clone().start()?;
         let mut proxy = Proxy {
             settings,
@@ -194,9 +200,12 @@ impl Proxy {
             guardian_command: Box::new(guardian_command),
             looked: Instant::now(),
             routes_looked: Instant::now(),
+            unchecked: false,
+            unguarded: false,
             steering,
             plan,
             guardian,
+            orders,
             _reservations: reservations,
         };
         for (worker, shared) in workers.into_iter().zip(&shared) {
@@ -252,6 +261,9 @@ impl Proxy {
     /// [`Error::System`]; then there is no governor.
     pub fn set_governor(&mut self, governor: Option<Governor>) -> Result<(), Error> {
         self.end_control();
+        self.orders.reports = governor.as_ref().and_then(|governor| governor.reports_socket.clone());
+        // A guardian that somebody has killed is replaced in the next turn.
+        let _ = self.guardian.order(&self.orders);
         let Some(governor) = governor else { return Ok(()) };
         let (workers, stop) = (self.shared(), Arc::<AtomicBool>::default());
         let run = {
@@ -309,12 +321,23 @@ impl Proxy {
         if hang < self.workers.len() && !self.guardian.beat() {
             // Somebody has killed it.
             let all: Vec<&Listener> = self.workers.iter().flat_map(|running| &running.shared.listeners).collect();
-            self.guardian = Guardian::start((self.guardian_command)(), self.plan.undo_commands(), &all)?;
+            match Guardian::start((self.guardian_command)(), &self.orders, &all) {
+                Ok(guardian) => (self.guardian, self.unguarded) = (guardian, false),
+                Err(_) if self.unguarded => {}
+                Err(_) => {
+                    self.unguarded = true;
+                    return Ok(Some(Notice::Failed(
+                        "the process that cleans up if the proxy is killed was killed itself, and cannot be started again \
+                         (is the limit of open files or processes reached?); the proxy tries on",
+                    )));
+                }
+            }
         }
         if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
             self.end_control();
             return Ok(Some(Notice::Failed(
-                "the control of windows and rates has failed: connections go on without limits",
+                "the control of windows and rates has failed: connections go on without limits; restart the proxy, and \
+                 report this as a fault of it",
             )));
         }
         if self.answering == Answering::No {
@@ -335,17 +358,34 @@ impl Proxy {
             if !self.steering.lives() {
                 return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }
-            if !interfaces(&self.settings.get()).is_ok_and(|found| found == self.interfaces) {
-                let Settings { wan, ran, .. } = &*self.settings.get();
+            let Settings { wan, ran, .. } = &*self.settings.get();
+            if [wan, ran].into_iter().zip(self.interfaces).any(|(name, number)| is_another(name, number)) {
                 return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
             }
             if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
                 self.routes_looked = now;
-                let restored = "somebody removed the proxy's routing rule or route; it is there again";
-                return Ok(self.plan.restore()?.then_some(Notice::Repaired(restored)));
+                return Ok(self.look_at_routes());
             }
         }
         Ok(None)
+    }
+
+    /// Adds rules and routes again that somebody has removed. That may fail for a while, for want of open files or because `ip`
+    /// is being replaced: connections need not end for that.
+    fn look_at_routes(&mut self) -> Option<Notice> {
+        let restored = self.plan.restore();
+        let before = std::mem::replace(&mut self.unchecked, restored.is_err());
+        match (restored, before) {
+            (Err(_), false) => Some(Notice::Failed(
+                "the proxy's routing rules and routes can be neither checked nor added again (`ip rule`, `ip route` and \
+                 the limit of open files say more); it tries again every 5 s",
+            )),
+            (Err(_), true) | (Ok(false), false) => None,
+            (Ok(true), _) => {
+                Some(Notice::Repaired("somebody removed the proxy's routing rule or route; it is there again"))
+            }
+            (Ok(false), true) => Some(Notice::Repaired("the proxy's routing rules and routes can be checked again")),
+        }
     }
 
     /// Lets new connections bypass the proxy from now on; those that there are go on, and so do handshakes, for which
@@ -383,6 +423,14 @@ impl Drop for Proxy {
         let threads = self.workers.iter_mut().filter_map(|running| running.thread.take()).chain(self.others.drain(..));
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Whether the interface of this name is another one than that of this number, or gone. For want of open files, nobody knows.
+fn is_another(name: &str, number: u32) -> bool {
+    match nix::net::if_::if_nametoindex(name) {
+        Ok(found) => found != number,
+        Err(error) => error == nix::errno::Errno::ENODEV,
     }
 }
 

@@ -24,7 +24,7 @@ mod websocket;
 pub use callback::CallbackPolicy;
 pub use follower::Follower;
 pub use hub::{Hub, unix_now};
-pub use input::Input;
+pub use input::{Input, SocketFile};
 pub use log::Log;
 pub use settings::{Error, Limits};
 
@@ -98,6 +98,8 @@ impl Service {
     /// Starts a service on the current tokio runtime. Nothing is served if an address or a file cannot be opened. The inputs
     /// are read once the service runs, so whoever asks for reports before that receives all of them.
     pub async fn start(options: Options) -> Result<Service, Error> {
+        // Clients, callbacks, feeds and a broker together may have more than a shell allows.
+        netio::process::allow_files();
         let Options { network, addresses, callbacks, limits, log, .. } = options;
         let prefix = match &options.root {
             Some(root) => root_path(root)?,

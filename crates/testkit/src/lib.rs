@@ -1,6 +1,7 @@
-//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, the report's types, and
-//! comparison of results.
+//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, a broker, the report's
+//! types, and comparison of results.
 
+pub mod broker;
 pub mod controller;
 pub mod page;
 pub mod queue;

@@ -3,11 +3,12 @@
 //! [`granted`] takes the result of a check, such as whether namespaces can be made. If the check failed, the test is
 //! skipped: one line on stderr names the test and the reason, and goes to `target/skipped.txt` too, which `cargo xtask ci`
 //! counts at its end. With `RANWAY_REQUIRE_ROOT=1` the test fails instead, with one such line. `cargo xtask` sets this
-//! when it runs as root.
+//! when it runs as root. Data that is not part of the repository may be missing anywhere: [`has_data`] never fails a test.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::thread;
 
 /// The payload of the panic that ends a test which needs root, but has none although it is required.
@@ -32,6 +33,12 @@ fn is_required() -> bool {
 /// If it is not and `RANWAY_REQUIRE_ROOT` is 1: what is tested completely has all programs.
 pub fn has_program(is_there: bool, name: &str) -> bool {
     has_program_if(is_there, name, is_required())
+}
+
+/// Returns whether a file is there that is not part of the repository, after saying what is skipped if not.
+pub fn has_data(path: &Path) -> bool {
+    let check = if path.exists() { Ok(()) } else { Err(format!("{} is missing", path.display())) };
+    granted_if(check, false).is_some()
 }
 
 fn has_program_if(is_there: bool, name: &str, required: bool) -> bool {

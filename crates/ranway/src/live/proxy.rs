@@ -178,6 +178,11 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     };
     let mut feed = Feed::open(&args)?;
     let (governor, without) = governor(&args, feed.as_ref());
+    let title = || {
+        untitled(format!("Proxy from {} to {}", args.wan.as_deref().unwrap_or("-"), args.ran.as_deref().unwrap_or("-")))
+    };
+    // The addresses of UEs are nobody else's business.
+    let dashboard = args.dashboard.start("proxy", title, args.quiet, |options| options.is_private = true)?;
     let mut proxy = Proxy::start(settings, governor, guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
@@ -193,16 +198,12 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             }
         }
     }
-    let title = || {
-        untitled(format!("Proxy from {} to {}", args.wan.as_deref().unwrap_or("-"), args.ran.as_deref().unwrap_or("-")))
-    };
-    // The addresses of UEs are nobody else's business.
-    let dashboard = args.dashboard.start("proxy", title, args.quiet, |options| options.is_private = true)?;
     let follower = dashboard.as_ref().map(|page| ProxyFollower::new(page.publisher(), proxy.observer()));
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     let mut shown = Instant::now();
     let mut before = Status::default();
     let mut outcome = Ok(());
+    let mut is_full = false;
     loop {
         show(proxy.tick()?, args.quiet);
         match signals.wait(TURN) {
@@ -232,10 +233,22 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         let now = proxy.status(false);
         if args.json {
             let written = terminal::put_line(&serde_json::to_string(&now.totals)?);
-            // Who does not read in time misses some.
-            if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
-                outcome = written;
-                break;
+            match written.as_ref().map_err(io::Error::kind) {
+                Ok(()) => is_full = false,
+                // Who does not read in time misses some.
+                Err(io::ErrorKind::WouldBlock) => {}
+                // Connections need not end because a disk is full.
+                Err(io::ErrorKind::StorageFull) => {
+                    if !std::mem::replace(&mut is_full, true) {
+                        terminal::message!(
+                            "error: standard output: no space is left; lines are missing until there is some"
+                        );
+                    }
+                }
+                Err(_) => {
+                    outcome = written;
+                    break;
+                }
             }
         } else if let Some(line) = &mut line {
             line.show(&summary(&before, &now, seconds));
@@ -275,7 +288,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
 fn show(notice: Option<Notice>, quiet: bool) {
     match notice {
         Some(Notice::Failed(what)) => {
-            terminal::message!("error: {what}; restart the proxy, and report this as a fault of it");
+            terminal::message!("error: {what}");
         }
         Some(Notice::Repaired(what)) if !quiet => terminal::message!("warning: {what}"),
         _ => {}
@@ -304,9 +317,14 @@ fn reload(
     proxy: &mut Proxy,
 ) -> Result<(), Failure> {
     let new = configured(command_line)?;
-    if new.metrics != args.metrics {
-        let why = "the address of the metrics cannot change while the proxy runs: restart it";
-        return Err(Failure::Invalid(why.into()));
+    for (what, changes) in [
+        ("the metrics", new.metrics != args.metrics),
+        ("the page", new.dashboard.dashboard != args.dashboard.dashboard),
+    ] {
+        if changes {
+            let why = format!("the address of {what} cannot change while the proxy runs: restart it");
+            return Err(Failure::Invalid(why));
+        }
     }
     let settings = settings(&new)?;
     let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
@@ -328,7 +346,7 @@ fn reload(
 /// Reports of an input, from which a control takes them.
 struct Feed {
     inbox: Inbox,
-    _follower: Follower,
+    follower: Follower,
 }
 
 impl Feed {
@@ -340,7 +358,7 @@ impl Feed {
         let inbox = Inbox::default();
         let filled = inbox.clone();
         let follower = Follower::start(input, log, move |report| filled.put(report));
-        Ok(Some(Feed { inbox, _follower: follower.map_err(|why| Failure::Invalid(why.to_string()))? }))
+        Ok(Some(Feed { inbox, follower: follower.map_err(|why| Failure::Invalid(why.to_string()))? }))
     }
 }
 
@@ -353,8 +371,8 @@ fn governor(args: &ProxyArgs, feed: Option<&Feed>) -> (Option<Governor>, Option<
         Err(why) => (None, Some(why)),
     };
     let control = Box::new(Rapid::new(config));
-    let reports = feed.inbox.clone();
-    (Some(Governor { control, reports, ipv6_prefix: args.ipv6_prefix, windows }), without)
+    let (reports, reports_socket) = (feed.inbox.clone(), feed.follower.socket_file());
+    (Some(Governor { control, reports, reports_socket, ipv6_prefix: args.ipv6_prefix, windows }), without)
 }
 
 /// Says why there are no congestion windows.

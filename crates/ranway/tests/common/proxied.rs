@@ -9,9 +9,12 @@ use services::proxy::Status;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Deref;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testkit::root::granted;
 
 pub(crate) const UE: &str = "u";
@@ -219,6 +222,51 @@ pub(crate) fn exchange(one: &mut TcpStream, other: &mut TcpStream) {
         other.write_all(b"answers!").expect("it is open");
         one.read_exact(&mut bytes).expect("they arrive");
         assert_eq!(&bytes, b"answers!");
+    }
+}
+
+/// A cell that has `mbps` for the UE alone, reported each 5 ms until it is dropped. It reports its blocks as unused: it does not
+/// see the traffic.
+pub(crate) struct Cell {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Cell {
+    /// Writes reports to the socket at `path`.
+    pub(crate) fn start(path: &str, mbps: f64) -> Cell {
+        let (stop, path) = (Arc::new(AtomicBool::new(false)), path.to_owned());
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut socket = UnixStream::connect(&path).expect("the proxy has made it");
+            while !stopped.load(Relaxed) {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
+                let line = format!(
+                    concat!(
+                        r#"{{"time_us":{},"interval_us":5000,"cell":1,"rnti":61,"address":"{}","second_address":"{}","n_prb":100,"slots":5,"#,
+                        r#""cell_prbs":0,"active_ues":0,"prbs":0,"acked_bits":0,"blocks":0,"failed":0,"bits_per_prb":{}}}"#
+                    ),
+                    now,
+                    UES[0],
+                    UES[1],
+                    mbps * 10.0,
+                );
+                if writeln!(socket, "{line}").is_err() {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Cell { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

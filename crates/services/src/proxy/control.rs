@@ -32,7 +32,7 @@ use super::listen::UNLIMITED;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
 use super::worker::Shared;
-use crate::rnis::unix_now;
+use crate::rnis::{SocketFile, unix_now};
 
 /// Interval between checks for new connections while the control has nothing to do.
 const IDLE: Duration = Duration::from_millis(20);
@@ -93,6 +93,8 @@ pub struct Governor {
     pub control: Box<dyn Control<FlowKey, IpAddr>>,
     /// Its reports.
     pub reports: Inbox,
+    /// The socket that they come by, if the proxy has made one: it is removed even if the proxy is killed.
+    pub reports_socket: Option<SocketFile>,
     /// Bits of the IPv6 prefix that a UE has, at most 128.
     pub ipv6_prefix: u8,
     /// What applies its congestion windows, if anything.
@@ -132,7 +134,7 @@ struct Flows {
 
 /// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
 pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) -> bool {
-    let Governor { mut control, reports, ipv6_prefix, mut windows } = governor;
+    let Governor { mut control, reports, ipv6_prefix, mut windows, .. } = governor;
     let mut flows = Flows::default();
     let mut ues = Ues::new(ipv6_prefix);
     let controlling =

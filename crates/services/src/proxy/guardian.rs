@@ -3,7 +3,7 @@
 //! The guardian shares the proxy's listening sockets. The proxy sends it a message several times a second. If none comes for
 //! [`PATIENCE`], because the proxy was stopped or hangs, the guardian shuts the sockets, and new connections bypass the
 //! proxy, which listens again when it runs again. When the proxy has ended in any way, the guardian removes its rules and
-//! routes and ends.
+//! routes and the socket of its reports, and ends.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,6 +24,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::listen::{Listener, shut};
+use crate::rnis::SocketFile;
 
 /// A proxy that is silent for this long hangs.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -31,14 +32,16 @@ const PATIENCE: Duration = Duration::from_millis(600);
 const LAST_WORK: Duration = Duration::from_secs(3);
 /// Sockets in one message; the kernel permits 253.
 const SOCKETS: usize = 8;
-/// Longest message.
-const LONGEST: usize = 16 << 10;
+/// Longest message; a path in it takes at most 17 KiB.
+const LONGEST: usize = 32 << 10;
 
 /// What the guardian does in the end.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Orders {
+pub(super) struct Orders {
     /// For each family, lines for `ip -batch`.
-    undo: Vec<(String, String)>,
+    pub(super) undo: Vec<(String, String)>,
+    /// The socket of the reports, if the proxy has made one.
+    pub(super) reports: Option<SocketFile>,
 }
 
 /// The proxy's end.
@@ -50,11 +53,7 @@ pub(super) struct Guardian {
 
 impl Guardian {
     /// Starts the guardian by `command`, which calls [`guard`] with its standard input.
-    pub(super) fn start(
-        mut command: Command,
-        undo: Vec<(String, String)>,
-        listeners: &[&Listener],
-    ) -> Result<Guardian, Error> {
+    pub(super) fn start(mut command: Command, orders: &Orders, listeners: &[&Listener]) -> Result<Guardian, Error> {
         let what = "start a process that cleans up in the end";
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = pair.map_err(Error::system(what))?;
@@ -62,13 +61,17 @@ impl Guardian {
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what))?;
         // Until it has a socket, dropping it waits for its end.
         let guardian = Guardian { socket: Some(ours), child };
-        let orders = serde_json::to_vec(&Orders { undo }).expect("strings can be written as JSON");
-        guardian.send(&orders, &[]).map_err(Error::system(what))?;
+        guardian.order(orders).map_err(Error::system(what))?;
         for some in listeners.chunks(SOCKETS) {
             let sockets: Vec<BorrowedFd> = some.iter().map(|listener| listener.socket.as_fd()).collect();
             guardian.send(&[0], &sockets).map_err(Error::system(what))?;
         }
         Ok(guardian)
+    }
+
+    /// Replaces what the guardian does in the end.
+    pub(super) fn order(&self, orders: &Orders) -> Result<(), Errno> {
+        self.send(&serde_json::to_vec(orders).expect("strings and numbers can be written as JSON"), &[])
     }
 
     fn send(&self, bytes: &[u8], sockets: &[BorrowedFd]) -> Result<(), Errno> {
@@ -141,16 +144,19 @@ pub fn guard() -> Result<(), Error> {
         };
         is_shut = false;
         listeners.extend(new);
-        if orders.is_none() {
+        // Any other message has one byte.
+        if orders.is_none() || count > 1 {
             let read: Result<Orders, _> = serde_json::from_slice(&buffer[..count]);
             orders = Some(read.map_err(|why| Error::Wrong(format!("not started by a proxy: {why}")))?);
         }
     }
     shut_all(&listeners);
-    for (family, lines) in orders.unwrap_or_default().undo {
+    let Orders { undo, reports } = orders.unwrap_or_default();
+    for (family, lines) in undo {
         // What is gone is fine.
         let _ = ip(&[&family, "-force"], &lines);
     }
+    reports.iter().for_each(SocketFile::remove);
     Ok(())
 }
 

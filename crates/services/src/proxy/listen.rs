@@ -157,10 +157,13 @@ fn check_port(settings: &Settings) -> Result<(), Error> {
 
 /// Returns the error of a socket that could not be bound to `port`; `what` says what was tried.
 fn refused(error: std::io::Error, port: u16, what: impl Fn() -> String) -> Error {
-    if error.kind() == std::io::ErrorKind::AddrInUse {
-        return Error::Wrong(format!("port {port} is in use: choose another one with --port"));
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => Error::Wrong(format!("port {port} is in use: choose another one with --port")),
+        std::io::ErrorKind::AddrNotAvailable => {
+            Error::Missing("the loopback interface has no address: `ip link set lo up`".into())
+        }
+        _ => Error::system(what())(error),
     }
-    Error::system(what())(error)
 }
 
 /// Returns the families that the kernel has: for each, whether it is IPv6.
@@ -172,9 +175,9 @@ fn loopback(v6: bool) -> IpAddr {
     if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }
 }
 
-/// Whether the kernel has IPv6.
+/// Whether the kernel has IPv6, and the loopback interface an address of it.
 pub(super) fn ipv6() -> bool {
-    std::path::Path::new("/proc/sys/net/ipv6").exists()
+    std::fs::read_to_string("/proc/sys/net/ipv6/conf/lo/disable_ipv6").is_ok_and(|disabled| disabled.trim() == "0")
 }
 
 fn new_socket(v6: bool) -> Result<OwnedFd, Errno> {

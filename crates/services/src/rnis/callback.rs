@@ -10,11 +10,17 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, Uri, header};
 use hyper_util::rt::TokioIo;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+
+/// Names of hosts that are looked up at a time. Each takes a thread of the runtime's, and inputs read files and standard input on
+/// such threads, too: name servers that do not answer must not take them all.
+static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
 /// The most bytes of a reply that are read.
 const LONGEST_REPLY: usize = 16 * 1024;
@@ -191,8 +197,7 @@ impl Target {
     }
 
     async fn exchange(&self, body: String, policy: &CallbackPolicy) -> Result<(), Undelivered> {
-        let addresses = lookup_host((self.host.as_str(), self.port)).await;
-        let addresses: Vec<SocketAddr> = addresses.map(Iterator::collect).unwrap_or_default();
+        let addresses = resolve(&self.host, self.port).await;
         if addresses.is_empty() {
             return Err(Undelivered::Unresolved(self.host.clone()));
         }
@@ -226,6 +231,21 @@ impl Target {
             },
         }
     }
+}
+
+/// Returns the addresses of a host, none if it is unknown.
+async fn resolve(host: &str, port: u16) -> Vec<SocketAddr> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return vec![SocketAddr::new(address, port)];
+    }
+    let Ok(permit) = LOOKUPS.acquire().await else { return Vec::new() };
+    let host = host.to_owned();
+    let look = move || {
+        // A thread may wait for a name server long after its delivery was given up.
+        let _permit = permit;
+        (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+    };
+    spawn_blocking(look).await.unwrap_or_default()
 }
 
 /// Returns the port, if it is one.

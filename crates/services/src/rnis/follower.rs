@@ -2,7 +2,7 @@
 
 use super::callback::CallbackPolicy;
 use super::hub::Hub;
-use super::input::Input;
+use super::input::{Input, SocketFile};
 use super::log::Log;
 use super::settings::{Error, Limits};
 use rnis::feed::Carrier;
@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Follower {
     runtime: Option<Runtime>,
     reading: JoinHandle<()>,
+    socket_file: Option<SocketFile>,
 }
 
 impl Follower {
@@ -34,7 +35,7 @@ impl Follower {
     ) -> Result<Follower, Error> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("reports").enable_all().build();
         let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
-        let reading = runtime.block_on(async {
+        let (reading, socket_file) = runtime.block_on(async {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
             let opened = input.open(Carrier::default()).await?;
@@ -45,13 +46,20 @@ impl Follower {
                 true
             }));
             tokio::spawn(hub.clone().expire());
-            Ok(tokio::spawn(async move {
+            let socket_file = opened.socket_file();
+            let reading = tokio::spawn(async move {
                 if let Err(why) = opened.run(&hub, &log).await {
                     log.line(format_args!("{}", why.0));
                 }
-            }))
+            });
+            Ok((reading, socket_file))
         })?;
-        Ok(Follower { runtime: Some(runtime), reading })
+        Ok(Follower { runtime: Some(runtime), reading, socket_file })
+    }
+
+    /// Returns the file of the input's socket, if it has one. It is removed with the follower, unless the process is killed.
+    pub fn socket_file(&self) -> Option<SocketFile> {
+        self.socket_file.clone()
     }
 }
 

@@ -7,9 +7,11 @@ use super::settings::Error;
 use futures_util::{SinkExt, StreamExt};
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
@@ -166,7 +168,8 @@ impl Input {
             }
             Kind::Lines { source: Source::Socket(path), .. } => {
                 let listener = bind(path).map_err(|why| error(&why))?;
-                let socket = Socket { path: path.clone(), listener };
+                let file = SocketFile::at(path).map_err(|why| error(&why))?;
+                let socket = Socket { file, listener };
                 let owner_only = std::fs::Permissions::from_mode(0o600);
                 std::fs::set_permissions(path, owner_only).map_err(|why| error(&why))?;
                 Stream::Socket(socket)
@@ -204,8 +207,39 @@ enum Stream {
 
 /// A socket in the file system, which is removed at the end.
 struct Socket {
-    path: PathBuf,
+    file: SocketFile,
     listener: UnixListener,
+}
+
+/// The file of a socket that this process has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketFile {
+    /// An absolute path.
+    path: OsString,
+    /// Device, inode and time of creation.
+    identity: (u64, u64, i64, i64),
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<SocketFile> {
+        let path = std::path::absolute(path)?;
+        Ok(SocketFile { identity: SocketFile::identity(&path)?, path: path.into() })
+    }
+
+    /// Returns what tells a file from a later one at the same path.
+    fn identity(path: &Path) -> io::Result<(u64, u64, i64, i64)> {
+        let of = std::fs::symlink_metadata(path)?;
+        // A number of an inode may be used again. Nothing changes the time of a socket's contents.
+        Ok((of.dev(), of.ino(), of.mtime(), of.mtime_nsec()))
+    }
+
+    /// Removes the file, unless another one is in its place.
+    pub(crate) fn remove(&self) {
+        let path = Path::new(&self.path);
+        if SocketFile::identity(path).is_ok_and(|found| found == self.identity) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Listens at `path`, where a program that was killed may have left its socket.
@@ -226,11 +260,16 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.file.remove();
     }
 }
 
 impl Opened {
+    /// Returns the file of its socket, if it has one.
+    pub(super) fn socket_file(&self) -> Option<SocketFile> {
+        if let Stream::Socket(socket) = &self.stream { Some(socket.file.clone()) } else { None }
+    }
+
     /// Takes in the feed until it ends. A fault in a file or in standard input is an error; a fault in a live feed is reported,
     /// and the feed goes on.
     pub(super) async fn run(self, hub: &Arc<Hub>, log: &Log) -> Result<(), Error> {

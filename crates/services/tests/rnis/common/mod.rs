@@ -264,10 +264,11 @@ impl Schemas {
     pub(crate) fn load() -> Schemas {
         let path =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/mec012/advantedge_RniAPI_v2.2.1.yaml");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            println!("SKIPPED: no validation against the OpenAPI schemas: {} is not there", path.display());
+        // Only the validation is skipped.
+        if !testkit::root::has_data(&path) {
             return Schemas(None);
-        };
+        }
+        let text = std::fs::read_to_string(&path).expect("it can be read");
         let all: Value = serde_norway::from_str(&text).expect("the API description is YAML");
         Schemas(Some(all["components"].clone()))
     }
