@@ -6,9 +6,9 @@ use crate::drawn::{Drawn, Kind, Line};
 use crate::measure::{Measure, Percentile};
 use crate::points::At;
 use crate::route::Along;
+use crate::sampled::Series;
 use crate::sequence::Sequence;
 use crate::study::OverTests;
-use record::tables::SampleRow;
 use record::{Point, Results};
 use serde::Deserialize;
 use units::Span;
@@ -104,22 +104,6 @@ pub enum Figure {
         #[serde(default, rename = "as")]
         form: Form,
     },
-}
-
-/// A quantity drawn over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Series {
-    /// The congestion window, kB.
-    Cwnd,
-    /// The window of the wired domain, kB.
-    CwndPep,
-    /// The end-to-end window, kB.
-    CwndE2e,
-    /// Payload, Mbit/s.
-    Goodput,
-    /// The data packets' one-way delay, ms.
-    Delay,
 }
 
 /// A line.
@@ -302,26 +286,6 @@ fn cells(data: &Data, check: &Check, over: &str, names: &[String], here: impl Fn
         line.ci.push(stat.and_then(|stat| stat.ci95));
     }
     line
-}
-
-impl Series {
-    fn axis(self) -> &'static str {
-        match self {
-            Series::Goodput => "goodput, Mbit/s",
-            Series::Delay => "one-way delay, ms",
-            Series::Cwnd | Series::CwndPep | Series::CwndE2e => "window, kB",
-        }
-    }
-
-    fn of(self, row: &SampleRow) -> Option<f64> {
-        match self {
-            Series::Goodput => Some(row.goodput_mbps),
-            Series::Delay => row.owd_ms,
-            Series::Cwnd => row.cwnd_bytes.map(|bytes| bytes as f64 / 1e3),
-            Series::CwndPep => row.cwnd_pep_bytes.map(|bytes| bytes as f64 / 1e3),
-            Series::CwndE2e => row.cwnd_e2e_bytes.map(|bytes| bytes as f64 / 1e3),
-        }
-    }
 }
 
 impl Of {

@@ -17,6 +17,7 @@ mod paper;
 mod pattern;
 mod points;
 mod route;
+mod sampled;
 mod sequence;
 mod study;
 #[cfg(test)]

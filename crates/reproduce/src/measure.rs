@@ -1,6 +1,7 @@
 //! Measures computed from a run, for comparison with published values.
 
 use crate::pattern::is_flow;
+use crate::sampled::Series;
 use crate::study::{self, Tests};
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
@@ -154,8 +155,23 @@ pub enum Measure {
         /// `downlink` or `uplink`.
         direction: String,
     },
-    /// Load of the cells' reports on a UE to the proxy while they are sent, Mbit/s: the mean of the UEs with reports.
-    ReportLoad,
+    /// Load of the cells' reports on a UE to the proxy while they are sent, Mbit/s, or in per cent of a rate: the mean of
+    /// the UEs with reports.
+    ReportLoad {
+        /// The rate.
+        over: Option<Rate>,
+    },
+    /// Mean of a sampled quantity in one part of the run over that in another.
+    Change {
+        /// The quantity.
+        of: Series,
+        /// The flow.
+        flow: String,
+        /// Start and end of the part that is the reference.
+        before: (Span, Span),
+        /// Start and end of the other part.
+        after: (Span, Span),
+    },
 }
 
 /// An edge of the second in which the fraction of the rate is reached.
@@ -297,13 +313,19 @@ impl Measure {
                 let (starved, all) = rows.fold((0, 0), |(a, b), row| (a + row.starved_blocks, b + row.blocks));
                 (all > 0).then(|| starved as f64 / all as f64 * 100.0)
             }
-            Measure::ReportLoad => {
+            Measure::ReportLoad { over } => {
                 let rows = results.tables.ues.iter();
                 let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.reported_s > 0.0);
                 let (sum, ues) = rows.fold((0.0, 0.0), |(sum, ues), row| {
                     (sum + row.report_bytes as f64 * 8e-6 / row.reported_s, ues + 1.0)
                 });
-                (ues > 0.0).then(|| sum / ues)
+                (ues > 0.0).then(|| sum / ues * over.map_or(1.0, |rate| 100.0 / rate.as_mbps()))
+            }
+            Measure::Change { of, flow, before, after } => {
+                let rows = samples(results, point, run, flow);
+                let values: Vec<Sample> = rows.filter_map(|row| Some((row.t_s, of.of(&row)?))).collect();
+                let part = |(from, to): &(Span, Span)| mean(&values, from.as_secs_f64(), to.as_secs_f64());
+                part(after).zip(part(before)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
             }
         }
     }
@@ -337,6 +359,7 @@ impl Measure {
             | Measure::SlowStart { flow }
             | Measure::Delay { flow, .. }
             | Measure::DelaySpread { flow }
+            | Measure::Change { flow, .. }
             | Measure::Lost { flow } => vec![flow],
             Measure::WindowRatio { flow, over } | Measure::DelayRatio { flow, over } => vec![flow, over],
             Measure::Tests(tests) => tests.flows(),
@@ -344,7 +367,7 @@ impl Measure {
             | Measure::FillTime { .. }
             | Measure::UntilFilled { .. }
             | Measure::Starved { .. }
-            | Measure::ReportLoad => Vec::new(),
+            | Measure::ReportLoad { .. } => Vec::new(),
         }
     }
 
@@ -456,7 +479,7 @@ fn fill_time(samples: &[Sample], after: f64, level: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::tables::QueueRow;
+    use record::tables::{QueueRow, UeRow};
 
     /// A link that carries 10 Mbit/s up to a given time and 100 Mbit/s from then on, sampled every 10 ms for 20 s.
     fn steps(results: &mut Results, point: u32, at: f64) {
@@ -529,5 +552,26 @@ mod tests {
     fn ten_megabytes_take_a_second_at_eighty_megabits() {
         let floor = Floor { size: Bytes::new(10_000_000), rate: Rate::from_mbps(80) };
         assert!((floor.seconds() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_change_compares_two_parts_of_a_run_and_a_load_is_of_the_time_that_reports_cover() {
+        let mut results = Results::default();
+        for (t_s, owd_ms) in [(1.0, Some(30.0)), (2.0, None), (3.0, Some(50.0)), (4.0, Some(10.0)), (5.0, Some(20.0))] {
+            results.tables.samples.push(&SampleRow { flow: "tcp", t_s, owd_ms, ..SampleRow::default() });
+        }
+        let part = |from: u64, to: u64| (Span::from_secs(from), Span::from_secs(to));
+        let change =
+            |before, after| Measure::Change { of: Series::Delay, flow: "tcp".into(), before, after }.of(&results, 0, 0);
+        // (10 + 20) / 2 over (30 + 50) / 2.
+        assert_eq!(change(part(0, 3), part(3, 5)), Some(0.375));
+        assert_eq!(change(part(0, 3), part(5, 9)), None);
+
+        // 236 and 118 bytes each ms.
+        for (ue, reported_s, report_bytes) in [("a", 2.0, 472_000), ("b", 1.0, 118_000), ("c", 0.0, 0)] {
+            results.tables.ues.push(&UeRow { ue, reported_s, report_bytes, ..UeRow::default() });
+        }
+        assert_eq!(Measure::ReportLoad { over: None }.of(&results, 0, 0), Some(1.416));
+        assert_eq!(Measure::ReportLoad { over: Some(Rate::from_mbps(177)) }.of(&results, 0, 0), Some(0.8));
     }
 }

@@ -13,10 +13,12 @@ fn short(experiment: &str) -> Vec<&'static str> {
                 set.push(r#"sweep.delay=["0.5 ms", "4 ms"]"#);
             }
         }
-        "mmwave_mixed" | "mmwave_mixed_nlos" => set.push("duration=3 s"),
-        "mmwave_mixed_street" => set.push("duration=5 s"),
+        "mmwave_mixed" | "mmwave_mixed_nlos" => set.extend(["duration=3 s", r#"sweep.delay=["0.5 ms"]"#]),
+        "mmwave_mixed_street" => set.extend(["duration=5 s", r#"sweep.delay=["0.5 ms"]"#]),
+        "mixed_best" | "mixed_above" | "mixed_mdcc" => set.push("duration=3 s"),
         "mmwave_web" => set.push("duration=4 s"),
         "mmwave_25_cubic" => set.push("duration=2 s"),
+        "oai_quic_ends" => {}
         _ => set.push("duration=30 s"),
     }
     set
@@ -24,12 +26,27 @@ fn short(experiment: &str) -> Vec<&'static str> {
 
 #[test]
 fn each_check_has_a_verdict_and_each_figure_shows_something() {
-    let paper = paper("rapid");
-    for experiment in &paper.experiments {
-        let results = run(experiment, &short(&experiment.name), 1);
-        let (rows, _) = judge(&paper, experiment, &results);
-        for row in rows {
-            assert!(row.measured.is_some() && row.verdict != Verdict::NotPossible, "{}: {row:?}", experiment.name);
+    for name in ["rapid", "rapid-beyond"] {
+        let paper = paper(name);
+        for experiment in &paper.experiments {
+            let results = run(experiment, &short(&experiment.name), 1);
+            let (rows, _) = judge(&paper, experiment, &results);
+            for row in rows {
+                assert!(row.measured.is_some() && row.verdict != Verdict::NotPossible, "{}: {row:?}", experiment.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn rapid_and_fq_codel_above_rlc_isolate_flows_and_multi_domain_congestion_control_does_not() {
+    let paper = paper("rapid-beyond");
+    for (name, isolates) in [("lte_best", true), ("lte_above", true), ("lte_mdcc", false)] {
+        let experiment = experiment(&paper, name);
+        let (rows, _) = judge(&paper, experiment, &run(experiment, &short(name), 1));
+        for flow in ["CUBIC", "BBR"] {
+            let delay = row(&rows, flow, "LTE, 50 ms", "median one-way delay").verdict;
+            assert_eq!(delay == Verdict::Held, isolates, "{name}: {rows:?}");
         }
     }
 }
