@@ -111,6 +111,8 @@ _PROBES = {
     "handshake": "TCP handshake",
     "request": "request to the server",
 }
+# The most moments of a stack; of more, every n-th is drawn.
+_MOST_TIMES = 4000
 # What a modem measures of its cell.
 _SIGNALS = {
     "rsrp": ("rsrp_dbm", "dBm"),
@@ -175,21 +177,27 @@ def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: An
 def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Bytes in flight of the copies of all flows over time, one on top of the other: their sum is the path's.
 
+    Each copy is a layer in its flow's colour, interpolated between its samples. Copies of which nothing is known, such
+    as downloads of a measurement, are left out.
     Several points cannot be stacked: select one with `point`.
     """
     lines = _select.lines(r, "samples", "flow", {"run": run, **where})
     if len({line.rows["point"][0] for line in lines}) > 1:
         raise ValueError("several points cannot be stacked: select one, for example with point=0")
-    wide = pl.concat([line.rows for line in lines]).group_by("t_s", "flow").agg(pl.col("in_flight_bytes").sum())
-    times = wide["t_s"].unique().sort()
-    base = pl.DataFrame({"t_s": times})
+    # A measurement reads its flows one after the other: each copy has times of its own.
+    copies = [
+        (line.colour, "_" * (i > 0) + line.label, part.sort("t_s"))
+        for line in lines
+        for i, part in enumerate(line.rows.drop_nulls("in_flight_bytes").partition_by("conn", maintain_order=True))
+    ]
+    if not copies:
+        raise ValueError("the bytes in flight of these flows are not known")
+    times = pl.concat([part["t_s"] for _, _, part in copies]).unique().sort()
+    times = times.gather_every(math.ceil(len(times) / _MOST_TIMES))
+    layers = [_interpolated(part, times) * 1e-3 for _, _, part in copies]
     with _axes(ax) as ax:
-        layers = []
-        for line in lines:
-            own = wide.filter(pl.col("flow") == line.rows["flow"][0]).select("t_s", "in_flight_bytes")
-            layers.append(base.join(own, on="t_s", how="left").sort("t_s")["in_flight_bytes"].fill_null(0) * 1e-3)
-        colours = [line.colour for line in lines]
-        ax.stackplot(times, layers, colors=colours, labels=[line.label for line in lines], linewidth=0)
+        colours, labels = [colour for colour, _, _ in copies], [label for _, label, _ in copies]
+        ax.stackplot(times, layers, colors=colours, labels=labels, edgecolor="white", linewidth=0.3)
         _finish_time(ax, r, "flow", "In flight (kB)", lines)
         ax.set_ylim(bottom=0)
         return ax
@@ -667,6 +675,13 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
     bins = bins.filter(pl.col("bin").is_between(rates["bin"].min(), rates["bin"].max()))
     bins = bins.join(rates, on="bin", how="left").sort("bin")
     return bins["middle"], bins["goodput_mbps"].fill_null(0) / bins["ticks"]
+
+
+def _interpolated(rows: pl.DataFrame, times: pl.Series) -> Any:
+    """Bytes in flight at `times`: interpolated between the samples, zero before the first and after the last one."""
+    import numpy as np
+
+    return np.interp(times, rows["t_s"], rows["in_flight_bytes"], left=0, right=0)
 
 
 def _over_time(

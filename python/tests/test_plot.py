@@ -235,6 +235,60 @@ def test_stacks_add_up_and_are_of_one_point(swept: ranway.Results) -> None:
     assert top == pytest.approx(most / 1e3)
 
 
+def flying(flow: str, conn: int, at: dict[float, int | None]) -> list[dict[str, object]]:
+    """The rows of `samples` of a connection that `ranway measure` sampled, with its bytes in flight."""
+    row: dict[str, object] = {"flow": flow, "conn": conn, "goodput_mbps": 1.0, "limit": "cwnd", "state": "avoidance"}
+    return [{**row, "t_s": t, "in_flight_bytes": count} for t, count in at.items()]
+
+
+def layers(ax: Axes, at: float) -> list[tuple[float, float]]:
+    """The lower and the upper edge of each layer of a stack near a moment, in the table's unit."""
+    edges = []
+    for area in ax.collections:
+        ((x, y),) = (path.vertices.T for path in area.get_paths())
+        nearest = min(abs(x - at))
+        there = [1e3 * edge for t, edge in zip(x, y, strict=True) if abs(t - at) <= nearest]
+        edges.append((min(there), max(there)))
+    return edges
+
+
+def test_the_connections_of_a_measurement_are_stacked_although_their_moments_differ(
+    swept: ranway.Results, tmp_path: Path
+) -> None:
+    # Flow by flow, of the same name, every 10 ms, one connection read after the other.
+    def rows(flow: str, conn: int, start: float = 0.0, known: bool = True) -> list[dict[str, object]]:
+        moments = (start + 0.01 * i + 0.0002 * conn for i in range(200))
+        return flying(flow, conn, {t: 100_000 * (conn + 1) if known else None for t in moments})
+
+    def stack(*flows: list[dict[str, object]]) -> Axes:
+        rows = [row for flow in flows for row in flow]
+        return plot.in_flight_stacked(with_rows(swept, tmp_path / "out", samples=rows), point=0)
+
+    one = stack(*(rows("upload", conn) for conn in range(4)))
+    edges = [(0, 100_000), (100_000, 300_000), (300_000, 600_000), (600_000, 1_000_000)]
+    assert layers(one, 1.0) == [pytest.approx(edge) for edge in edges]
+    assert (labels(one), len({tuple(area.get_facecolor()[0]) for area in one.collections})) == ([], 1)
+    two = stack(*(rows(f"upload-{('cubic', 'bbr')[conn % 2]}", conn) for conn in range(4)))
+    assert labels(two) == ["upload-cubic", "upload-bbr"]
+    # The copies of a flow lie on one another.
+    assert [top for _, top in layers(two, 1.0)] == pytest.approx([100_000, 400_000, 600_000, 1_000_000])
+    # A download's sender is elsewhere; before and after its samples a connection has nothing in flight.
+    unknown = rows("download", 0, known=False)
+    late = stack(unknown, rows("upload", 0), rows("upload", 1, start=1.0))
+    assert [[top for _, top in layers(late, t)] for t in (0.5, 1.5, 2.5)] == [
+        pytest.approx(tops) for tops in ([100_000, 100_000], [100_000, 300_000], [0, 200_000])
+    ]
+    with pytest.raises(ValueError, match="the bytes in flight of these flows are not known"):
+        stack(unknown)
+
+
+def test_what_is_in_flight_between_samples_is_interpolated(swept: ranway.Results, tmp_path: Path) -> None:
+    rows = flying("upload", 0, {0.0: 0, 2.0: 200_000}) + flying("upload", 1, {1.0: 100_000, 3.0: 300_000})
+    ax = plot.in_flight_stacked(with_rows(swept, tmp_path / "out", samples=rows), point=0)
+    _, top = (path.vertices for area in ax.collections for path in area.get_paths())
+    assert {(float(t), float(y)) for t, y in top} >= {(0, 0), (1, 200), (2, 400), (3, 300)}
+
+
 OVER_TIME = ["throughput", "rtt", "cwnd", "in_flight", "in_flight_stacked", "delay", "loss", "backlog", "sinr"]
 
 

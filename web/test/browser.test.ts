@@ -120,6 +120,36 @@ const street = (ues: { los: number[]; cell: (number | null)[]; ue: (number | nul
   return { ...data, results: [{ ...result, meta, summary: { points }, mobility: [], series: [...series(0, 0), ...ues.map(ofUe)] }] };
 };
 
+/** A measurement of a CUBIC and a BBR flow through a modem that changes its cell after 2 s. */
+const measured = () => {
+  const result = data.results[0]!;
+  // As crates/record writes them: without columns in which nothing is known.
+  const known = (columns: Record<string, (number | null)[]>) => Object.fromEntries(Object.entries(columns).filter(([, column]) => column.some((value) => value !== null)));
+  const of = (kind: string, name: string, columns: Record<string, (number | null)[]>, conn: number | null = null) => ({ point: 0, run: 0, kind, name, conn, columns: known(columns) });
+  const upload = (cc: string, cwnd: number) => {
+    const limited = { app: stat(0), cwnd: stat(cwnd), rwnd: stat(0), pacing: stat(1 - cwnd), other: stat(0) };
+    return { ...flow(`upload-${cc}`, "tcp"), cc, from: "client", to: "server", owd_p50_ms: null, owd_p95_ms: null, limited };
+  };
+  const flows = [upload("cubic", 1), upload("bbr", 0.25)];
+  const load = t.map((x) => (x > 1 && x < 4 ? 1 : 0));
+  const all = [
+    ...flows.flatMap(({ flow: name }, conn) => [
+      of("goodput", name, { t, goodput_mbps: t.map(() => 5) }, conn),
+      of("samples", name, { t: t.map((x) => x + conn / 1000), in_flight_bytes: t.map(() => 9000), srtt_ms: t.map(() => 40) }, conn),
+    ]),
+    of("latency", "echo", { t, rtt_ms: t.map((x, i) => (x === 3 ? null : 20 + 80 * load[i]!)), lost: t.map((x) => (x === 3 ? 1 : null)), load }),
+    of("latency", "hop", { t, rtt_ms: t.map(() => 9), lost: t.map(() => null), load }, 2),
+    of("waits", "", { t, host_ms: t.map(() => null), modem_ms: load.map((on) => 75 * on), network_ms: t.map(() => 1), total_ms: load.map((on) => 80 * on) }),
+    { ...of("modem", "wwan0", { t, rsrp_dbm: t.map((x) => -80 - x), rsrq_db: t.map(() => -10), rssi_dbm: t.map(() => null), sinr_db: t.map(() => null), cell_id: t.map(() => 7), pci: t.map(() => null) }), technology: "lte" },
+  ];
+  const scenario = { measurement: { protocol: "rmbt", flows: 2, kernel: "6.1", missing: ["the host's queue: the kernel stamped no data of uploads"] } };
+  const meta = { ...result.meta, scenario, points: [{}], runs: 1 };
+  const points = result.summary.points.slice(0, 1).map((point) => ({ ...point, values: {}, flows }));
+  const rows = flows.map(({ flow: name }, conn) => ({ ...row(0, 0, name, "tcp"), conn }));
+  const mobility = [{ point: 0, run: 0, t_s: 2, ue: "wwan0", event: "changed", cell: "cell-2", interruption_ms: null }];
+  return { ...data, results: [{ ...result, meta, summary: { points }, flows: rows, mobility, series: all }] };
+};
+
 /** What the script below finds out, as the page's data attributes. */
 const PROBE = `
 addEventListener("error", (event) => (document.body.dataset.error = event.message));
@@ -127,6 +157,8 @@ URL.createObjectURL = (blob) => (blob.text().then((text) => (keep(text), documen
 const keep = (text) => {
   const title = /<title>([^<]*)/.exec(text)?.[1];
   if (/>cell-2</.test(text)) document.body.dataset["marked"] = (document.body.dataset["marked"] ?? "") + title + "|";
+  const lines = [...text.matchAll(/<text x="36"[^>]*>([^<]*)/g)].map(([, label]) => label);
+  if (["Latency of probes", "Where packets waited", "RSRP of the serving cell"].includes(title)) document.body.dataset["lines"] = (document.body.dataset["lines"] ?? "") + title + ": " + lines.join() + "|";
   if (["Line of sight", "Beams"].includes(title)) {
     const paths = [...new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("g[clip-path] path[stroke-linejoin]")].map((path) => path.getAttribute("d"));
     const labels = [...text.matchAll(/<text x="36"[^>]*>([^<]*)/g)].map(([, label]) => label);
@@ -142,6 +174,8 @@ setTimeout(() => {
   dataset.chosen = [...document.querySelectorAll("#case select")].map((one) => one.selectedOptions[0].textContent).join("|");
   dataset.filter = document.querySelector("#case input").value;
   dataset.scroll = scrollY > 0;
+  dataset.limits = [...document.querySelectorAll(".limits")].map((one) => [one.querySelector(".who").textContent, ...[...one.querySelectorAll(".limit")].map((part) => part.style.flexGrow)].join()).join("|");
+  dataset.notes = [...document.querySelectorAll("#measurement > .note")].map((one) => one.textContent).join("|");
   dataset.titles = [...document.querySelectorAll("figcaption b")].map((one) => one.firstChild.textContent).join("|");
   if (location.hash.includes("at=marks")) for (const one of document.querySelectorAll(".save")) one.children[1].click();
   for (const kind of ["SVG", "CSV"]) {
@@ -248,4 +282,22 @@ test("the line of sight and the beams are drawn where they change", { skip }, ()
     assert.ok(found["titles"]!.split("|").includes(title), found["titles"]);
     assert.ok(!alone["titles"]!.split("|").includes(title) && alone["titles"]!.includes("Downlink capacity"), alone["titles"]);
   }
+});
+
+test("a measurement has its latency, queues and radio on one time axis, and what limited each of its flows", { skip }, () => {
+  const found = page(1280, "#at=marks", 900, measured());
+  assert.equal(found["error"], undefined);
+  assert.equal(found["empty"], "0");
+  const marked = found["marked"]!.split("|");
+  for (const title of ["Goodput", "Bytes in flight, stacked", "Latency of probes", "Where packets waited", "RSRP of the serving cell", "RSRQ of the serving cell"]) {
+    assert.ok(marked.includes(title), `${title} in ${marked}`);
+  }
+  assert.ok(!found["titles"]!.includes("SINR of the serving cell"), "the modem does not tell it");
+  assert.deepEqual(found["lines"]!.split("|").slice(0, 3), [
+    "Latency of probes: ICMP echo,ICMP echo: lost,router 2",
+    "Where packets waited: modem and radio,network behind,whole path",
+    "RSRP of the serving cell: wwan0: LTE",
+  ]);
+  assert.equal(found["limits"], "upload-cubic cubic,0,1,0,0,0|upload-bbr bbr,0,0.25,0,0.75,0");
+  assert.equal(found["notes"], "Not measured: the host's queue: the kernel stamped no data of uploads.");
 });

@@ -91,7 +91,9 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         states.sort_by_key(|state| state.at);
         states.dedup_by_key(|state| state.at);
         let at_sender = kernel::are_of_sender(&states);
-        let (from, to) = match (flow.as_str(), at_sender) {
+        // A measurement's `upload-bbr` is an upload, too.
+        let way = flow.split_once('-').map_or(flow.as_str(), |(way, _)| way);
+        let (from, to) = match (way, at_sender) {
             ("upload", true) => ("client", "server"),
             ("download", false) => ("server", "client"),
             (_, true) => ("local", "peer"),

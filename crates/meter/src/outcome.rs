@@ -66,6 +66,11 @@ impl FlowOutcome {
         self.congestion == "bbr"
     }
 
+    /// The congestion control of its sender as scenarios call it; empty if this end does not know it.
+    pub(crate) fn control(&self) -> &str {
+        if self.congestion == "reno" { "new-reno" } else { &self.congestion }
+    }
+
     /// Where its sender's time went; `None` of a download, whose sender is the server.
     pub fn limits(&self) -> Option<Limits> {
         if self.way == Way::Down { None } else { self.sender_limits() }
@@ -127,6 +132,14 @@ impl Load {
     pub fn throughput(&self, way: Way) -> Option<Throughput> {
         let flows = self.flows.iter().filter(|flow| flow.way == way && flow.failure.is_none());
         Throughput::of(flows.map(|flow| &flow.bytes))
+    }
+
+    /// The name of one of its flows in tables: the direction and, if the flows of this direction have several congestion controls,
+    /// its own, as `upload-bbr`. Flows of one name are summarised together, and what limits different controls differs.
+    pub fn name(&self, flow: &FlowOutcome) -> String {
+        let (way, control) = (flow.way.name(), flow.control());
+        let differs = |other: &FlowOutcome| other.way == flow.way && other.control() != control;
+        if control.is_empty() || !self.flows.iter().any(differs) { way.to_owned() } else { format!("{way}-{control}") }
     }
 
     /// Whether it has flows of this direction.

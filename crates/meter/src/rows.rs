@@ -1,4 +1,5 @@
-//! The outcome as tables. A load is a point; a flow is called `download` or `upload`, with its number as `conn`.
+//! The outcome as tables. A load is a point; a flow is called `download` or `upload`, with its congestion control if those of a
+//! direction differ ([`Load::name`]), and with its number as `conn`.
 
 use observe::limits::Limits;
 use record::tables::{FlowRow, LatencyRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow, WaitRow};
@@ -25,8 +26,9 @@ impl Outcome {
         for (load, point) in self.loads.iter().zip(0..) {
             for flow in &load.flows {
                 let (from, to) = ends(flow.way);
+                let name = load.name(flow);
                 let told = Told {
-                    flow: flow.way.name(),
+                    flow: &name,
                     conn: flow.number as u32,
                     from,
                     to,
@@ -121,7 +123,7 @@ pub fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
 pub struct Told<'a> {
     /// The flow's name.
     pub flow: &'a str,
-    /// Its number among those with this name, from 0.
+    /// Its number, which no other flow with this name has.
     pub conn: u32,
     /// The host that sends the data.
     pub from: &'a str,
@@ -192,7 +194,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         flow: told.flow,
         conn: told.conn,
         transport: "tcp",
-        cc: if flow.congestion == "reno" { "new-reno" } else { &flow.congestion },
+        cc: flow.control(),
         from: told.from,
         to: told.to,
         start_s: flow.start.as_secs_f64(),
@@ -322,5 +324,86 @@ fn tcp_info_row<'a>(sample: &'a Sample, point: u32, told: &Told<'a>) -> TcpInfoR
         bbr_min_rtt_us: sample.bbr.and_then(|bbr| bbr.min_rtt).map(u64::from),
         bbr_pacing_gain: sample.bbr.map(|bbr| bbr.pacing_gain),
         bbr_cwnd_gain: sample.bbr.map(|bbr| bbr.cwnd_gain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Load;
+    use measure::rate::Samples;
+    use record::Results;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// A flow of a second whose sender is always busy and never fills its window.
+    fn flow(way: Way, number: usize, congestion: &str) -> FlowOutcome {
+        let sample = |ms: u64| {
+            let counted = |micros: u64| Some(micros);
+            let info = TcpInfo {
+                rtt: 20_000 + number as u32,
+                snd_cwnd: 10,
+                snd_mss: 1000,
+                busy_time: counted(ms * 1000),
+                rwnd_limited: counted(0),
+                sndbuf_limited: counted(0),
+                ..TcpInfo::default()
+            };
+            Sample { at: at(ms), raw: Box::default(), info, bbr: None, delivered: ms }
+        };
+        let mut bytes = Samples::default();
+        bytes.record(Span::ZERO, 0);
+        bytes.finish(Span::from_secs(1), 1_000_000);
+        FlowOutcome {
+            way,
+            number,
+            congestion: congestion.into(),
+            start: at(0),
+            bytes,
+            samples: vec![sample(0), sample(1000)],
+            passages: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
+    fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, String, f64, Option<[f64; 2]>)> {
+        let outcome = Outcome {
+            unix: Span::ZERO,
+            loads: vec![Load { times: [0, 0, 2000, 2000].map(at), flows }],
+            latencies: Vec::new(),
+            cells: Vec::new(),
+            missing: Vec::new(),
+            interrupted: false,
+        };
+        let mut results = Results { tables: outcome.tables(), ..Results::default() };
+        results.meta.points.push(record::Point::default());
+        let point = results.summary().points.swap_remove(0);
+        let of = |flow: record::FlowSummary| {
+            let limited = flow.limited.map(|limited| [limited.cwnd.mean, limited.pacing.mean]);
+            (flow.flow, flow.cc, flow.copies.mean, limited)
+        };
+        point.flows.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn flows_of_different_congestion_controls_are_told_apart() {
+        let up = |number, congestion| flow(Way::Up, number, congestion);
+        let told = summary(vec![up(0, "cubic"), up(1, "bbr"), up(2, "cubic"), up(3, "reno"), flow(Way::Down, 0, "")]);
+        let name = |name: &str, cc: &str, copies, limited| (name.to_owned(), cc.to_owned(), copies, limited);
+        let expected = [
+            name("upload-cubic", "cubic", 2.0, Some([1.0, 0.0])),
+            name("upload-bbr", "bbr", 1.0, Some([0.0, 1.0])),
+            name("upload-new-reno", "new-reno", 1.0, Some([1.0, 0.0])),
+            name("download", "", 1.0, None),
+        ];
+        assert_eq!(told, expected);
+        let alike = summary(vec![up(0, "bbr"), up(1, "bbr"), flow(Way::Down, 0, "cubic")]);
+        assert_eq!(
+            alike.iter().map(|flow| (&*flow.0, flow.2)).collect::<Vec<_>>(),
+            [("upload", 2.0), ("download", 1.0)]
+        );
     }
 }

@@ -66,6 +66,11 @@ impl Limits {
         }
     }
 
+    /// Whether a kernel said anything.
+    pub fn is_known(&self) -> bool {
+        *self != Limits { unknown: self.unknown, ..Limits::default() }
+    }
+
     /// Returns the share of `part`, in seconds, in all of the time (0 to 1).
     pub fn share(&self, part: f64) -> f64 {
         let all: f64 = self.parts().iter().map(|part| part.0.max(0.0)).sum();
@@ -147,6 +152,8 @@ mod tests {
     fn nothing_is_known_of_a_kernel_that_does_not_count() {
         let of = Limits::between(None, &TcpInfo::default(), Span::from_millis(50), false);
         assert_eq!((of.unknown, of.share(of.unknown), of.most()), (0.05, 1.0, "idle"));
+        assert!(!of.is_known() && !Limits::default().is_known());
+        assert!(Limits { app: 0.01, ..of }.is_known());
         assert_eq!((Limits::default().most(), Limits::default().share(0.0)), ("", 0.0));
     }
 }

@@ -5,13 +5,15 @@
 
 mod common;
 
-use common::{command, emulate, is_late, may, scratch, text};
+use common::{Running, command, emulate, is_late, may, scratch, text};
 use record::tables::{FlowRow, SampleRow};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 use testkit::realtime::{Watch, at_once, conclusive};
 
 /// A modem between `mid` and `b`, 20 ms behind it a server.
@@ -199,6 +201,143 @@ fn the_terminal_tells_why_something_was_not_measured() {
     let lines: Vec<&str> =
         said.lines().filter_map(|line| line.split_once("not measured: ")).map(|line| line.1).collect();
     assert_eq!(missing.iter().filter_map(Value::as_str).collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn a_server_that_starts_with_its_client_is_waited_for() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let address = free.to_string();
+    let args = ["measure", &address, "-d", "up", "-t", "300ms", "--flows", "1", "--idle", "0s", "--hops", "0"];
+    let client = Running::of(command(dir.path(), &args));
+    thread::sleep(Duration::from_millis(500));
+    let server = Server::start(&address);
+    let output = client.end();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    drop(server);
+    let output = Running::of(command(dir.path(), &args)).end();
+    let expected = format!("error: {address}: no server at {address}: Connection refused (os error 111)\n");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), expected));
+}
+
+#[test]
+fn what_limited_each_flow_is_told_where_congestion_controls_differ() {
+    let (server, dir) = (Server::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
+    let measure = |more: &[&str]| {
+        let options = ["-d", "up", "--cc", "cubic,reno", "--flows", "3", "-t", "1s", "--idle", "300ms"];
+        let output = command(dir.path(), &[&["measure", &server.1][..], &options, more].concat()).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output
+    };
+    let said = text(&measure(&[]).stderr);
+    let (_, rest) = said.split_once("  limited by   ").unwrap_or_else(|| panic!("{said}"));
+    let lines: Vec<&str> = rest.lines().map_while(|line| line.trim_start().strip_prefix("flow")).collect();
+    let of = |number: &str, control: &str| {
+        let is_of = |line: &&&str| {
+            let (flows, parts) = line.split_once(": ").expect("what limited it");
+            let (numbers, controls) = flows.trim_start_matches(['s', ' ']).split_once(" (").expect("its control");
+            assert!(parts.ends_with(" %"), "{line}");
+            numbers.split(", ").any(|one| one == number) && controls == format!("{control})")
+        };
+        lines.iter().filter(is_of).count()
+    };
+    assert_eq!([of("0", "cubic"), of("1", "reno"), of("2", "cubic"), of("1", "cubic")], [1, 1, 1, 0], "{said}");
+    let answer: Value = serde_json::from_slice(&measure(&["--json"]).stdout).expect("JSON");
+    let sum = |limited: &Value, share: fn(&Value) -> Option<f64>| {
+        let shares = limited.as_object().unwrap_or_else(|| panic!("nothing limited it: {answer}"));
+        (shares.values().map(|value| share(value).expect("a share")).sum::<f64>() * 1e6).round() / 1e6
+    };
+    let flows = answer["loads"][0]["directions"][0]["flows"].as_array().expect("flows");
+    let flows: Vec<_> = flows
+        .iter()
+        .map(|flow| (flow["flow"].as_u64(), flow["cc"].as_str(), sum(&flow["limited"], Value::as_f64)))
+        .collect();
+    assert_eq!(flows, [("cubic", 0), ("reno", 1), ("cubic", 2)].map(|(cc, flow)| (Some(flow), Some(cc), 1.0)));
+    let rows = answer["summary"]["points"][0]["flows"].as_array().expect("flows");
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (row["flow"].as_str(), row["copies"]["mean"].as_f64(), sum(&row["limited"], |of| of["mean"].as_f64()))
+        })
+        .collect();
+    let expected = [("upload-cubic", 2.0), ("upload-new-reno", 1.0)];
+    assert_eq!(rows, expected.map(|(name, copies)| (Some(name), Some(copies), 1.0)));
+}
+
+/// The page of the documentation.
+const PAGE: &str = include_str!("../../../docs/src/measure.md");
+/// The load of its example, and that of the test.
+const LOADS: [&str; 2] = ["-t 20s", "-t 6s"];
+
+/// The example for newcomers: the command of the shell, and the lines that it prints.
+fn example() -> (String, Vec<&'static str>) {
+    let (_, block) = PAGE.split_once("```console\n# ranway emulate").expect("the example");
+    let (block, _) = block.split_once("\n```").expect("its end");
+    let is_continued = |line: &&str| line.ends_with('\\');
+    let lines: Vec<&str> = block.lines().collect();
+    let length = lines.iter().take_while(|line| is_continued(line)).count() + 1;
+    (format!("ranway emulate{}", lines[..length].join("\n")), lines[length..].to_vec())
+}
+
+/// A line without its numbers.
+fn without_numbers(line: &str) -> String {
+    let mut text = String::new();
+    for one in line.chars().filter(|one| *one != '.') {
+        match one {
+            '0'..='9' if text.ends_with('#') => {}
+            '0'..='9' => text.push('#'),
+            one => text.push(one),
+        }
+    }
+    text
+}
+
+#[test]
+fn root_the_example_for_newcomers_tells_which_queue_caused_the_delay_and_what_limited_each_flow() {
+    conclusive(the_example_for_newcomers_tells_which_queue_caused_the_delay_and_what_limited_each_flow);
+}
+
+fn the_example_for_newcomers_tells_which_queue_caused_the_delay_and_what_limited_each_flow(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    std::os::unix::fs::symlink(docs, dir.path().join("docs")).expect("a link");
+    let (shell, printed) = example();
+    let options = "ranway emulate --max-lateness '1 s' -o ranway-out/net-emulated";
+    let shell = shell.replacen("ranway emulate", options, 1).replacen(LOADS[0], LOADS[1], 1);
+    assert!(shell.contains(LOADS[1]), "{shell}");
+    let own = Path::new(env!("CARGO_BIN_EXE_ranway")).parent().expect("a folder").display().to_string();
+    let path = format!("{own}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("sh");
+    command.args(["-c", &shell]).env("PATH", path).current_dir(dir.path());
+    let output = Running::of(command).end();
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    println!("{said}");
+    if is_late(dir.path(), watch) {
+        return;
+    }
+    let line = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin)).unwrap_or_else(|| panic!("{said}"));
+    let queue = line("  queue        in the modem or the radio access (");
+    let part = |name: &str| {
+        let (_, rest) = queue.split_once(&format!("{name} ")).unwrap_or_else(|| panic!("{queue}"));
+        rest.split(' ').next().and_then(|ms| ms.parse::<f64>().ok()).expect("milliseconds")
+    };
+    assert!(part("modem and radio") > 5.0 * (part("host") + part("network behind")), "{queue}");
+    let (_, limits) = said.split_once("  limited by   ").expect("what limited the flows");
+    let limits: Vec<&str> =
+        limits.lines().take_while(|line| !line.starts_with("  round trip")).map(str::trim).collect();
+    let by_window =
+        limits.iter().filter_map(|line| line.split_once("congestion window ")?.1.split(' ').next()?.parse().ok());
+    let by_window: Vec<u32> = by_window.collect();
+    assert!(by_window.len() == limits.len() && by_window.iter().all(|share| *share >= 80), "{limits:?}");
+    // The page shows what is printed, but for numbers, for reasons why something is missing, and for how the flows are alike.
+    let is_shown = |line: &&str| !line.starts_with("not measured: ") && !line.contains("congestion window");
+    let shown = |lines: &[&str]| lines.iter().copied().filter(is_shown).map(without_numbers).collect::<Vec<_>>();
+    assert_eq!(shown(&said.lines().collect::<Vec<_>>()), shown(&printed));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod capture;
 mod client;
+mod limits;
 mod server;
 
 use crate::failure::Failure;

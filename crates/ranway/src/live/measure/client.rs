@@ -1,6 +1,6 @@
 //! `ranway measure SERVER`.
 
-use super::capture;
+use super::{capture, limits};
 use crate::failure::Failure;
 use crate::live::dashboard::{DashboardArgs, FlowValue, Values, untitled};
 use crate::live::status_line::StatusLine;
@@ -9,19 +9,19 @@ use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
-    Amount, Captured, CellSample, Fault, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Tls,
-    Trust, Way, cell_changes,
+    Amount, Captured, CellSample, Fault, FlowOutcome, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol,
+    Target, Tls, Trust, Way, cell_changes,
 };
-use observe::limits::Limits;
 use observe::located::{Place, median};
 use record::{Output, Partial, Results, ms};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 use units::{Bytes, Span};
 
@@ -29,6 +29,10 @@ use units::{Bytes, Span};
 const PORT: u16 = 5231;
 /// Time to connect to each address of a server.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Time for a server that refuses connections to start: it may have been started together with this program.
+const STARTING: Duration = Duration::from_secs(2);
+/// Time between two attempts to connect to it.
+const AGAIN: Duration = Duration::from_millis(100);
 /// The longest file of keys, in bytes.
 const LONGEST_KEYS: u64 = 1 << 20;
 /// A queue shorter than this is not worth a name.
@@ -384,14 +388,21 @@ fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
     };
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let found = (name, port).to_socket_addrs().map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
-    let mut refused = None;
-    for address in found {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(_) => return Ok((name.to_owned(), address)),
-            Err(why) => refused = Some(anyhow!("{server}: no server at {address}: {why}")),
+    let (found, start): (Vec<SocketAddr>, Instant) = (found.collect(), Instant::now());
+    loop {
+        let mut last = None;
+        for &address in &found {
+            match TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(_) => return Ok((name.to_owned(), address)),
+                Err(why) => last = Some((address, why)),
+            }
         }
+        let (address, why) = last.ok_or_else(|| anyhow!("{name}: it has no address"))?;
+        if why.kind() != ErrorKind::ConnectionRefused || start.elapsed() >= STARTING {
+            return Err(anyhow!("{server}: no server at {address}: {why}").into());
+        }
+        thread::sleep(AGAIN);
     }
-    Err(refused.unwrap_or_else(|| anyhow!("{name}: it has no address")).into())
 }
 
 fn results(
@@ -453,7 +464,8 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
                 "direction": way.name(),
                 "mbps": rates.map(|rates| rates.total.as_mbps()),
                 "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
-                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(meter::FlowOutcome::total).sum::<u64>(),
+                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(FlowOutcome::total).sum::<u64>(),
+                "flows": load.flows.iter().filter(|flow| flow.way == way).map(limits::describe).collect::<Vec<_>>(),
                 "failures": load.flows.iter().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
             })
         })
@@ -511,7 +523,9 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
         );
         let _ = writeln!(text, "{}, {}{of}: {rate}", way.name(), counted(plan.flows as u64, "flow"));
         if way == Way::Up {
-            let _ = writeln!(text, "  limited by   {}", limited(&flows));
+            for (line, limited) in limits::lines(&flows).into_iter().enumerate() {
+                let _ = writeln!(text, "  {:<10}   {limited}", if line == 0 { "limited by" } else { "" });
+            }
         }
         for flow in flows.iter().filter_map(|flow| Some((flow.number, flow.failure.as_ref()?))) {
             let _ = writeln!(text, "  flow {} failed: {}", flow.0, flow.1);
@@ -535,25 +549,6 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
         let _ = writeln!(text, "  radio        {radio}");
     }
     text
-}
-
-/// Where the flows' time went, of those parts that had any.
-fn limited(flows: &[&meter::FlowOutcome]) -> String {
-    let sum = flows.iter().filter_map(|flow| flow.limits()).fold(Limits::default(), Limits::plus);
-    let parts = [
-        ("congestion window", sum.cwnd),
-        ("pacing", sum.pacing),
-        ("receive window", sum.rwnd),
-        ("send buffer", sum.buffer),
-        ("application", sum.app),
-        ("unknown", sum.unknown),
-    ];
-    let shares = parts.into_iter().map(|(name, seconds)| (name, sum.share(seconds)));
-    let shown: Vec<String> = shares
-        .filter(|(_, share)| *share >= 0.005)
-        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
-        .collect();
-    if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
 /// What the first cell's modem told during a load; `None` if it told nothing.
@@ -590,4 +585,36 @@ fn queue(outcome: &Outcome, load: &Load) -> String {
         (None, None) => "not measured",
     };
     if shown.is_empty() { place.to_owned() } else { format!("{place} ({})", shown.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Time;
+
+    fn glance(load: usize, ms: u64, ways: &[Way], bytes: u64) -> Glance {
+        let rtt = ms.is_multiple_of(2).then(|| Span::from_millis(83));
+        Glance { load, at: Time::from_nanos(ms * 1_000_000), ways: ways.to_vec(), bytes, rtt }
+    }
+
+    #[test]
+    fn the_status_line_tells_what_is_measured_and_how_fast_it_is() {
+        let mut rates = Rates::default();
+        let mut line = |glance: &Glance| {
+            let rate = rates.since(glance);
+            status(glance, &doing(glance), rate)
+        };
+        let up = [Way::Up];
+        let both = [Way::Down, Way::Up];
+        // Before a load there is no rate.
+        assert_eq!(line(&glance(0, 500, &[], 0)), "  0.5 s  latency alone      83 ms");
+        assert_eq!(line(&glance(0, 2_000, &up, 0)), "  2.0 s  upload      0.00 Mbit/s      83 ms");
+        assert_eq!(line(&glance(0, 2_200, &up, 500_000)), "  2.2 s  upload     20.00 Mbit/s      83 ms");
+        // A rate is of the time since the glance before; a round trip may be missing.
+        assert_eq!(line(&glance(0, 2_401, &up, 500_000)), "  2.4 s  upload      0.00 Mbit/s");
+        // The bytes of another load begin anew.
+        assert_eq!(line(&glance(1, 7_000, &both, 100_000)), "  7.0 s  download and upload      83 ms");
+        assert_eq!(line(&glance(1, 7_400, &both, 600_000)), "  7.4 s  download and upload     10.00 Mbit/s      83 ms");
+        assert_eq!(line(&glance(1, 9_000, &[], 600_000)), "  9.0 s  latency alone      83 ms");
+    }
 }

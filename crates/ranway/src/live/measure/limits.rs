@@ -1,0 +1,129 @@
+//! What limited each flow of a measurement, for people and for programs.
+
+use meter::FlowOutcome;
+use observe::limits::Limits;
+use serde_json::{Value, json};
+
+/// Where the time of each flow went: a line for those that are alike, which names them unless they are all.
+pub(super) fn lines(flows: &[&FlowOutcome]) -> Vec<String> {
+    let mut alike: Vec<((&str, String), Vec<String>)> = Vec::new();
+    for flow in flows {
+        let (what, number) = ((flow.congestion.as_str(), parts(flow)), flow.number.to_string());
+        match alike.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, numbers)) => numbers.push(number),
+            None => alike.push((what, vec![number])),
+        }
+    }
+    if let [((_, parts), _)] = &alike[..] {
+        return vec![parts.clone()];
+    }
+    let has_several = flows.windows(2).any(|two| two[0].congestion != two[1].congestion);
+    let line = |((control, parts), numbers): ((&str, String), Vec<String>)| {
+        let flows = if numbers.len() == 1 { "flow" } else { "flows" };
+        let control = if has_several && !control.is_empty() { format!(" ({control})") } else { String::new() };
+        format!("{flows} {}{control}: {parts}", numbers.join(", "))
+    };
+    alike.into_iter().map(line).collect()
+}
+
+/// Where a flow's time went, of those parts that had any.
+fn parts(flow: &FlowOutcome) -> String {
+    let limits = flow.limits().unwrap_or_default();
+    let parts = [
+        ("congestion window", limits.cwnd),
+        ("pacing", limits.pacing),
+        ("receive window", limits.rwnd),
+        ("send buffer", limits.buffer),
+        ("application", limits.app),
+        ("unknown", limits.unknown),
+    ];
+    let shares = parts.into_iter().map(|(name, seconds)| (name, limits.share(seconds)));
+    let shown: Vec<String> = shares
+        .filter(|(_, share)| *share >= 0.005)
+        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+        .collect();
+    if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
+}
+
+/// What a flow shows, for programs. What limited it is null unless its sender is at this end and the kernel counts it.
+pub(super) fn describe(flow: &FlowOutcome) -> Value {
+    let limits = flow.limits().filter(Limits::is_known);
+    json!({
+        "flow": flow.number,
+        "cc": flow.congestion,
+        "bytes": flow.total(),
+        "limited": limits.map(|limits| json!({
+            "app": limits.share(limits.app),
+            "cwnd": limits.share(limits.cwnd),
+            "rwnd": limits.share(limits.rwnd),
+            "pacing": limits.share(limits.pacing),
+            "other": limits.share(limits.buffer + limits.unknown),
+        })),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::rate::Samples;
+    use meter::{Sample, Way};
+    use units::Time;
+    use wire::tcp_info::TcpInfo;
+
+    /// A flow of a second, of which its kernel counted so many milliseconds as busy, and of these so many as held back by the receive
+    /// window.
+    fn flow(number: usize, congestion: &str, counted: Option<[u64; 2]>) -> FlowOutcome {
+        let sample = |ms: u64| {
+            let [busy, rwnd] = counted.unwrap_or_default().map(|part| part * ms);
+            let of = |micros: u64| counted.map(|_| micros);
+            let info = TcpInfo {
+                busy_time: of(busy),
+                rwnd_limited: of(rwnd),
+                sndbuf_limited: of(0),
+                snd_cwnd: 10,
+                ..TcpInfo::default()
+            };
+            Sample { at: Time::from_nanos(ms * 1_000_000), raw: Box::default(), info, bbr: None, delivered: ms }
+        };
+        FlowOutcome {
+            way: Way::Up,
+            number,
+            congestion: congestion.into(),
+            start: Time::ZERO,
+            bytes: Samples::default(),
+            samples: vec![sample(0), sample(1_000)],
+            passages: Vec::new(),
+            failure: None,
+        }
+    }
+
+    fn lines_of(flows: &[FlowOutcome]) -> Vec<String> {
+        lines(&flows.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn each_flow_that_differs_has_a_line() {
+        let [window, receiver] = [Some([1_000, 0]), Some([1_000, 250])];
+        let alike = [flow(0, "cubic", window), flow(1, "cubic", window)];
+        assert_eq!(lines_of(&alike), ["congestion window 100 %"]);
+        let controls = [flow(0, "cubic", window), flow(1, "bbr", window), flow(2, "cubic", window)];
+        assert_eq!(lines_of(&controls), ["flows 0, 2 (cubic): congestion window 100 %", "flow 1 (bbr): pacing 100 %"]);
+        let receivers = [flow(0, "cubic", window), flow(1, "cubic", receiver), flow(2, "cubic", None)];
+        let expected = [
+            "flow 0: congestion window 100 %",
+            "flow 1: congestion window 75 %, receive window 25 %",
+            "flow 2: unknown 100 %",
+        ];
+        assert_eq!(lines_of(&receivers), expected);
+    }
+
+    #[test]
+    fn programs_get_the_shares_of_each_flow_or_null() {
+        let shares = describe(&flow(1, "bbr", Some([500, 250])));
+        assert_eq!((&shares["flow"], &shares["cc"]), (&json!(1), &json!("bbr")));
+        assert_eq!(shares["limited"], json!({ "app": 0.5, "cwnd": 0.0, "rwnd": 0.25, "pacing": 0.25, "other": 0.0 }));
+        assert_eq!(describe(&flow(0, "cubic", None))["limited"], Value::Null);
+        let download = FlowOutcome { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
+        assert_eq!((&describe(&download)["limited"], lines(&[&download])), (&Value::Null, vec!["unknown".to_owned()]));
+    }
+}
