@@ -303,7 +303,7 @@ fn the_control_server_answers_clients_and_stores_what_they_measured() {
     assert_eq!((value("test_server_type"), value("test_duration")), (expected.3.into(), expected.4.into()));
     assert_eq!((value("test_numthreads"), value("error")), (expected.5.into(), serde_json::json!([])));
     let result = serde_json::json!({
-        "test_token": test["test_token"], "client_uuid": "secret", "geoLocations": [{ "geo_lat": 59.4 }],
+        "test_token": test["test_token"], "client_uuid": "secret", "geoLocations": [{ "geo_lat": 59.402_713 }],
         "test_speed_upload": 4_711, "pings": [{ "value": 3, "value_server": 2, "time_ns": 1 }],
     });
     let (status, answer) = post(server.address, "result", &result.to_string());
@@ -315,7 +315,8 @@ fn the_control_server_answers_clients_and_stores_what_they_measured() {
     let line = eventually("the result is stored", || stored(results.path()).pop());
     assert_eq!((&line["kind"], &line["test"]), (&"client".into(), &test["test_uuid"]));
     assert_eq!((&line["test_speed_upload"], &line["client"]), (&4_711.0.into(), &"127.0.0.0/24".into()));
-    assert!(!line.to_string().contains("secret") && !line.to_string().contains("59.4"), "{line}");
+    // Not only the degrees: a time may have them, too.
+    assert!(!line.to_string().contains("secret") && !line.to_string().contains("59.4027"), "{line}");
     let too_long = "POST /RMBTControlServer/result HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n";
     assert_eq!(exchange(&mut connect(server.address), too_long.as_bytes()).0, 413);
     let chunked = "POST /RMBTControlServer/result HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
