@@ -11,7 +11,7 @@ mod step;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use step::{step, step_with};
+use step::{command, step, step_with};
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
@@ -139,7 +139,7 @@ const BIN: &str = "target/debug";
 /// Writes the report's TypeScript types: tests do, because only test builds carry the generator. Builds the command too.
 fn page_types() -> Result<()> {
     let test = "test(/types::the_page_types_are_those_of_the_rust_types$/)";
-    let status = Command::new("cargo")
+    let status = command("cargo")
         .args(["nextest", "run", "--locked", "--workspace", "-E", test])
         .env("RANWAY_WRITE_TYPES", "1")
         .status()

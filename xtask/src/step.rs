@@ -13,7 +13,7 @@ pub(crate) fn step(what: &str, program: &str, args: &[&str]) -> Result<()> {
 pub(crate) fn step_with(variables: &[(&str, &str)], what: &str, program: &str, args: &[&str]) -> Result<()> {
     println!("==> {what}: {program} {}", args.join(" "));
     let start = Instant::now();
-    let status = Command::new(program).args(args).envs(variables.iter().copied()).status().with_context(|| {
+    let status = command(program).args(args).envs(variables.iter().copied()).status().with_context(|| {
         format!("`{program}` does not start: is it installed? `make setup` installs what is needed")
     })?;
     if !status.success() {
@@ -21,4 +21,18 @@ pub(crate) fn step_with(variables: &[(&str, &str)], what: &str, program: &str, a
     }
     println!("    {what}: {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Returns a command without the variables that cargo has set for this task runner. The build script of `ring` would run again for
+/// them, and all that depends on it would be built again, each time that one builds by hand between two tasks.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let is_ours =
+            name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_ours {
+            command.env_remove(name);
+        }
+    }
+    command
 }
