@@ -177,7 +177,7 @@ fn root_a_stranger_with_the_name_of_the_status_socket_neither_answers_nor_keeps_
     let squatters = [Squatter::new(&net, &name), Squatter::new(&net, &format!("{name}/1"))];
     let ask = || net.fails(&["status", "--json"]);
     let output = ask();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = text(&output.stderr);
     assert!(!output.status.success() && said.contains("a program of user 65534 that is no proxy"), "{said}");
     let proxy = net.proxy(&[]);
     let listener = net.listen(SERVER, SERVERS[0]);
@@ -450,7 +450,7 @@ fn root_a_router_whose_loopback_is_down_is_told_and_one_without_ipv6_splits_ipv4
     let Some(net) = Net::new() else { return };
     net.on_router("ip", &["link", "set", "lo", "down"]);
     let refused = net.fails(&["--wan", "wan", "--ran", "ran"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert_eq!(said, "error: the loopback interface has no address: `ip link set lo up`\n");
     net.on_router("ip", &["link", "set", "lo", "up"]);
@@ -468,7 +468,7 @@ fn root_an_address_of_the_page_that_is_not_this_machines_is_refused_before_anyth
     let Some(net) = Net::new() else { return };
     let before = net.traces();
     let refused = net.fails(&["--wan", "wan", "--ran", "ran", "--dashboard", "192.0.2.1:99"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(!said.contains("splitting") && said.lines().count() == 1, "{said}");
     assert_eq!(net.traces(), before);

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((published, fair), (0.0, 500.0 * 500.0 / 8.0 / 0.01));
     }
 
-    /// The one active UE of the cell may be this one, although it had no blocks: its queue says so.
+    /// A UE without blocks comes on top of the active ones, unless its queue tells that it is one of them.
     #[test]
     fn a_ue_with_a_queue_is_active_without_blocks() {
         let of = |queue_bytes| capacity(&RadioReport { queue_bytes, ..used(0, 1000, 1, 10) }).1;
