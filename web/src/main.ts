@@ -516,10 +516,10 @@ function drops(series: Series, label: string, hue: string): Line[] {
 function limits(): HTMLElement | false {
   if (!chosen().some((one) => one.summary.flows.some((flow) => flow.transport === "tcp"))) return false;
   const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(view().filter)));
-  const untold = flows.flat().filter((flow) => !told(flow));
+  const untold = flows.flat().filter((flow) => flow.limited === null && flow.goodput_mbps !== null);
   const rows = flows.flatMap((flows, i) =>
     flows
-      .filter((flow) => flow.limited !== null && told(flow))
+      .filter((flow) => flow.limited !== null)
       .slice(0, 40)
       .map((flow) => {
         const parts = LIMITS.map(([key, name]) => {
@@ -542,7 +542,7 @@ function limits(): HTMLElement | false {
     h("figcaption", {}, h("b", {}, "What limited each flow"), h("span", {}, "share of time, mean over the runs")),
     rows.length > 0 && h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
     ...(rows.length > 0 || untold.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
-    untold.length > 0 && h("p", { class: "note" }, `Unknown for ${named(untold)}: the senders are real hosts, and only their packets are visible.`),
+    untold.length > 0 && h("p", { class: "note" }, `Unknown for ${named(untold)}: only their senders know, whose state was not observed.`),
   );
 }
 

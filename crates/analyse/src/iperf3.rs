@@ -216,7 +216,6 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             rtt_mean_ms: ms(sent.and_then(|total| total.mean_rtt)),
             rtt_max_ms: ms(sent.and_then(|total| total.max_rtt)),
             retransmitted: sum.retransmitted,
-            limited_other: 1.0,
             mean_cwnd_bytes: sum.max_cwnd.map(|_| sum.cwnd_area / sum.cwnd_seconds),
             max_cwnd_bytes: sum.max_cwnd,
             ..FlowRow::default()

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use analyse::{Analysis, Error, Options, Rules};
+use analyse::{Analysis, Error, Options, Over, Rules};
 use common::or_one_line;
 use record::tables::{TcpInfoRow, TcpInfos};
 use record::{Results, Table as _};

@@ -81,7 +81,7 @@ fn sent_row<'a>(
     // What counts up begins at zero with the connection.
     let (zero, last) = (before.last(), samples.last());
     let since = |what: fn(&Sample) -> Option<u64>| Some(what(last?)?.saturating_sub(zero.and_then(what).unwrap_or(0)));
-    let limits = limits(measured, warm);
+    let shares = limits(measured, warm).shares();
     let delivered = flow_row(far, which);
     FlowRow {
         flow: &measured.flow.name,
@@ -91,11 +91,6 @@ fn sent_row<'a>(
         retransmitted: since(|s| Some(s.total_retrans.into())),
         segments_sent: since(|s| Some(s.data_segs_out.into())),
         rtos: since(|s| s.total_rto.map(u64::from)),
-        limited_app: limits.share(limits.app),
-        limited_rwnd: limits.share(limits.rwnd),
-        limited_cwnd: limits.share(limits.cwnd),
-        limited_pacing: limits.share(limits.pacing),
-        limited_other: limits.share(limits.buffer + limits.unknown),
         mean_cwnd_bytes: (!after.is_empty()).then(|| cwnds().sum::<f64>() / after.len() as f64),
         max_cwnd_bytes: cwnds().reduce(f64::max).map(|most| most as u64),
         to: delivered.to,
@@ -106,7 +101,7 @@ fn sent_row<'a>(
         bytes: delivered.bytes,
         goodput_mbps: delivered.goodput_mbps,
         throughput_mbps: delivered.throughput_mbps,
-        ..flow_row_with(near, owds, which)
+        ..flow_row_with(near, owds, which).with_limits(shares)
     }
 }
 

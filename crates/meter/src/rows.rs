@@ -172,7 +172,7 @@ pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, 
     }
 }
 
-/// What only the sender knows is missing if the samples are not its own, and all of its time is in `limited_other`.
+/// What only the sender knows is missing if the samples are not its own.
 fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, rtts: &Distribution) -> FlowRow<'a> {
     let end = flow.bytes.last().map_or(end, |(span, _)| flow.start + span);
     let span = end.saturating_since(flow.start);
@@ -183,7 +183,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     let flights = || flow.samples.iter().map(|sample| bytes(sample, sample.info.in_flight()));
     let mean = |sum: u64| Some(sum as f64 / flow.samples.len() as f64).filter(|_| last.is_some());
     let limits = if told.at_sender { flow.sender_limits() } else { None };
-    let limits = limits.unwrap_or(Limits { unknown: 1.0, ..Limits::default() });
+    let shares = limits.and_then(|limits| limits.shares());
     let since = |count: fn(&TcpInfo) -> Option<u32>| {
         let before = told.before.and_then(count).unwrap_or(0);
         last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
@@ -208,12 +208,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         segments_sent: since(|info| Some(info.data_segs_out)),
         retransmitted: since(|info| Some(info.total_retrans)),
         rtos: since(|info| info.total_rto.map(u32::from)),
-        limited_app: limits.share(limits.app),
-        limited_cwnd: limits.share(limits.cwnd),
-        limited_rwnd: limits.share(limits.rwnd),
-        limited_pacing: limits.share(limits.pacing),
-        limited_other: limits.share(limits.buffer + limits.unknown),
-        ..FlowRow::with_delays(rtts, &Distribution::default())
+        ..FlowRow::with_delays(rtts, &Distribution::default()).with_limits(shares)
     };
     if !told.at_sender {
         return row;

@@ -43,10 +43,13 @@ fn flows_and_probes_of_each_protocol_become_tables() {
         assert_eq!(tables.samples.len(), tables.tcp_info.len());
         assert!(tables.tcp_info.iter().all(|row| row.raw.len() >= wire::tcp_info::LEAST));
         let uploads: Vec<_> = tables.flows.iter().filter(|row| row.flow == "upload").collect();
-        let whole = |row: &record::tables::FlowRow| {
-            row.limited_app + row.limited_cwnd + row.limited_rwnd + row.limited_pacing + row.limited_other
+        let shares = |row: &record::tables::FlowRow| {
+            [row.limited_app, row.limited_cwnd, row.limited_rwnd, row.limited_pacing, row.limited_other]
         };
+        let whole = |row| shares(row).into_iter().sum::<Option<f64>>().expect("the sender is here");
         assert!(uploads.iter().all(|row| (whole(row) - 1.0).abs() < 1e-9), "{uploads:?}");
+        let downloads = tables.flows.iter().filter(|row| row.flow == "download");
+        assert!(downloads.into_iter().all(|row| shares(&row) == [None; 5]), "only their sender knows");
         let phases: std::collections::BTreeSet<_> = tables.latencies.iter().map(|row| row.phase).collect();
         assert_eq!(phases.into_iter().collect::<Vec<_>>(), ["after", "before", "during"]);
         assert!(tables.passages.iter().filter(|row| row.path_ms.is_some()).count() > 10, "{protocol:?}");
@@ -196,7 +199,7 @@ fn an_upload_to_a_receiver_that_does_not_read_is_limited_by_its_window() {
     let outcome = run(&plan).expect("it succeeds");
     let tables = outcome.tables();
     let flow = tables.flows.row(0);
-    assert!(flow.limited_rwnd > 0.5, "{flow:?}");
+    assert!(flow.limited_rwnd.is_some_and(|share| share > 0.5), "{flow:?}");
     let by_window = tables.samples.iter().filter(|row| row.limit == "rwnd").count();
     assert!(by_window * 2 > tables.samples.len(), "{by_window} of {}", tables.samples.len());
 }

@@ -77,6 +77,13 @@ impl Limits {
         if all > 0.0 { part.max(0.0) / all } else { 0.0 }
     }
 
+    /// Returns the shares of all of the time (0 to 1) that the columns `limited_*` of the table of flows have: the application, the
+    /// congestion window, the receive window, pacing, and the rest. `None` if no kernel said anything.
+    pub fn shares(&self) -> Option<[f64; 5]> {
+        let parts = [self.app, self.cwnd, self.rwnd, self.pacing, self.buffer + self.unknown];
+        self.is_known().then(|| parts.map(|part| self.share(part)))
+    }
+
     /// Returns what held the sender back for most of the time: `cwnd`, `pacing`, `rwnd`, `sndbuf`, `app` or `idle`; empty without
     /// time.
     pub fn most(&self) -> &'static str {

@@ -112,7 +112,7 @@ fn options(syn: Option<SynOptions>, timestamps: bool) -> String {
     all.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
 }
 
-/// The row of an observed flow: all of its time is `limited_other`.
+/// The row of an observed flow.
 pub fn flow_row(flow: &Flow, which: (u32, u32)) -> FlowRow<'_> {
     flow_row_with(flow, &flow.owds, which)
 }
@@ -142,7 +142,6 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         dup_acks: Some(counters.dup_acks),
         ce_marks: Some(counters.marked),
         lost_packets: Some(flow.lost()),
-        limited_other: 1.0,
         mean_in_flight_bytes: Some(flow.mean_in_flight),
         max_in_flight_bytes: Some(flow.max_in_flight),
         ..FlowRow::with_delays(&flow.rtts, owds)

@@ -498,9 +498,19 @@ impl Run<'_> {
         let rtt = quantiles(own(|row| [row.rtt_p50_ms, row.rtt_p95_ms]), of_flow(&self.rtts, flow));
         let owd = quantiles(own(|row| [row.owd_p50_ms, row.owd_p95_ms]), of_flow(&self.owds, flow));
         let without_tcp = rows.iter().all(|row| row.transport != "tcp");
-        let time: f64 = rows.iter().map(measured).sum();
-        let share = |value: fn(&FlowRow<'_>) -> f64| {
-            ratio(rows.iter().map(|row| value(row) * measured(row)).sum(), time).unwrap_or(0.0)
+        // The mean over those of whose time something is known.
+        let share = |value: fn(&FlowRow<'_>) -> Option<f64>| {
+            let known = || rows.iter().filter_map(|row| Some((value(row)?, measured(row))));
+            ratio(known().map(|(share, time)| share * time).sum(), known().map(|(_, time)| time).sum())
+        };
+        let limited = || {
+            Some([
+                share(|row| row.limited_app)?,
+                share(|row| row.limited_cwnd)?,
+                share(|row| row.limited_rwnd)?,
+                share(|row| row.limited_pacing)?,
+                share(|row| row.limited_other)?,
+            ])
         };
         Figures {
             copies: rows.len() as f64,
@@ -518,16 +528,7 @@ impl Run<'_> {
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
             retransmission_rate: part(|row| row.retransmitted),
-            // Without a congestion control there is no sender that knows: UDP, or a connection of real hosts.
-            limited: (time > 0.0 && rows.iter().any(|row| !row.cc.is_empty())).then(|| {
-                [
-                    share(|row| row.limited_app),
-                    share(|row| row.limited_cwnd),
-                    share(|row| row.limited_rwnd),
-                    share(|row| row.limited_pacing),
-                    share(|row| row.limited_other),
-                ]
-            }),
+            limited: limited(),
         }
     }
 }

@@ -5,8 +5,7 @@ use units::{Distribution, Span};
 
 table! {
     /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
-    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`. What is not known of a flow is empty or missing; if it is not
-    /// known what limited it, all of its time is in `limited_other`.
+    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`. What is not known of a flow is empty or missing.
     pub struct FlowRow<'a> in Flows "flows" {
         /// Point of the sweep.
         "" point: u32,
@@ -89,16 +88,17 @@ table! {
         "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction.
         "" lost_packets: opt_u64,
-        /// Share of its connections' time in which the application had nothing to send (0 to 1).
-        "1" limited_app: f64,
+        /// Share of its connections' time in which the application had nothing to send (0 to 1). It is missing, as the
+        /// others, if nothing tells what limited the sender.
+        "1" limited_app: opt_f64,
         /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
-        "1" limited_cwnd: f64,
+        "1" limited_cwnd: opt_f64,
         /// Share of its connections' time in which the receive window held the sender back (0 to 1).
-        "1" limited_rwnd: f64,
+        "1" limited_rwnd: opt_f64,
         /// Share of its connections' time in which pacing held the sender back (0 to 1).
-        "1" limited_pacing: f64,
+        "1" limited_pacing: opt_f64,
         /// The rest of its connections' time: the handshake, a full send buffer, the queue of its own host (0 to 1).
-        "1" limited_other: f64,
+        "1" limited_other: opt_f64,
         /// Mean congestion window of a connection over time.
         "B" mean_cwnd_bytes: opt_f64,
         /// Largest congestion window of a connection.
@@ -603,6 +603,21 @@ impl FlowRow<'_> {
             owd_p75_ms: quantile(owds, 0.75),
             owd_p95_ms: quantile(owds, 0.95),
             ..FlowRow::default()
+        }
+    }
+
+    /// The same with what limited the sender, in the order of the columns: application, congestion window, receive window, pacing,
+    /// the rest.
+    #[must_use]
+    pub fn with_limits(self, shares: Option<[f64; 5]>) -> Self {
+        let [app, cwnd, rwnd, pacing, other] = shares.map_or([None; 5], |shares| shares.map(Some));
+        FlowRow {
+            limited_app: app,
+            limited_cwnd: cwnd,
+            limited_rwnd: rwnd,
+            limited_pacing: pacing,
+            limited_other: other,
+            ..self
         }
     }
 }

@@ -172,7 +172,10 @@ impl Meter {
         let mbps = |bytes: u64| Rate::over(Bytes::new(bytes), span).as_mbps();
         let limited = |i: Limit| (all.limited[i as usize] - b.limited[i as usize]).as_secs_f64();
         let total: f64 = Limit::ALL.iter().map(|&l| limited(l)).sum();
-        let share = |l: Limit| if total > 0.0 { limited(l) / total } else { 0.0 };
+        let others = limited(Limit::Handshake) + limited(Limit::SendBuffer) + limited(Limit::HostQueue);
+        let [app, cwnd, rwnd, pacing] =
+            [Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing].map(limited);
+        let shares = (total > 0.0).then(|| [app, cwnd, rwnd, pacing, others].map(|part| part / total));
         let connected = (all.connected - b.connected).as_secs_f64();
         let mean = |area: f64| if connected > 0.0 { area / connected } else { 0.0 };
         let count = self.completions.len() as u64;
@@ -208,16 +211,11 @@ impl Meter {
             max_dup_acks: Some(all.dup_acks_longest),
             ce_marks: Some(all.marked - b.marked),
             lost_packets: Some(all.lost - b.lost),
-            limited_app: share(Limit::Application),
-            limited_cwnd: share(Limit::Cwnd),
-            limited_rwnd: share(Limit::ReceiveWindow),
-            limited_pacing: share(Limit::Pacing),
-            limited_other: share(Limit::Handshake) + share(Limit::SendBuffer) + share(Limit::HostQueue),
             mean_cwnd_bytes: Some(mean(all.cwnd_area - b.cwnd_area)),
             max_cwnd_bytes: Some(self.max_cwnd),
             mean_in_flight_bytes: Some(mean(all.flight_area - b.flight_area)),
             max_in_flight_bytes: Some(self.max_flight),
-            ..FlowRow::with_delays(&self.rtts, &self.owds)
+            ..FlowRow::with_delays(&self.rtts, &self.owds).with_limits(shares)
         }
     }
 

@@ -38,7 +38,7 @@ fn a_transfer_takes_its_rounds() {
         let tables = far(&format!("traffic = {{ kind = \"transfer\", size = \"{size} B\" }}"));
         let f = flow(&tables, "f");
         let expected = 0.1 * (f64::from(rounds) - 1.0 + 1.5);
-        println!("{size} B: {:?} for {expected}, {:.2} rwnd", f.completion_s, f.limited_rwnd);
+        println!("{size} B: {:?} for {expected}, {:.2} rwnd", f.completion_s, f.limited_rwnd.unwrap());
         assert!(
             (f.completion_s.unwrap() - expected).abs() < 1e-6,
             "{size} B took {:?} s, not {expected}",
@@ -65,12 +65,12 @@ traffic = { kind = "transfer", size = "7 MB" }
     println!(
         "{:?} app {} cwnd {} {} {}",
         f.completion_s,
-        f.limited_app,
-        f.limited_cwnd,
+        f.limited_app.unwrap(),
+        f.limited_cwnd.unwrap(),
         f.mean_cwnd_bytes.unwrap(),
         f.mean_in_flight_bytes.unwrap()
     );
-    assert!(f.completed && f.limited_cwnd > 0.95 && f.limited_app < 0.05);
+    assert!(f.completed && f.limited_cwnd.unwrap() > 0.95 && f.limited_app.unwrap() < 0.05);
     // The flight fills path and queue all the time that there was one.
     assert!(f.mean_in_flight_bytes.unwrap() > 15.0 * MSS, "{}", f.mean_in_flight_bytes.unwrap());
 }
@@ -145,7 +145,7 @@ traffic = { kind = "on-off", on = "600 ms", off = "400 ms", rate = "4 Mbit/s" }
 "#);
     let f = flow(&tables, "f");
     near("goodput", f.goodput_mbps, 2.4, 0.02);
-    assert!(f.limited_app > 0.95, "{}", f.limited_app);
+    assert!(f.limited_app.unwrap() > 0.95, "{f:?}");
 }
 
 #[test]
@@ -283,7 +283,7 @@ tcp = { window_clamp = "100 kB" }
     let most = segments * MSS * 8.0 / 1e6 / (f.rtt_mean_ms.unwrap() / 1e3);
     near("goodput", f.goodput_mbps, most, 0.03);
     assert!(f.goodput_mbps * 1e6 / 8.0 * 0.1 <= 100e3);
-    assert!(f.limited_rwnd > 0.95, "{}", f.limited_rwnd);
+    assert!(f.limited_rwnd.unwrap() > 0.95, "{f:?}");
     assert!(f.max_in_flight_bytes.unwrap() <= 100_000);
 }
 
@@ -304,8 +304,10 @@ name = "f"
 "#
         ));
         let f = flow(&tables, "f");
-        println!("{more}: {} {} {} {}", f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing);
-        (f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing)
+        let [app, cwnd, rwnd, pacing] =
+            [f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing].map(|share| share.unwrap());
+        println!("{more}: {app} {cwnd} {rwnd} {pacing}");
+        (app, cwnd, rwnd, pacing)
     };
     let (app, ..) = limits("traffic = { kind = \"on-off\", on = \"1 s\", off = \"1 ms\", rate = \"2 Mbit/s\" }");
     assert!(app > 0.95);

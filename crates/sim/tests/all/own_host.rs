@@ -149,7 +149,7 @@ cc = {{ kind = "bbr", linux = "4.9" }}
         ));
         let row = flow(&tables, "bbr");
         assert!(row.goodput_mbps > 17.0, "{}", row.goodput_mbps);
-        assert_eq!(row.limited_pacing > 0.0, tcp.is_empty());
+        assert_eq!(row.limited_pacing.unwrap() > 0.0, tcp.is_empty());
         row.owd_p50_ms.unwrap()
     };
     // Without pacing, the drain phase cannot drain what startup's window of 2.885 pipes and three bursts of two segments

@@ -141,7 +141,6 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         bytes: known.bytes,
         goodput_mbps: mbps(known.bytes, t_s - known.since_s),
         throughput_mbps: mbps(known.bytes, t_s - known.since_s),
-        limited_other: 1.0,
         ..FlowRow::default()
     });
 }
