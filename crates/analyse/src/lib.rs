@@ -50,7 +50,7 @@ use serde_json::json;
 pub use capture::Single;
 pub use collector::{Analysis, Error, INTERVAL, Options};
 pub use observe::Rules;
-pub use replay::{Replay, replay};
+pub use replay::{Over, Replay, replay};
 pub use sniff::{Kind, MonroeFile};
 
 /// Analyses files and directories.

@@ -3,8 +3,8 @@
 //!
 //! With received powers (tables `modem` and `radio`), the network is a cell for each one that served, with a recorded channel. Of cells
 //! that did not serve nothing is recorded: just before and after its time, one is taken for [`MARGIN_DB`] weaker than the one that
-//! served, so that handovers happen when they did, and otherwise for out of reach. Without, the network is one link, whose capacity is
-//! what the flows got of it.
+//! served, so that handovers happen when they did, and otherwise for out of reach. Without, or if asked for, the network is one link,
+//! whose capacity is what the flows got of it.
 //!
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
 //! flows could have had beyond what they got.
@@ -44,6 +44,15 @@ const OVERHEAD: f64 = 1500.0 / 1448.0;
 /// What buffers are.
 const BUFFER: &str = "# the most bytes in flight, less those without a queue";
 
+/// What the flows of a replay share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Cells where received powers were recorded, elsewhere a link.
+    Measured,
+    /// A link, whatever was recorded.
+    Link,
+}
+
 /// A scenario, and the files that it names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
@@ -59,7 +68,7 @@ pub struct Replay {
 ///
 /// # Errors
 /// [`Error::Invalid`] if there is no such point, or no flow in it that can be replayed.
-pub fn replay(results: &Results, point: Option<u32>, name: &str) -> Result<Replay, Error> {
+pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> Result<Replay, Error> {
     let point = choose(results, point)?;
     let source = Source::of(&results.tables, point)?;
     let mut notes = source.notes.clone();
@@ -68,7 +77,7 @@ pub fn replay(results: &Results, point: Option<u32>, name: &str) -> Result<Repla
     let _ = writeln!(text, "title = {}", quoted(&format!("Replay of {}", plain(&results.meta.title))));
     let _ = writeln!(text, "duration = \"{:.3} s\"\n", source.seconds);
     let mut files = Vec::new();
-    let serving = source.serving(&mut notes);
+    let serving = if over == Over::Link { None } else { source.serving(&mut notes) };
     let (forward, backward) = match &serving {
         Some(serving) => source.radio(serving, base_ms, name, &mut text, &mut files)?,
         None => source.link(base_ms, name, &mut text, &mut files, &mut notes)?,
@@ -334,7 +343,7 @@ impl<'a> Source<'a> {
         files: &mut Vec<(String, String)>,
         notes: &mut Vec<String>,
     ) -> Result<(Ends, Ends), Error> {
-        notes.push("replay: without received powers, the capacity is what the flows got: too little where they did not fill it".to_owned());
+        notes.push("replay: the capacity is what the flows got: too little where they did not fill it".to_owned());
         let _ = writeln!(text, "[dumbbell]\nrtt = \"{base_ms:.3} ms\" # the smallest that was measured");
         let mut rate = |is_forward: bool, direction: &str| -> Result<String, Error> {
             let file = format!("{name}-{direction}.trace");

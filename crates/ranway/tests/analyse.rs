@@ -127,7 +127,7 @@ fn a_replay_without_received_powers_says_so_in_its_scenario() {
     let output = ranway(dir.path(), &["analyse", "plain", "--scenario", "replay.toml", "--quiet", "--out", "seen"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let scenario = fs::read_to_string(dir.path().join("replay.toml")).expect("a scenario");
-    assert!(scenario.contains("\n# without received powers, the capacity is what the flows got: "), "{scenario}");
+    assert!(scenario.contains("\n# the capacity is what the flows got: "), "{scenario}");
 }
 
 #[test]
@@ -248,6 +248,17 @@ fn a_measured_drive_with_a_modem_is_replayed_over_its_cells() {
         let near = |told: &ModemRow| (told.t_s - row.t_s).abs() <= 0.5;
         let told = modem.iter().find(near).and_then(|told| told.rsrp_dbm).expect("each half second has a row");
         assert!((told - row.rsrp_dbm).abs() < 3.0, "{} s: {told}, replayed {} dBm", row.t_s, row.rsrp_dbm);
+    }
+    // The same flows over a link with the capacity that they had.
+    let args = ["analyse", "measured", "--scenario", "link.toml", "--link", "--quiet", "--out", "linked"];
+    let output = ranway(dir.path(), &args);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(dir.path().join("link.toml")).expect("the scenario");
+    assert!(text.contains("[dumbbell]\n") && !text.contains("[lte]"), "{text}");
+    let again = json(&ranway(dir.path(), &["run", "link.toml", "--json", "--out", "linked-again"]));
+    for flow in [0, 1] {
+        let (before, after) = (goodput(&first, flow), goodput(&again, flow));
+        assert!((0.85..1.1).contains(&(after / before)), "{flow}: {before}, replayed over a link {after} Mbit/s");
     }
 }
 

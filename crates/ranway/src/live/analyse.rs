@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use analyse::{Analysis, Error, Options, Replay, Rules, analyse};
+use analyse::{Analysis, Error, Options, Over, Replay, Rules, analyse};
 use clap::{Args as ClapArgs, ValueEnum};
 use console::Term;
 use record::{Output, Results};
@@ -34,8 +34,8 @@ Other inputs are recognized by their content, and give what they have of the sam
 Each file, test of nettest and point of results is a point, so that simulations, emulations and measurements are in one report. \
 The metadata of modems belong to the inputs during which they were told.
 
---scenario writes a scenario that replays a point: where received powers were recorded, cells with these channels; elsewhere, \
-a link with the capacity that the flows got. Its comments tell what was not measured.
+--scenario writes a scenario that replays a point: where received powers were recorded, cells with these channels; elsewhere \
+(or with --link), a link with the capacity that the flows got. Its comments tell what was not measured.
 
 Capture headers only, so that files stay small, and keep both directions:
   tcpdump -i eth0 -s 128 -w upload.pcap tcp
@@ -82,6 +82,9 @@ pub(crate) struct AnalyseArgs {
     /// The point to replay, from 0, if there are several
     #[arg(long, value_name = "NUMBER", requires = "scenario")]
     point: Option<u32>,
+    /// Replay over a link with the capacity that the flows got, even where received powers were recorded
+    #[arg(long, requires = "scenario")]
+    link: bool,
     /// Output directory; replaces earlier results there [default: ranway-out/NAME-analysed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -137,7 +140,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
     let seconds = begin.elapsed().as_secs_f64();
     drop(bar);
     let Analysis { mut results, mut notes, bytes, packets } = analysis;
-    let replay = args.scenario.as_deref().map(|path| Replayed::new(&results, args.point, path)).transpose()?;
+    let replay = args.scenario.as_deref().map(|path| Replayed::new(&results, args, path)).transpose()?;
     (results.timing.wall_s, results.timing.cpu_s) = (seconds, seconds);
     let output = Output::create(&out)?;
     results.write_to(&output)?;
@@ -181,14 +184,15 @@ struct Replayed {
 
 impl Replayed {
     /// Makes the scenario, and checks it as `ranway check` does.
-    fn new(results: &Results, point: Option<u32>, path: &Path) -> Result<Replayed, Failure> {
+    fn new(results: &Results, args: &AnalyseArgs, path: &Path) -> Result<Replayed, Failure> {
         let invalid = |what: &str| Failure::Invalid(format!("{}: {what}", path.display()));
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".toml"));
         let Some(stem) = name.filter(|name| !name.is_empty()) else {
             return Err(invalid("expected a file name that ends with .toml"));
         };
         let dir = path.parent().map(Path::to_owned).unwrap_or_default();
-        let replay = analyse::replay(results, point, stem).map_err(failure)?;
+        let over = if args.link { Over::Link } else { Over::Measured };
+        let replay = analyse::replay(results, args.point, over, stem).map_err(failure)?;
         let name = format!("{stem}.toml");
         for name in replay.files.iter().map(|(name, _)| name).chain([&name]) {
             refuse_existing(&dir.join(name))?;
