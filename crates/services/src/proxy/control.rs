@@ -57,6 +57,8 @@ const MOVE: u64 = 64_000;
 /// less than an initial window of ten segments (RFC 6928), to which the control's settings would come too late.
 const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
+/// Time between a change of a receive buffer and a small reduction.
+const SETTLING: Span = Span::from_secs(1);
 
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +118,8 @@ struct Controlled {
     mss: u32,
     window: Option<u64>,
     buffer: Option<u64>,
+    /// When the buffer was last changed.
+    resized: Time,
     unsent: Option<u64>,
     pacing: Option<u64>,
     /// The radio leg's congestion window in segments.
@@ -141,7 +145,7 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
         AssertUnwindSafe(|| drive(&mut *control, &reports, &mut ues, &mut windows, &mut flows, workers, stop));
     let is_well = catch_unwind(controlling).is_ok();
     let most = bounds(workers);
-    flows.controlled.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
+    flows.controlled.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows, Time::ZERO));
     is_well
 }
 
@@ -302,7 +306,7 @@ fn update(
     let mut apply = |key: FlowKey, decision: &Decision| {
         if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
             let turn = workers.get(key.worker).map_or(0, |shared| shared.turn.load(Relaxed));
-            controlled.apply(&for_a_turn(decision, turn, first_turn), most, windows);
+            controlled.apply(&for_a_turn(decision, turn, first_turn), most, windows, now);
         }
     };
     control.update(now, &mut observe, &mut apply);
@@ -329,11 +333,15 @@ fn for_a_turn(decision: &Decision, turn: u64, first_turn: u64) -> Decision {
     }
 }
 
-/// Whether a receive buffer is to be changed: segments in flight were sent for the one before, and each reduction may lose some.
-fn differs(new: Option<u64>, before: Option<u64>) -> bool {
+/// Returns the receive buffer to set where `new` is decided. Segments in flight were sent for the one before, and a reduction may lose
+/// some. So a buffer that is somewhat too large shrinks by an eighth at a time, for which the kernel's room for overhead suffices, and
+/// only if the one before has lasted (`has_settled`).
+fn stepped(new: Option<u64>, before: Option<u64>, has_settled: bool) -> Option<u64> {
     match (new, before) {
-        (Some(new), Some(before)) => new > before || new < before / 4 * 3,
-        (new, before) => new != before,
+        (Some(new), Some(before)) if new < before && new >= before / 4 * 3 => {
+            Some(if has_settled { new.max(before - before / 8) } else { before })
+        }
+        _ => new,
     }
 }
 
@@ -358,6 +366,7 @@ impl Controlled {
         decision: &Decision,
         (most_buffer, most_unsent): (u64, u64),
         windows: &mut Option<Box<dyn RadioWindows>>,
+        now: Time,
     ) {
         let Some(flow) = self.flow.upgrade() else { return };
         flow.promise(decision.rate);
@@ -374,9 +383,10 @@ impl Controlled {
             }
             self.window = decision.receive_window;
         }
-        let buffer = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
-        if differs(buffer, self.buffer) {
-            self.buffer = buffer;
+        let wanted = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
+        let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
+        if buffer != self.buffer {
+            (self.buffer, self.resized) = (buffer, now);
             flow.limited.store(buffer.is_some(), Relaxed);
             let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
             let _ = sockopt::set_socket_recv_buffer_size_force(flow.wired(), bytes);
@@ -434,6 +444,19 @@ impl Controlled {
 mod tests {
     use super::*;
     use units::Rate;
+
+    #[test]
+    fn a_receive_buffer_grows_at_once_and_shrinks_in_steps() {
+        let stepped = |new, before, has_settled| stepped(Some(new), Some(before), has_settled);
+        assert_eq!(stepped(81_000, 80_000, false), Some(81_000));
+        assert_eq!(stepped(62_000, 80_000, false), Some(80_000));
+        assert_eq!(stepped(62_000, 80_000, true), Some(70_000));
+        assert_eq!(stepped(62_000, 70_000, true), Some(62_000));
+        // A window of another kind, as after a handover.
+        assert_eq!(stepped(30_000, 80_000, false), Some(30_000));
+        assert_eq!(super::stepped(None, Some(80_000), false), None);
+        assert_eq!(super::stepped(Some(80_000), None, false), Some(80_000));
+    }
 
     #[test]
     fn a_late_worker_gives_room_for_what_comes_meanwhile() {

@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use super::relay::LEAST_PIPE;
 
 /// See [`Settings::first_receive_buffer`].
-const FIRST_BUFFER: usize = 128 << 10;
+const FIRST_BUFFER: usize = 64 << 10;
 
 /// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
 pub(super) const FILES_EACH: u64 = 2;

@@ -285,7 +285,8 @@ fn comment(generation: u32) -> String {
 
 /// The rules of the table, in the JSON of libnftables-json(5).
 fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Value> {
-    let equal = |left: Value, right: Value| json!({ "match": { "op": "==", "left": left, "right": right } });
+    let compare = |op: &str, left: Value, right: Value| json!({ "match": { "op": op, "left": left, "right": right } });
+    let equal = |left, right| compare("==", left, right);
     let meta = |key: &str| json!({ "meta": { "key": key } });
     let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
     let accept = json!({ "accept": null });
@@ -315,21 +316,30 @@ fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Va
             ],
         )
     };
+    // Not the listeners: they are bound to loopback addresses, which no packet from an interface has.
+    let ours = [equal(json!({ "socket": { "key": "transparent" } }), json!(1)), set_mark.clone(), accept.clone()];
+    let split = |from: &str| {
+        let is_old = [equal(meta("iifname"), json!(from)), compare("!=", flags.clone(), json!("syn"))];
+        rule("prerouting", [&is_old[..], &ours].concat())
+    };
     let mut all = vec![
-        // SYNs come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
+        // Nearly all packets.
+        split(&settings.ran),
+        split(&settings.wan),
+        // Of SYNs, this comes first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
         new(&settings.ran, &settings.wan),
         new(&settings.wan, &settings.ran),
         rule(
             "prerouting",
-            vec![
-                equal(meta("iifname"), interfaces),
-                // ICMP tells a socket that a packet was too long for a link behind.
-                equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
-                // Not the listeners: they are bound to loopback addresses, which no packet from an interface has.
-                equal(json!({ "socket": { "key": "transparent" } }), json!(1)),
-                set_mark.clone(),
-                accept.clone(),
-            ],
+            [
+                &[
+                    equal(meta("iifname"), interfaces),
+                    // ICMP tells a socket that a packet was too long for a link behind.
+                    equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
+                ][..],
+                &ours,
+            ]
+            .concat(),
         ),
         rule("new", vec![equal(here, local), json!({ "return": null })]),
         tproxy("ip", "127.0.0.1", "ipv4"),

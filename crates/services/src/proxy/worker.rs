@@ -31,6 +31,12 @@ const ACCEPTS: usize = 64;
 const SMOOTHING: Duration = Duration::from_millis(5);
 /// Longest sleep, so that the watchdog sees the worker alive.
 const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const NO_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// Time for which a worker looks for the next event before it sleeps, if the last one came within this time.
+const LOOK: Duration = Duration::from_micros(100);
+/// It sleeps at once beside bulk transfers, which do not notice: for [`AFTER_BULK`] after it has moved so many bytes in a turn.
+const BULK: u64 = 4096;
+const AFTER_BULK: Duration = Duration::from_millis(1);
 /// Interval between checks of all connections for timeouts.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Unused pipes that a worker keeps.
@@ -146,6 +152,11 @@ pub(super) struct Worker {
     receive_buffer: usize,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
+    /// [`LOOK`], or nothing.
+    look: Duration,
+    /// Bytes moved since it last waited, and when those were many.
+    moved: u64,
+    bulk: Instant,
 }
 
 impl Worker {
@@ -174,6 +185,9 @@ impl Worker {
             swept: now,
             receive_buffer: settings.receive_buffer,
             exhausted: None,
+            look: Duration::ZERO,
+            moved: 0,
+            bulk: now,
         })
     }
 
@@ -186,11 +200,10 @@ impl Worker {
         while !self.shared.stop.load(Relaxed) {
             self.shared.beat.fetch_add(1, Relaxed);
             self.attend_listeners();
-            let sleep = if self.ready.is_empty() { LONGEST_SLEEP } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
             events.clear();
-            // Interrupted is as good as woken.
-            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&sleep));
+            self.wait(&mut events);
             self.now = Instant::now();
+            self.moved = 0;
             for event in &events {
                 self.on_event(event);
             }
@@ -207,9 +220,35 @@ impl Worker {
                 self.sweep();
             }
             let last = std::mem::replace(&mut ended, Instant::now());
+            if self.moved >= BULK {
+                (self.bulk, self.look) = (ended, Duration::ZERO);
+            }
             let turn = smoothed(self.shared.turn.load(Relaxed), ended - self.now, ended - last);
             self.shared.turn.store(turn, Relaxed);
         }
+    }
+
+    /// Takes the events there are, and waits for one if nothing is to be done. To wake a processor that sleeps takes time, of its own
+    /// and of the one that wakes it; so where handshakes and short messages come in quick succession, a worker looks for the next one
+    /// before it sleeps.
+    fn wait(&mut self, events: &mut Vec<Event>) {
+        let epoll = &self.epoll;
+        // Interrupted is as good as woken.
+        let mut take = |sleep| epoll::wait(epoll, rustix::buffer::spare_capacity(events), Some(sleep)).unwrap_or(0);
+        if !self.ready.is_empty() {
+            take(&NO_SLEEP);
+            return;
+        }
+        let start = Instant::now();
+        while start.elapsed() < self.look {
+            if take(&NO_SLEEP) > 0 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        take(&LONGEST_SLEEP);
+        let is_worth_it = start.elapsed() <= LOOK && start.saturating_duration_since(self.bulk) > AFTER_BULK;
+        self.look = if is_worth_it { LOOK } else { Duration::ZERO };
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -419,10 +458,14 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
+                self.moved += new;
                 self.shared.registry.progress(connection.id, &flow);
-                // In slow start, what a sender has in flight doubles with what it has sent.
+                // In slow start, what a sender has in flight doubles with what it has sent, so the buffer grows ahead of that. What has
+                // not arrived at the other host does not count: it may have stopped reading.
                 let buffer = &mut connection.buffers[source];
-                if *buffer < most_buffer && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
+                let enough = *buffer as u64 / 4;
+                let arrived = || sys::tcp_info(legs[1 - source]).is_ok_and(|info| info.bytes_acked >= enough);
+                if *buffer < most_buffer && direction.taken() >= enough && direction.held() == 0 && arrived() {
                     *buffer = (*buffer * 2).min(most_buffer);
                     if !to_ue || !flow.limited.load(Relaxed) {
                         widen(legs[source], *buffer);
