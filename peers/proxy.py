@@ -1,21 +1,21 @@
 """What `ranway proxy` costs on this machine, beside HAProxy and the bare router in the same run.
 
-Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build --release -p ranway`);
-nginx, if it is installed (Debian's `nginx` and `libnginx-mod-stream`), and PEPsal, if its program is given
+Needs root, HAProxy (Debian's package `haproxy`), iperf3, a C compiler and a built `ranway` (`cargo build --release -p
+ranway`); nginx, if it is installed (Debian's `nginx` and `libnginx-mod-stream`), and PEPsal, if its program is given
 (peers/README.md). Three namespaces in a row: a UE, a router, a server; veth pairs between them. The proxies are
 transparent and run on one processor (1); the hosts run on another one (0), which they share. HAProxy and `ranway
 proxy` move bytes by splice, nginx and PEPsal copy them. `rapid` is `ranway proxy` with reports of a radio that
 carries more than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the
-reports runs on the hosts' processor, and beside the others as well, for nothing. They take turns, so that what else
-the machine does meets all alike:
+reports runs on the hosts' processor, and beside the others as well, for nothing. The interfaces merge and cut segments
+(GRO and TSO) as their defaults are. They take turns, so that what else the machine does meets all alike:
 
 - Mbit/s of payload that one flow, 16 and 1,000 flows deliver from the server to the UE (iperf3), and the proxy's
   processor time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
   are the limit;
 - connections per second (connect, a byte there and back, end) one after the other and 64 at a time, and the proxy's
   processor time for each: its reciprocal is what one processor carries, also where the hosts are the limit;
-- resident memory and memory of the whole machine for each of some connections on which the server sends and the UE
-  stops reading;
+- memory of the proxy for each of some connections on which the server sends and the UE stops reading: its sockets
+  (`ss -m`), what is in its pipes, and its own;
 - the round trip of a byte on an open connection, median and 99th percentile.
 
 `target/bench/proxy.json` holds the figures. Timings are reported; no test depends on them.
@@ -24,14 +24,18 @@ the machine does meets all alike:
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,6 +49,7 @@ ADDRESS = "10.2.0.2"
 HOSTS, PROXY = "0", "1"
 # Connections at a time where the client does not wait for each.
 AT_ONCE = 64
+PARTS = ("transfers", "connections", "round-trips", "memory")
 # The longest that a program may take, in s: one whose connection stands still does not end.
 PATIENCE = 60
 # The most that it accepts.
@@ -57,7 +62,7 @@ HAPROXY = """
 global
   nbthread 1
   maxconn 6000
-  tune.pipesize 262144
+  tune.pipesize {pipe}
 defaults
   mode tcp
   option splice-auto
@@ -129,58 +134,6 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 """
-# Answers a byte, and ends when the client does.
-ANSWER = """
-import select, socket
-listener = socket.create_server(("10.2.0.2", 5202), backlog=4096)
-listener.setblocking(False)
-poll, open_ = select.epoll(), {}
-poll.register(listener, select.EPOLLIN)
-print("ready", flush=True)
-while True:
-    for file, _ in poll.poll():
-        if file == listener.fileno():
-            s, _ = listener.accept()
-            open_[s.fileno()] = s
-            poll.register(s, select.EPOLLIN)
-        else:
-            try:
-                data = open_[file].recv(16)
-                if data:
-                    open_[file].send(data)
-                    continue
-            except ConnectionError:
-                # At its end, the client resets what is open.
-                pass
-            open_.pop(file).close()
-"""
-# So many connections at once: each sends a byte, and ends when it is back.
-CONNECT = """
-import select, socket, sys, time
-start, seconds, at_once = time.monotonic(), float(sys.argv[1]), int(sys.argv[2])
-poll, open_, count = select.epoll(), {}, 0
-def connect():
-    s = socket.socket()
-    s.setblocking(False)
-    s.connect_ex(("10.2.0.2", 5202))
-    open_[s.fileno()] = s
-    poll.register(s, select.EPOLLOUT)
-for _ in range(at_once):
-    connect()
-while time.monotonic() < start + seconds:
-    for file, event in poll.poll(1):
-        s = open_[file]
-        if event == select.EPOLLOUT:
-            s.send(b"x")
-            poll.modify(file, select.EPOLLIN)
-        elif s.recv(1):
-            s.shutdown(socket.SHUT_WR)
-        else:
-            open_.pop(file).close()
-            count += 1
-            connect()
-print(count / (time.monotonic() - start))
-"""
 PING = """
 import socket, statistics, sys, time
 s = socket.create_connection(("10.2.0.2", 5201))
@@ -231,7 +184,7 @@ def inside(space: str, *command: str, cpu: str = HOSTS) -> list[str]:
 
 
 @contextmanager
-def network() -> Iterator[None]:
+def network(mtu: int = 1500) -> Iterator[None]:
     try:
         for name in (UE, ROUTER, SERVER):
             run(f"ip netns add {name}")
@@ -241,8 +194,8 @@ def network() -> Iterator[None]:
             for prefix, length in ((f"10.{net}.0.", "24"), (f"fd0{net}::", "64 nodad")):
                 run(f"ip -n {host} addr add {prefix}2/{length} dev {interface}")
                 run(f"ip -n {ROUTER} addr add {prefix}1/{length} dev {end}")
-            run(f"ip -n {host} link set {interface} up")
-            run(f"ip -n {ROUTER} link set {end} up")
+            run(f"ip -n {host} link set {interface} mtu {mtu} up")
+            run(f"ip -n {ROUTER} link set {end} mtu {mtu} up")
             for gateway in (f"10.{net}.0.1", f"fd0{net}::1"):
                 run(f"ip -n {host} route add default via {gateway}")
         for forwarding in ("ipv4.ip_forward", "ipv6.conf.all.forwarding"):
@@ -257,9 +210,8 @@ def network() -> Iterator[None]:
 
 
 @contextmanager
-def serving(program: str) -> Iterator[None]:
-    command = inside(SERVER, sys.executable, "-c", program)
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def serving(*command: str) -> Iterator[None]:
+    server = subprocess.Popen(inside(SERVER, *command), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert server.stdout is not None
         server.stdout.readline()
@@ -301,7 +253,7 @@ def woken(process: int) -> Iterator[None]:
 
 
 @contextmanager
-def way(name: str, ranway: Path, pepsal: Path | None, scratch: str) -> Iterator[int | None]:
+def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int | None]:
     """Runs a proxy, with its files in a directory. Gives its process."""
     if name == "bare":
         with reports(None):
@@ -309,10 +261,10 @@ def way(name: str, ranway: Path, pepsal: Path | None, scratch: str) -> Iterator[
         return
     socket = f"/tmp/{ROUTER}.reports"
     if name in ("ranway", "rapid"):
-        arguments = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
+        options = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
         if name == "rapid":
-            arguments += ["--reports", f"recording:unix:{socket}"]
-        command = inside(ROUTER, str(ranway), "proxy", *arguments, cpu=PROXY)
+            options += ["--reports", f"recording:unix:{socket}"]
+        command = inside(ROUTER, str(arguments.ranway), "proxy", *options, cpu=PROXY)
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert running.stderr is not None
         assert "splitting" in running.stderr.readline()
@@ -323,14 +275,14 @@ def way(name: str, ranway: Path, pepsal: Path | None, scratch: str) -> Iterator[
         run(f"ip -n {ROUTER} route add local default dev lo table 100")
         if name == "haproxy":
             file = Path(scratch) / "haproxy.cfg"
-            file.write_text(HAPROXY)
+            file.write_text(HAPROXY.format(pipe=arguments.pipe << 10))
             # -db: in the foreground, without a master.
             command = ["haproxy", "-db", "-f", str(file)]
         elif name == "nginx":
             (Path(scratch) / "nginx.conf").write_text(NGINX.format(dir=scratch, module=NGINX_MODULE))
             command = [sys.executable, "-c", START_NGINX, scratch]
         else:
-            command = [str(pepsal), "-p", "5000", "-c", PEPSAL_CONNECTIONS]
+            command = [str(arguments.pepsal), "-p", "5000", "-c", PEPSAL_CONNECTIONS]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         running = subprocess.Popen(inside(ROUTER, *command, cpu=PROXY), **quiet)
     time.sleep(1)
@@ -367,10 +319,22 @@ def resident(process: int) -> float:
     return next(float(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-def available() -> float:
-    """KB that the machine has free or can free."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+def in_sockets() -> float:
+    """KB that the router's sockets take: received, and to be sent or acknowledged."""
+    said = subprocess.run(inside(ROUTER, "ss", "-tmnH"), check=True, capture_output=True, text=True).stdout
+    return sum(int(taken) for taken in re.findall(r"[(,][rw](\d+)\b", said)) / 1024
+
+
+def in_pipes(process: int) -> float:
+    """KB that are in its pipes."""
+    bytes_in: dict[str, int] = {}
+    for file in Path(f"/proc/{process}/fd").iterdir():
+        name = os.readlink(file)
+        if name.startswith("pipe:") and name not in bytes_in:
+            pipe = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+            bytes_in[name] = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+            os.close(pipe)
+    return sum(bytes_in.values()) / 1024
 
 
 def transfers(flows: int, seconds: float, process: int | None) -> dict[str, float]:
@@ -404,15 +368,14 @@ def transfers(flows: int, seconds: float, process: int | None) -> dict[str, floa
     return {f"Mbit/s, {flows} flows": rate, f"processor s/Gbit, {flows} flows": cost}
 
 
-def python(host: str, program: str, *arguments: str) -> str:
-    command = inside(host, sys.executable, "-c", program, *arguments)
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+def said_by(host: str, *command: str) -> str:
+    return subprocess.run(inside(host, *command), check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
-def connections(at_once: int, seconds: float, process: int | None) -> dict[str, float]:
+def connections(program: Path, at_once: int, seconds: float, process: int | None) -> dict[str, float]:
     """Connections per second, and the process's time for each in us."""
     before = processor(process)
-    rate = float(python(UE, CONNECT, str(seconds), str(at_once)))
+    rate = float(said_by(UE, str(program), "connect", str(seconds), str(at_once)))
     taken = processor(process) - before
     of = "connections/s" if at_once == 1 else f"connections/s, {at_once} at once"
     return {of: rate, of.replace("connections/s", "processor us/connection"): taken * 1e6 / rate / seconds}
@@ -420,21 +383,22 @@ def connections(at_once: int, seconds: float, process: int | None) -> dict[str, 
 
 def round_trips() -> dict[str, float]:
     """The median and the 99th percentile, in us."""
-    median, most = map(float, python(UE, PING, "5000").split())
+    median, most = map(float, said_by(UE, sys.executable, "-c", PING, "5000").split())
     return {"round trip us, median": median, "round trip us, 99 %": most}
 
 
 def memory(count: int, process: int) -> dict[str, float]:
-    """KB for each connection: of the process, and of the machine."""
-    before, free = resident(process), available()
+    """KB for each connection: of the process, and with its sockets and pipes."""
+    before = resident(process)
     command = inside(UE, sys.executable, "-c", HOLD, str(count))
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     holder.stdout.readline()
     time.sleep(3)
+    own = resident(process) - before
     figures = {
-        "resident kB/connection": (resident(process) - before) / count,
-        "machine kB/connection": (free - available()) / count,
+        "resident kB/connection": own / count,
+        "memory kB/connection": (own + in_sockets() + in_pipes(process)) / count,
     }
     holder.communicate("")
     time.sleep(1)
@@ -443,14 +407,14 @@ def memory(count: int, process: int) -> dict[str, float]:
 
 def figures_of(name: str, process: int | None, arguments: argparse.Namespace) -> Iterator[tuple[str, float]]:
     """The figures of one turn, by name. PEPsal breaks connections when there are many; such a figure is left out."""
-    parts: list[Callable[[], dict[str, float]]] = [
-        *(partial(transfers, flows, arguments.seconds, process) for flows in (1, 16, 1000)),
-        *(partial(connections, at_once, arguments.seconds, process) for at_once in (1, AT_ONCE)),
-        round_trips,
-    ]
-    if process is not None:
-        parts.append(partial(memory, arguments.connections, process))
-    for part in parts:
+    program, seconds = arguments.program, arguments.seconds
+    parts: dict[str, list[Callable[[], dict[str, float]]]] = {
+        "transfers": [partial(transfers, flows, seconds, process) for flows in (1, 16, 1000)],
+        "connections": [partial(connections, program, at_once, seconds, process) for at_once in (1, AT_ONCE)],
+        "round-trips": [round_trips],
+        "memory": [partial(memory, arguments.connections, process)] if process is not None else [],
+    }
+    for part in [part for name in arguments.parts for part in parts[name]]:
         try:
             yield from part().items()
         except (RuntimeError, subprocess.SubprocessError) as error:
@@ -465,6 +429,9 @@ def main() -> int:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
     parser.add_argument("--pepsal", type=Path, help="the program of PEPsal, to measure it as well")
+    parser.add_argument("--pipe", type=int, default=1024, help="KiB of HAProxy's pipes; the kernel's own are of 64")
+    parser.add_argument("--mtu", type=int, default=1500, help="of all interfaces")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--connections", type=int, default=300)
@@ -475,6 +442,10 @@ def main() -> int:
         return 2
     # So that the namespaces go even then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.program = arguments.out.parent.resolve() / "connections"
+    source = Path(__file__).with_name("connections.c")
+    run(f"cc -O2 -Wall -Wextra -o {arguments.program} {source}")
     has_nginx = shutil.which("nginx") is not None and NGINX_MODULE.exists()
     others = {"haproxy": True, "nginx": has_nginx, "pepsal": arguments.pepsal is not None}
     names = ["bare", *(name for name, there in others.items() if there), "ranway", "rapid"]
@@ -483,17 +454,16 @@ def main() -> int:
         # Each has a network of its own: connections of a proxy that is killed go on in the kernel for a while.
         with (
             tempfile.TemporaryDirectory() as scratch,
-            network(),
-            serving(ECHO),
-            serving(ANSWER),
-            way(name, arguments.ranway, arguments.pepsal, scratch) as process,
+            network(arguments.mtu),
+            serving(sys.executable, "-c", ECHO),
+            serving(str(arguments.program), "answer"),
+            way(name, arguments, scratch) as process,
         ):
             for what, value in figures_of(name, process, arguments):
                 of.setdefault(what, []).append(value)
     medians = {name: {what: statistics.median(values) for what, values in of.items()} for name, of in figures.items()}
     for what in medians["ranway"]:
         print(f"{what:32}" + "".join(f"  {name} {of[what]:10.3f}" for name, of in medians.items() if what in of))
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"medians": medians, "all": figures}, indent=2) + "\n")
     return 0
 

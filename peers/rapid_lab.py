@@ -1,13 +1,14 @@
 """Section 5 of the RAPID paper with real programs, over the emulated LTE cell and through `ranway proxy`.
 
-Needs root, nftables, OpenSSH, wget, iperf3, aioquic and a built `ranway` (`cargo build --release -p ranway`;
-`tools/setup lab` installs the rest). The cell is the paper's: LTE FDD of 5 MHz, RLC AM with 1 MB, 50 ms from the
-server. Each case runs without a proxy and with the policy `best`, and beside that the same flows are simulated:
+Needs root, nftables, OpenSSH, wget, iperf3, peers/quic and a built `ranway` (`cargo build --release -p ranway`;
+`tools/setup lab` installs and builds the rest). The cell is the paper's: LTE FDD of 5 MHz, RLC AM with 1 MB, 50 ms
+from the server. Each case runs without a proxy and with the policy `best`, and beside that the same flows are
+simulated:
 
 - two downloads by CUBIC (wget);
 - 500 kB over an open ssh connection beside two downloads;
 - UDP of 8 Mbit/s, and of 150 kbit/s, beside a download (iperf3);
-- a download by QUIC with CUBIC (aioquic), which passes the proxy unsplit, beside one by TCP.
+- a download by QUIC (quinn, with CUBIC and with BBR), which passes the proxy unsplit, beside one by TCP.
 
 Goodput is that of the receiver, and delay the time from the moment at which the server sent a byte to its arrival at
 the UE, with its time in the proxy; both are counted after the first seconds. Of ssh, the delay is the time of a
@@ -20,20 +21,15 @@ median delay by more than 20 %, and `late` if the machine was too busy for the e
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import json
 import os
 import shutil
-import socket
-import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WARMUP_S = 4
@@ -78,7 +74,7 @@ traffic = {{ kind = "cbr", rate = "{rate} bit/s", packet = "{packet} B" }}
 QUIC = """
 [[flows]]
 name = "quic"
-cc = "cubic"
+cc = "{cc}"
 start = "100 ms"
 proxied = false
 """
@@ -93,10 +89,6 @@ PermitRootLogin yes
 # The server's senders, whatever this machine's default is.
 CUBIC = "ip route add 10.0.1.0/24 dev cell0 congctl cubic"
 QUIC_PORT = 4433
-# Packets of QUIC that fit into the MTU, and its receive window, in bytes.
-QUIC_PACKET, QUIC_WINDOW = 1400, 8_000_000
-# Names under which this file is a program of the lab.
-QUIC_SERVER, QUIC_CLIENT = "quic-server", "quic-client"
 # Bytes of IPv4 and UDP headers, which the simulated packets include.
 HEADERS = 28
 
@@ -104,13 +96,13 @@ HEADERS = 28
 @dataclass(frozen=True)
 class Case:
     """What runs at once: downloads, UDP of a rate in bit/s with packets of a length, short transfers by ssh, and a
-    download by QUIC."""
+    download by QUIC with a congestion control."""
 
     name: str
     downloads: int
     udp: tuple[int, int] | None = None
     ssh: bool = False
-    quic: bool = False
+    quic: str | None = None
 
 
 CASES = (
@@ -118,7 +110,8 @@ CASES = (
     Case("ssh", 2, ssh=True),
     Case("UDP 8 Mbit/s", 1, udp=(8_000_000, 1400)),
     Case("UDP 150 kbit/s", 1, udp=(150_000, 200)),
-    Case("QUIC", 1, quic=True),
+    Case("QUIC, CUBIC", 1, quic="cubic"),
+    Case("QUIC, BBR", 1, quic="bbr"),
 )
 
 
@@ -166,7 +159,7 @@ def simulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pa
     if case.ssh:
         text += SSH.format(start=WARMUP_S + 1, size=FILE)
     if case.quic:
-        text += QUIC
+        text += QUIC.format(cc=case.quic)
     (scratch / "simulated.toml").write_text(text)
     run([arguments.ranway, "run", "simulated.toml", "--quiet", "-o", "simulated"], scratch)
     rows = flows(scratch / "simulated")
@@ -219,9 +212,9 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
             f'  echo "$before $(date +%s.%N)" >>{scratch}/times; sleep 2\ndone\n'
         )
     if case.quic:
-        program = f"{arguments.python} {Path(__file__).resolve()}"
-        server = ["--server", f"{CUBIC}; exec {program} {QUIC_SERVER}"]
-        commands += f"{program} {QUIC_CLIENT} {arguments.seconds}\n"
+        certificate = scratch / "quic.der"
+        server = ["--server", f"{CUBIC}; exec {arguments.quic} serve {QUIC_PORT} {case.quic} {certificate}"]
+        commands += f"{arguments.quic} get server:{QUIC_PORT} {arguments.seconds} {certificate} || exit 1\n"
     script = f"end=$(( $(cut -d. -f1 /proc/uptime) + {arguments.seconds - 4} ))\nsleep 0.2\n{commands}wait\ntrue\n"
     command = [arguments.ranway, "emulate", "emulated.toml", "--max-lateness", "2 ms", "-o", "emulated", *server]
     done = run([*command, "--", "sh", "-c", script], scratch, ENDS)
@@ -241,59 +234,6 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     return found, done.returncode == 0
 
 
-def quic_configuration(is_client: bool) -> Any:
-    from aioquic.quic.configuration import QuicConfiguration
-
-    return QuicConfiguration(
-        is_client=is_client,
-        alpn_protocols=["lab"],
-        congestion_control_algorithm="cubic",
-        max_datagram_size=QUIC_PACKET,
-        max_data=QUIC_WINDOW,
-        max_stream_data=QUIC_WINDOW,
-        verify_mode=ssl.CERT_NONE,
-    )
-
-
-async def quic_server() -> None:
-    """Sends as many bytes on a stream as the client asks for."""
-    from aioquic.asyncio import QuicConnectionProtocol, serve
-    from aioquic.quic.events import QuicEvent, StreamDataReceived
-
-    class Sender(QuicConnectionProtocol):
-        def quic_event_received(self, event: QuicEvent) -> None:
-            if isinstance(event, StreamDataReceived):
-                self._quic.send_stream_data(event.stream_id, bytes(int(event.data)), end_stream=True)
-                self.transmit()
-
-    configuration = quic_configuration(is_client=False)
-    with tempfile.TemporaryDirectory() as scratch:
-        key, certificate = f"{scratch}/key", f"{scratch}/certificate"
-        subject = ["-subj", "/CN=server", "-keyout", key, "-out", certificate]
-        command = ["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", *subject]
-        subprocess.run(command, check=True, capture_output=True)
-        configuration.load_cert_chain(certificate, key)
-    await serve("0.0.0.0", QUIC_PORT, configuration=configuration, create_protocol=Sender)
-    await asyncio.Event().wait()
-
-
-async def quic_client(seconds: float) -> None:
-    """Downloads for some seconds."""
-    from aioquic.asyncio import connect
-
-    address = socket.getaddrinfo("server", None, socket.AF_INET)[0][4][0]
-    async with connect(address, QUIC_PORT, configuration=quic_configuration(is_client=True)) as client:
-        reader, writer = await client.create_stream()
-        # More than the cell carries.
-        writer.write(str(int(seconds * 25e6 / 8)).encode())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while await reader.read(1 << 16):
-                    pass
-        # To close it takes seconds, in which the lab would measure silence.
-        os._exit(0)
-
-
 def within(simulated: Figures, emulated: Figures) -> bool:
     def near(one: float, other: float, part: float) -> bool:
         return abs(other - one) <= part * one
@@ -305,17 +245,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
-    python = ROOT / "target" / "lab-tools" / "bin" / "python"
-    parser.add_argument(
-        "--python", type=Path, default=python, help="a Python that has aioquic (default: that of tools/setup lab)"
-    )
+    quic = target / "quic" / "release" / "quic"
+    parser.add_argument("--quic", type=Path, default=quic, help="peers/quic (default: as tools/setup lab builds it)")
     parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="default: all")
     parser.add_argument("--seconds", type=int, default=20, help="length of each run (default: 20)")
     parser.add_argument("--policies", nargs="+", default=["none", "best"], help="default: none best")
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "rapid_lab.json")
     arguments = parser.parse_args()
     arguments.ranway = arguments.ranway.resolve()
-    tools = ("ssh", "ssh-keygen", "wget", "iperf3", "nft", "openssl", str(arguments.python))
+    tools = ("ssh", "ssh-keygen", "wget", "iperf3", "nft", str(arguments.quic))
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if os.geteuid():
         print("this needs root", file=sys.stderr)
@@ -353,9 +291,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [QUIC_SERVER]:
-        asyncio.run(quic_server())
-    elif sys.argv[1:2] == [QUIC_CLIENT]:
-        asyncio.run(quic_client(float(sys.argv[2])))
-    else:
-        sys.exit(main())
+    sys.exit(main())
