@@ -445,6 +445,24 @@ fn every_byte_passes_once_and_in_order_whatever_the_hosts_do(limits: bool) {
 }
 
 #[test]
+fn root_windows_can_be_as_large_as_the_receive_buffer() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--receive-buffer", "1 MiB"]);
+    for family in [0, 1] {
+        let (mut client, mut server) = net.pair(&net.listen(SERVER, SERVERS[family]));
+        exchange(&mut client, &mut server);
+        let legs = net.on_router("ss", &["-Htni", "state", "established"]);
+        let scales: Vec<u32> = legs
+            .split("wscale:")
+            .skip(1)
+            .map(|rest| rest.split([',', ' ']).nth(1).and_then(|own| own.parse().ok()).expect("its own scale"))
+            .collect();
+        // The largest window is 65,535 bytes, shifted by so many bits.
+        assert!(scales.len() >= 2 && scales.iter().all(|&scale| 65_535 << scale >= 1_000_000), "{legs}");
+    }
+}
+
+#[test]
 fn root_thousands_of_connections_pass_at_once() {
     let Some(net) = Net::new() else { return };
     // This process has both ends of each.

@@ -96,14 +96,14 @@ fn root_settings_change_without_touching_a_connection() {
         });
         let reader = scope.spawn(|| read_whole(&mut client, |at| byte(at & 0xffff, 5), |_| {}));
         let again = "the configuration was read again";
-        let second = options(&format!("ports = '{}'\nreceive-buffer = '80 KiB'", port(&other)));
+        let second = options(&format!("ports = '{}'\nreceive-buffer = '40 KiB'", port(&other)));
         assert_eq!(proxy.reload(&second), again);
         assert!(!proxy.splits(&one) && proxy.splits(&other));
         // The size holds for new connections, and the kernel doubles it.
         let (mut new, mut new_server) = net.pair(&other);
         exchange(&mut new, &mut new_server);
         let buffers = net.on_router("ss", &["-Htnm", "state", "established"]);
-        assert_eq!(buffers.matches("rb163840").count(), 2, "{buffers}");
+        assert_eq!(buffers.matches("rb81920").count(), 2, "{buffers}");
         drop((new, new_server));
 
         for (wrong, why) in [

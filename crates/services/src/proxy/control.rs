@@ -30,6 +30,7 @@ use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
 use super::listen::UNLIMITED;
 use super::relay::NO_LIMIT;
+use super::settings::FIRST_BUFFER;
 use super::ues::Ues;
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
@@ -383,7 +384,9 @@ impl Controlled {
             }
             self.window = decision.receive_window;
         }
-        let wanted = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
+        // As without a control, it grows with what arrives at the UE, which may have stopped reading.
+        let grown = most_buffer.min(self.last.delivered.saturating_mul(4).max(FIRST_BUFFER as u64));
+        let wanted = decision.receive_buffer.map(|bytes| bytes.min(grown));
         let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
         if buffer != self.buffer {
             (self.buffer, self.resized) = (buffer, now);

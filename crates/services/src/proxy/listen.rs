@@ -203,16 +203,26 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     sockopt::set_tcp_keepcnt(socket, KEEPALIVES)?;
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
     // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
-    sockopt::set_socket_recv_buffer_size_force(socket, settings.first_receive_buffer())?;
+    sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
         sockopt::set_tcp_congestion(socket, control)?;
     }
     Ok(())
 }
 
+/// Gives an established leg its first receive buffer.
+pub(super) fn narrow(leg: BorrowedFd, bytes: usize) {
+    // It fails only if the connection has just ended.
+    let _ = sockopt::set_socket_recv_buffer_size_force(leg, bytes);
+}
+
 /// Enlarges the receive buffer of a leg.
 pub(super) fn widen(leg: BorrowedFd, bytes: usize) {
-    // It fails only if the connection has just ended. The kernel has derived a bound of the window from the first buffer.
+    // A control that has lifted its limits leaves the largest one. The kernel reports its overhead, too.
+    if sockopt::socket_recv_buffer_size(leg).is_ok_and(|found| found / 2 >= bytes) {
+        return;
+    }
+    // It fails only if the connection has just ended. The kernel has derived a bound of the window from the one of the handshake.
     let _ = sockopt::set_socket_recv_buffer_size_force(leg, bytes);
     let _ = sys::set_window_clamp(leg, UNLIMITED);
 }

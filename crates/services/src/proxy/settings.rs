@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use super::relay::LEAST_PIPE;
 
 /// See [`Settings::first_receive_buffer`].
-const FIRST_BUFFER: usize = 64 << 10;
+pub(super) const FIRST_BUFFER: usize = 64 << 10;
 
 /// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
 pub(super) const FILES_EACH: u64 = 2;
@@ -78,8 +78,8 @@ impl Settings {
         }
     }
 
-    /// The receive buffer of a leg at first. It grows as long as bytes pass, so that a connection whose reader stops early holds
-    /// little.
+    /// The receive buffer of a leg after the handshake. It grows as long as bytes arrive at the other host, so that a connection whose
+    /// reader stops early holds little.
     pub(super) fn first_receive_buffer(&self) -> usize {
         self.receive_buffer.min(FIRST_BUFFER)
     }

@@ -326,7 +326,7 @@ fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Va
         // Nearly all packets.
         split(&settings.ran),
         split(&settings.wan),
-        // Of SYNs, this comes first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
+        // For SYNs, these come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
         new(&settings.ran, &settings.wan),
         new(&settings.wan, &settings.ran),
         rule(

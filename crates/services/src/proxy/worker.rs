@@ -19,7 +19,7 @@ use slab::Slab;
 
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
-use super::listen::{Listener, connect_as, destination, widen};
+use super::listen::{Listener, connect_as, destination, narrow, widen};
 use super::relay::{Direction, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 
@@ -34,9 +34,9 @@ const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NO_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Time for which a worker looks for the next event before it sleeps, if the last one came within this time.
 const LOOK: Duration = Duration::from_micros(100);
-/// It sleeps at once beside bulk transfers, which do not notice: for [`AFTER_BULK`] after it has moved so many bytes in a turn.
+/// Beside bulk transfers, which do not notice, it sleeps at once: if it has moved so many bytes within [`BULK_TIME`].
 const BULK: u64 = 4096;
-const AFTER_BULK: Duration = Duration::from_millis(1);
+const BULK_TIME: Duration = Duration::from_millis(1);
 /// Interval between checks of all connections for timeouts.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Unused pipes that a worker keeps.
@@ -154,9 +154,9 @@ pub(super) struct Worker {
     exhausted: Option<Instant>,
     /// [`LOOK`], or nothing.
     look: Duration,
-    /// Bytes moved since it last waited, and when those were many.
-    moved: u64,
-    bulk: Instant,
+    /// Bytes moved in this [`BULK_TIME`] and in the one before, and when this one began.
+    moved: [u64; 2],
+    moved_since: Instant,
 }
 
 impl Worker {
@@ -186,8 +186,8 @@ impl Worker {
             receive_buffer: settings.receive_buffer,
             exhausted: None,
             look: Duration::ZERO,
-            moved: 0,
-            bulk: now,
+            moved: [0; 2],
+            moved_since: now,
         })
     }
 
@@ -203,7 +203,6 @@ impl Worker {
             events.clear();
             self.wait(&mut events);
             self.now = Instant::now();
-            self.moved = 0;
             for event in &events {
                 self.on_event(event);
             }
@@ -220,17 +219,14 @@ impl Worker {
                 self.sweep();
             }
             let last = std::mem::replace(&mut ended, Instant::now());
-            if self.moved >= BULK {
-                (self.bulk, self.look) = (ended, Duration::ZERO);
-            }
             let turn = smoothed(self.shared.turn.load(Relaxed), ended - self.now, ended - last);
             self.shared.turn.store(turn, Relaxed);
         }
     }
 
-    /// Takes the events there are, and waits for one if nothing is to be done. To wake a processor that sleeps takes time, of its own
-    /// and of the one that wakes it; so where handshakes and short messages come in quick succession, a worker looks for the next one
-    /// before it sleeps.
+    /// Takes the events there are, and waits for one if nothing is to be done. Waking a sleeping processor costs time, on it and
+    /// on the one that wakes it; so where handshakes and short messages come in quick succession, a worker looks for the next one before
+    /// it sleeps.
     fn wait(&mut self, events: &mut Vec<Event>) {
         let epoll = &self.epoll;
         // Interrupted is as good as woken.
@@ -240,15 +236,21 @@ impl Worker {
             return;
         }
         let start = Instant::now();
+        let passed = start.saturating_duration_since(self.moved_since);
+        if passed >= BULK_TIME {
+            let last = if passed < 2 * BULK_TIME { self.moved[0] } else { 0 };
+            (self.moved, self.moved_since) = ([0, last], start);
+        }
+        if self.moved.iter().any(|&bytes| bytes >= BULK) {
+            self.look = Duration::ZERO;
+        }
         while start.elapsed() < self.look {
             if take(&NO_SLEEP) > 0 {
                 return;
             }
-            std::thread::yield_now();
         }
         take(&LONGEST_SLEEP);
-        let is_worth_it = start.elapsed() <= LOOK && start.saturating_duration_since(self.bulk) > AFTER_BULK;
-        self.look = if is_worth_it { LOOK } else { Duration::ZERO };
+        self.look = if start.elapsed() <= LOOK { LOOK } else { Duration::ZERO };
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -340,6 +342,7 @@ impl Worker {
         let counters = &self.shared.counters;
         counters.accepted[side as usize].fetch_add(1, Relaxed);
         let settings = &*self.shared.settings.get();
+        narrow(accepted.as_fd(), settings.first_receive_buffer());
         // From here on routes decide by which interface it is answered.
         let unbound = sys::bind_to_device(accepted.as_fd(), "");
         let server = destination(accepted.as_fd());
@@ -413,6 +416,7 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
+            narrow(connection.flow.legs()[1], connection.buffers[1]);
             self.shared.registry.establish(connection.id, &connection.flow);
             self.shared.counters.established.fetch_add(1, Relaxed);
         }
@@ -458,7 +462,7 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
-                self.moved += new;
+                self.moved[0] += new;
                 self.shared.registry.progress(connection.id, &flow);
                 // In slow start, what a sender has in flight doubles with what it has sent, so the buffer grows ahead of that. What has
                 // not arrived at the other host does not count: it may have stopped reading.
