@@ -3,7 +3,7 @@
 //!
 //! With received powers (tables `modem` and `radio`), the network is a cell for each one that served, with a recorded channel. Of cells
 //! that did not serve nothing is recorded: just before and after its time, one is taken for [`MARGIN_DB`] weaker than the one that
-//! served, so that handovers happen when they did, and otherwise for out of reach. Without, or if asked for, the network is one link,
+//! served, so that handovers happen when they did, and otherwise for out of reach. Without them, or on request, the network is one link,
 //! whose capacity is what the flows got of it.
 //!
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
@@ -406,6 +406,14 @@ impl<'a> Source<'a> {
         for row in flows() {
             if !sampled.contains(&(row.flow, row.conn)) {
                 add(row.measured_from_s, row.measured_to_s, row.goodput_mbps * OVERHEAD);
+            }
+        }
+        // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
+        let most = bytes.iter().copied().fold(0.0, f64::max);
+        for (bin, bytes) in bytes.iter_mut().enumerate() {
+            let (from, to) = (bin as f64 * bin_s + self.start_s, (bin + 1) as f64 * bin_s + self.start_s);
+            if !flows().any(|row| row.start_s < to && row.measured_to_s > from) {
+                *bytes = most;
             }
         }
         let mut table = "time_s,mbps\n".to_owned();
