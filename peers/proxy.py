@@ -7,7 +7,7 @@ transparent and run on one processor (1); the hosts run on another one (0), whic
 proxy` move bytes by splice, nginx and PEPsal copy them. `rapid` is `ranway proxy` with reports of a radio that
 carries more than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the
 reports runs on the hosts' processor, and beside the others as well, for nothing. The interfaces merge and cut segments
-(GRO and TSO) as their defaults are. They take turns, so that what else the machine does meets all alike:
+(GRO and TSO) as they do by default. The proxies take turns, so that what else the machine does meets all alike:
 
 - Mbit/s of payload that one flow, 16 and 1,000 flows deliver from the server to the UE (iperf3), and the proxy's
   processor time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
@@ -39,7 +39,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -329,11 +329,13 @@ def in_pipes(process: int) -> float:
     """KB that are in its pipes."""
     bytes_in: dict[str, int] = {}
     for file in Path(f"/proc/{process}/fd").iterdir():
-        name = os.readlink(file)
-        if name.startswith("pipe:") and name not in bytes_in:
-            pipe = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-            bytes_in[name] = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
-            os.close(pipe)
+        # It may just have been closed.
+        with suppress(FileNotFoundError):
+            name = os.readlink(file)
+            if name.startswith("pipe:") and name not in bytes_in:
+                pipe = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+                bytes_in[name] = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+                os.close(pipe)
     return sum(bytes_in.values()) / 1024
 
 
@@ -429,7 +431,7 @@ def main() -> int:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
     parser.add_argument("--pepsal", type=Path, help="the program of PEPsal, to measure it as well")
-    parser.add_argument("--pipe", type=int, default=1024, help="KiB of HAProxy's pipes; the kernel's own are of 64")
+    parser.add_argument("--pipe", type=int, default=1024, help="KiB of HAProxy's pipes (the kernel's default: 64)")
     parser.add_argument("--mtu", type=int, default=1500, help="of all interfaces")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
@@ -445,7 +447,7 @@ def main() -> int:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.program = arguments.out.parent.resolve() / "connections"
     source = Path(__file__).with_name("connections.c")
-    run(f"cc -O2 -Wall -Wextra -o {arguments.program} {source}")
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", arguments.program, source], check=True)
     has_nginx = shutil.which("nginx") is not None and NGINX_MODULE.exists()
     others = {"haproxy": True, "nginx": has_nginx, "pepsal": arguments.pepsal is not None}
     names = ["bare", *(name for name, there in others.items() if there), "ranway", "rapid"]

@@ -213,7 +213,9 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
         )
     if case.quic:
         certificate = scratch / "quic.der"
+        certificate.unlink(missing_ok=True)
         server = ["--server", f"{CUBIC}; exec {arguments.quic} serve {QUIC_PORT} {case.quic} {certificate}"]
+        commands += f"until [ -s {certificate} ]; do sleep 0.05; done\n"
         commands += f"{arguments.quic} get server:{QUIC_PORT} {arguments.seconds} {certificate} || exit 1\n"
     script = f"end=$(( $(cut -d. -f1 /proc/uptime) + {arguments.seconds - 4} ))\nsleep 0.2\n{commands}wait\ntrue\n"
     command = [arguments.ranway, "emulate", "emulated.toml", "--max-lateness", "2 ms", "-o", "emulated", *server]
@@ -252,7 +254,7 @@ def main() -> int:
     parser.add_argument("--policies", nargs="+", default=["none", "best"], help="default: none best")
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "rapid_lab.json")
     arguments = parser.parse_args()
-    arguments.ranway = arguments.ranway.resolve()
+    arguments.ranway, arguments.quic = arguments.ranway.resolve(), arguments.quic.resolve()
     tools = ("ssh", "ssh-keygen", "wget", "iperf3", "nft", str(arguments.quic))
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if os.geteuid():

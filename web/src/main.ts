@@ -542,7 +542,7 @@ function limits(): HTMLElement | false {
     h("figcaption", {}, h("b", {}, "What limited each flow"), h("span", {}, "share of time, mean over the runs")),
     rows.length > 0 && h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
     ...(rows.length > 0 || untold.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
-    untold.length > 0 && h("p", { class: "note" }, `Unknown for ${named(untold)}: only their senders know, whose state was not observed.`),
+    untold.length > 0 && h("p", { class: "note" }, `Unknown for ${named(untold)}: only the senders know, and their state was not observed.`),
   );
 }
 

@@ -88,8 +88,8 @@ table! {
         "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction.
         "" lost_packets: opt_u64,
-        /// Share of its connections' time in which the application had nothing to send (0 to 1). It is missing, as the
-        /// others, if nothing tells what limited the sender.
+        /// Share of its connections' time in which the application had nothing to send (0 to 1). Like the others, it is
+        /// missing if nothing tells what limited the sender.
         "1" limited_app: opt_f64,
         /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
         "1" limited_cwnd: opt_f64,
