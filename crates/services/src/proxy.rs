@@ -28,6 +28,8 @@ mod settings;
 mod status;
 mod steering;
 mod ues;
+mod vigil;
+mod window;
 mod worker;
 
 pub use control::{FlowKey, Governor, RadioWindows};

@@ -5,7 +5,7 @@
 //!
 //! - the receive window of the wired leg (`TCP_WINDOW_CLAMP`) once data has arrived, because the kernel forgets an earlier
 //!   limit. It is read back and set again in each update, because the kernel's automatic tuning may raise it;
-//! - the receive buffer of the wired leg (`SO_RCVBUF`), at most that of the settings;
+//! - the receive buffer of the wired leg (`SO_RCVBUF`), at most what it would be without a control;
 //! - what the radio leg takes beyond what it has sent (`TCP_NOTSENT_LOWAT`), at most that of the settings;
 //! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`);
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
@@ -28,9 +28,7 @@ use units::{Span, Time};
 
 use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
-use super::listen::UNLIMITED;
 use super::relay::NO_LIMIT;
-use super::settings::FIRST_BUFFER;
 use super::ues::Ues;
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
@@ -117,7 +115,6 @@ struct Controlled {
     quiet: Option<[u64; 2]>,
     /// Payload of a full segment of the radio leg.
     mss: u32,
-    window: Option<u64>,
     buffer: Option<u64>,
     /// When the buffer was last changed.
     resized: Time,
@@ -373,26 +370,14 @@ impl Controlled {
         flow.promise(decision.rate);
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
-            let wanted = decision.receive_window.map(|bytes| i32::try_from(bytes).unwrap_or(UNLIMITED).min(UNLIMITED));
-            let set = wanted.or(self.window.map(|_| UNLIMITED));
-            // Reading it back tells whether the kernel has changed it, which it does when data comes.
-            let may_differ = self.quiet.is_none() || self.window != decision.receive_window;
-            if let Some(set) =
-                set.filter(|&set| may_differ && sys::window_clamp(flow.wired()).is_ok_and(|found| found != set))
-            {
-                let _ = sys::set_window_clamp(flow.wired(), set);
-            }
-            self.window = decision.receive_window;
+            flow.wired_window().limit_window(flow.wired(), decision.receive_window, self.quiet.is_some());
         }
-        // As without a control, it grows with what arrives at the UE, which may have stopped reading.
-        let grown = most_buffer.min(self.last.delivered.saturating_mul(4).max(FIRST_BUFFER as u64));
-        let wanted = decision.receive_buffer.map(|bytes| bytes.min(grown));
+        let wanted = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
         let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
         if buffer != self.buffer {
             (self.buffer, self.resized) = (buffer, now);
-            flow.limited.store(buffer.is_some(), Relaxed);
-            let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
-            let _ = sockopt::set_socket_recv_buffer_size_force(flow.wired(), bytes);
+            let bytes = buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+            flow.wired_window().limit_buffer(flow.wired(), bytes);
         }
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {

@@ -24,8 +24,6 @@ const BACKLOG: i32 = 4096;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// An interface from which no SYN is led to a listener.
 const NOWHERE: &str = "lo";
-/// A window that limits nothing.
-pub(super) const UNLIMITED: i32 = 1 << 30;
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
 const KEEPALIVES: u32 = 9;
@@ -208,23 +206,6 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
         sockopt::set_tcp_congestion(socket, control)?;
     }
     Ok(())
-}
-
-/// Gives an established leg its first receive buffer.
-pub(super) fn narrow(leg: BorrowedFd, bytes: usize) {
-    // It fails only if the connection has just ended.
-    let _ = sockopt::set_socket_recv_buffer_size_force(leg, bytes);
-}
-
-/// Enlarges the receive buffer of a leg.
-pub(super) fn widen(leg: BorrowedFd, bytes: usize) {
-    // A control that has lifted its limits leaves the largest one. The kernel reports its overhead, too.
-    if sockopt::socket_recv_buffer_size(leg).is_ok_and(|found| found / 2 >= bytes) {
-        return;
-    }
-    // It fails only if the connection has just ended. The kernel has derived a bound of the window from the one of the handshake.
-    let _ = sockopt::set_socket_recv_buffer_size_force(leg, bytes);
-    let _ = sys::set_window_clamp(leg, UNLIMITED);
 }
 
 /// An outgoing connection.

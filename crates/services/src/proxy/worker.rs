@@ -19,9 +19,10 @@ use slab::Slab;
 
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
-use super::listen::{Listener, connect_as, destination, narrow, widen};
+use super::listen::{Listener, connect_as, destination};
 use super::relay::{Direction, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
+use super::vigil::Vigil;
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -32,11 +33,6 @@ const SMOOTHING: Duration = Duration::from_millis(5);
 /// Longest sleep, so that the watchdog sees the worker alive.
 const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NO_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// Time for which a worker looks for the next event before it sleeps, if the last one came within this time.
-const LOOK: Duration = Duration::from_micros(100);
-/// Beside bulk transfers, which do not notice, it sleeps at once: if it has moved so many bytes within [`BULK_TIME`].
-const BULK: u64 = 4096;
-const BULK_TIME: Duration = Duration::from_millis(1);
 /// Interval between checks of all connections for timeouts.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Unused pipes that a worker keeps.
@@ -119,8 +115,6 @@ struct Connection {
     id: u64,
     /// From the client and to it.
     directions: [Direction; 2],
-    /// Receive buffers of the client's and of the outgoing leg.
-    buffers: [usize; 2],
     phase: Phase,
     generation: u32,
     /// Whether it is in the list of those with more to move.
@@ -152,11 +146,7 @@ pub(super) struct Worker {
     receive_buffer: usize,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
-    /// [`LOOK`], or nothing.
-    look: Duration,
-    /// Bytes moved in this [`BULK_TIME`] and in the one before, and when this one began.
-    moved: [u64; 2],
-    moved_since: Instant,
+    vigil: Vigil,
 }
 
 impl Worker {
@@ -185,9 +175,7 @@ impl Worker {
             swept: now,
             receive_buffer: settings.receive_buffer,
             exhausted: None,
-            look: Duration::ZERO,
-            moved: [0; 2],
-            moved_since: now,
+            vigil: Vigil::new(now),
         })
     }
 
@@ -224,9 +212,7 @@ impl Worker {
         }
     }
 
-    /// Takes the events there are, and waits for one if nothing is to be done. Waking a sleeping processor costs time, on it and
-    /// on the one that wakes it; so where handshakes and short messages come in quick succession, a worker looks for the next one before
-    /// it sleeps.
+    /// Takes the events there are, and waits for one if nothing is to be done.
     fn wait(&mut self, events: &mut Vec<Event>) {
         let epoll = &self.epoll;
         // Interrupted is as good as woken.
@@ -236,21 +222,14 @@ impl Worker {
             return;
         }
         let start = Instant::now();
-        let passed = start.saturating_duration_since(self.moved_since);
-        if passed >= BULK_TIME {
-            let last = if passed < 2 * BULK_TIME { self.moved[0] } else { 0 };
-            (self.moved, self.moved_since) = ([0, last], start);
-        }
-        if self.moved.iter().any(|&bytes| bytes >= BULK) {
-            self.look = Duration::ZERO;
-        }
-        while start.elapsed() < self.look {
+        let vigil = self.vigil.length(start);
+        while start.elapsed() < vigil {
             if take(&NO_SLEEP) > 0 {
                 return;
             }
         }
         take(&LONGEST_SLEEP);
-        self.look = if start.elapsed() <= LOOK { LOOK } else { Duration::ZERO };
+        self.vigil.on_slept(start.elapsed());
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -342,7 +321,6 @@ impl Worker {
         let counters = &self.shared.counters;
         counters.accepted[side as usize].fetch_add(1, Relaxed);
         let settings = &*self.shared.settings.get();
-        narrow(accepted.as_fd(), settings.first_receive_buffer());
         // From here on routes decide by which interface it is answered.
         let unbound = sys::bind_to_device(accepted.as_fd(), "");
         let server = destination(accepted.as_fd());
@@ -363,7 +341,9 @@ impl Worker {
         if !outgoing.same_port {
             counters.other_port.fetch_add(1, Relaxed);
         }
-        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, self.now));
+        let buffer = settings.first_receive_buffer();
+        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, buffer, self.now));
+        flow.windows()[0].begin(flow.legs()[0]);
         self.generation = (self.generation + 1) & 0x7fff_ffff;
         self.opened += 1;
         let id = self.opened;
@@ -371,7 +351,6 @@ impl Worker {
             flow: Arc::clone(&flow),
             id,
             directions: Default::default(),
-            buffers: [settings.first_receive_buffer(); 2],
             phase: Phase::Connecting,
             generation: self.generation,
             queued: false,
@@ -416,7 +395,7 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
-            narrow(connection.flow.legs()[1], connection.buffers[1]);
+            connection.flow.windows()[1].begin(connection.flow.legs()[1]);
             self.shared.registry.establish(connection.id, &connection.flow);
             self.shared.counters.established.fetch_add(1, Relaxed);
         }
@@ -462,18 +441,11 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
-                self.moved[0] += new;
+                self.vigil.on_moved(new);
                 self.shared.registry.progress(connection.id, &flow);
-                // In slow start, what a sender has in flight doubles with what it has sent, so the buffer grows ahead of that. What has
-                // not arrived at the other host does not count: it may have stopped reading.
-                let buffer = &mut connection.buffers[source];
-                let enough = *buffer as u64 / 4;
-                let arrived = || sys::tcp_info(legs[1 - source]).is_ok_and(|info| info.bytes_acked >= enough);
-                if *buffer < most_buffer && direction.taken() >= enough && direction.held() == 0 && arrived() {
-                    *buffer = (*buffer * 2).min(most_buffer);
-                    if !to_ue || !flow.limited.load(Relaxed) {
-                        widen(legs[source], *buffer);
-                    }
+                if direction.held() == 0 {
+                    let arrived = || sys::tcp_info(legs[1 - source]).map_or(0, |info| info.bytes_acked);
+                    flow.windows()[source].grow(legs[source], most_buffer, direction.taken(), arrived);
                 }
             }
             match turn {
