@@ -96,10 +96,11 @@ impl Capacity {
         report.queue_bytes.map(|bytes| bytes as f64)
     }
 
-    /// Returns equation 3 in bytes a second: what the latest report's blocks and unused blocks carry at its MCS.
+    /// Returns equation 3 in bytes a second: what the latest report's blocks and unused blocks carry at its MCS; `None` if it does
+    /// not tell what a block carries.
     pub(crate) fn published(&self) -> Option<f64> {
         let report = self.latest.as_ref()?;
-        let per_block = report.bits_per_prb.unwrap_or_else(|| self.per_block(report).unwrap_or(0.0));
+        let per_block = report.bits_per_prb.or_else(|| self.per_block(report))?;
         let own = report.prbs.unwrap_or(0) as f64;
         let unused = report.all_prbs().saturating_sub(report.cell_prbs.unwrap_or(0)) as f64;
         sane((own + unused) * per_block / self.covered / 8.0)

@@ -28,6 +28,14 @@ impl Record {
         }
     }
 
+    /// Returns the report, if it is one.
+    pub fn report_mut(&mut self) -> Option<&mut RadioReport> {
+        match self {
+            Record::Report(report) => Some(report),
+            Record::Event(_) => None,
+        }
+    }
+
     /// Changes when it was recorded.
     pub fn set_time(&mut self, time: Time) {
         match self {

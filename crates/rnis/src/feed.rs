@@ -8,6 +8,7 @@
 //! | [`flexric`] | FlexRIC's MAC and RLC service models: CSV |
 //! | [`modem`] | the signal quality that ModemManager reports: a hint, from which no capacity follows |
 
+mod blocks;
 mod carrier;
 pub mod flexric;
 mod json;

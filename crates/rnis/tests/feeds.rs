@@ -73,6 +73,9 @@ fn srsran_reports_rates_and_the_cells_blocks() {
     // 63 blocks in a pattern of 10 slots of 0.5 ms.
     assert_eq!((first.slots, first.cell_prbs, first.active_ues), (1400, Some(12_600), Some(1)));
     assert_eq!((second.cqi, second.layers), (None, None));
+    // The first had the cell's blocks, of which it used 8 %: 11 Mbit in 12,600 are 898 bits each, and 7.4 bits in 120 elements 889.
+    assert_eq!((first.prbs, first.bits_per_prb), (Some(12_600), Some(888.75)));
+    assert_eq!((second.prbs, second.bits_per_prb), (Some(0), None));
 }
 
 #[test]
@@ -102,8 +105,10 @@ fn kpm_measurements_become_reports_counters_and_measurements() {
     let [first, second] = reports(&records)[..] else { panic!("{records:?}") };
     assert_eq!((first.cell, first.acked_bits, first.cqi, first.slots), (7, 40_000_000, Some(13), 1400));
     // 80 of 106 blocks in each of 1400 slots.
-    assert_eq!((first.cell_prbs, first.prbs), (Some(112_000), None));
-    assert_eq!((second.ue.rnti, second.acked_bits), (1, 8_000_000));
+    assert_eq!((first.cell_prbs, first.prbs), (Some(112_000), Some(93_333)));
+    // Its CQI is unknown, so its blocks are taken to carry as much as the other one's.
+    assert_eq!((second.ue.rnti, second.acked_bits, second.prbs), (1, 8_000_000, Some(18_667)));
+    assert_eq!((first.active_ues, second.active_ues), (Some(2), Some(2)));
     let mut state = State::default();
     records.into_iter().for_each(|record| drop(state.accept(record, NOW)));
     let (_, _, ue) = state.ues().next().expect("there is one");

@@ -13,7 +13,11 @@
 //! Units: `DRB.UEThpDl` kbit/s, `DRB.RlcSduDelayDl` in ms, `DRB.RlcPacketDropRateDl` in 10^-6,
 //! `DRB.RlcSduTransmittedVolumeDL` kbit, `RRU.PrbUsedDl` and `RRU.PrbAvailDl` (unused) in blocks per slot, `RRU.PrbTotDl` in
 //! percent, `RSRP` dBm, `RSRQ` dB. Other measurements are ignored.
+//!
+//! An object with `ueMeasData` has all UEs of a cell. So their blocks, if they are not told, are inferred from the cell's and from
+//! what each was sent at its CQI. Records of one UE have its blocks only if they tell them.
 
+use super::blocks::fill_in;
 use super::carrier::{Carrier, MOST_UES, interval, scaled};
 use super::json::{as_number, rounded};
 use super::table::Table;
@@ -21,7 +25,7 @@ use crate::error::FeedError;
 use crate::event::{Event, Layer2, Measurement, PERIODICAL, Record, Signal, What};
 use crate::report::{RadioReport, UeId};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
 /// The parser.
@@ -59,6 +63,10 @@ impl Values {
             }
         }
     }
+}
+
+fn reports_on(records: &mut [Record], cell: u64) -> impl Iterator<Item = &mut RadioReport> {
+    records.iter_mut().filter_map(Record::report_mut).filter(move |report| report.cell == cell)
 }
 
 impl Kpm {
@@ -113,6 +121,14 @@ impl Kpm {
             }
             values.0.insert("ue".into(), number.into());
             self.record(&values, now, &mut records);
+        }
+        // Those are all UEs of the cell, unless one names another cell.
+        let cells: BTreeSet<u64> =
+            records.iter_mut().filter_map(Record::report_mut).map(|report| report.cell).collect();
+        for cell in cells {
+            let active = reports_on(&mut records, cell).filter(|report| report.acked_bits > 0).count();
+            reports_on(&mut records, cell).for_each(|report| report.active_ues = u16::try_from(active).ok());
+            fill_in(reports_on(&mut records, cell));
         }
         Ok(records)
     }

@@ -4,11 +4,13 @@
 //! `{"cmd": "metrics_subscribe"}`. Objects without `cells` are metrics of other layers and hold no records.
 //!
 //! What it does not tell: resource blocks of a UE and of the carrier, and addresses. `n_prb` comes from [`Carrier`], addresses
-//! from [`crate::AddressMap`]. Its cells have no identity but their PCI, which takes its place.
+//! from [`crate::AddressMap`]; a UE's blocks are inferred from the cell's and from what each UE decoded at its MCS and rank. Its
+//! cells have no identity but their PCI, which takes its place.
 //!
 //! `pdsch_prbs_used_per_tdd_slot_idx` is a mean over the report period in some releases and a sum in others. It is taken for a
 //! sum if an entry is greater than the number of resource blocks.
 
+use super::blocks::fill_in;
 use super::carrier::{Carrier, MOST_UES, interval, scaled};
 use super::json::{integer, list, number, rounded};
 use crate::error::FeedError;
@@ -71,6 +73,7 @@ impl Srsran {
         let containers = || ues.iter().map(|ue| ue.get("ue_container").unwrap_or(ue));
         let is_active = |ue: &Value| [number(ue, "dl_nof_ok"), number(ue, "dl_bs")].iter().flatten().any(|&n| n > 0.0);
         let active = containers().filter(|ue| is_active(ue)).count();
+        let of_others = records.len();
         for ue in containers() {
             let rnti: u16 = integer(ue, "rnti").ok_or_else(|| FeedError::new("a UE has no valid `rnti`"))?;
             let pci = integer(ue, "pci").or(cell_pci).map_or(self.carrier.cell, |pci: u16| pci.into());
@@ -114,6 +117,7 @@ impl Srsran {
             let what = What::Layer2(layer2);
             records.push(Record::Event(Event { time: now, cell: pci, ue: ue_id, temp_ue_id: None, what }));
         }
+        fill_in(records[of_others..].iter_mut().filter_map(Record::report_mut));
         Ok(())
     }
 

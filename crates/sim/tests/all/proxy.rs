@@ -3,10 +3,13 @@
 use crate::common::{flow, load, near, run, run_on};
 use rapid::{Config, Control, Decision, Rapid, Sample};
 use record::Tables;
-use rnis::RadioReport;
+use rnis::feed::kpm::Kpm;
+use rnis::feed::srsran::Srsran;
+use rnis::feed::{Carrier, Parser};
+use rnis::{RadioReport, Record};
 use sim::{Live, NoVisitors};
 use std::collections::BTreeMap;
-use units::Time;
+use units::{Span, Time};
 
 /// RAPID's carrier: 852.6 Mbit/s at 28 GHz, with a path of 8 ms to the server. `proxy` is the contents of the table.
 fn fr2(proxy: &str, flows: &str) -> String {
@@ -129,64 +132,132 @@ fn an_app_limited_flow_has_its_demand_and_a_download_the_rest_whatever_the_repor
     }
 }
 
-/// A control that is told what an E2SM-KPM indication tells of a UE: not the queue, the MCS and the number of active UEs.
-struct AsKpm(Rapid<usize, u32>);
+/// The JSON that a base station sends for the reports on its UEs in an interval.
+type Message = fn(&[RadioReport]) -> String;
 
-impl Control<usize, u32> for AsKpm {
-    fn open(&mut self, flow: usize, ue: u32, mss: u32, now: Time) {
-        self.0.open(flow, ue, mss, now);
+/// srsRAN tells neither a UE's blocks nor what a block carries.
+fn srsran(reports: &[RadioReport]) -> String {
+    let ue = |(rnti, report): (usize, &RadioReport)| {
+        format!(
+            r#"{{"rnti":{},"dl_brate":{},"dl_nof_ok":{},"dl_nof_nok":{},"dl_mcs":{},"dl_ri":1.0,"cqi":{},"dl_bs":{}}}"#,
+            rnti + 1,
+            report.acked_bits as f64 / report.interval.as_secs_f64(),
+            report.blocks - report.failed,
+            report.failed,
+            report.mcs.unwrap_or(0),
+            report.cqi.unwrap_or(0),
+            report.queue_bytes.unwrap_or(0)
+        )
+    };
+    let ues: Vec<String> = reports.iter().enumerate().map(ue).collect();
+    let per_slot = reports[0].cell_prbs.unwrap_or(0) as f64 / f64::from(reports[0].slots);
+    let cell = format!(r#"{{"pci":1,"pdsch_prbs_used_per_tdd_slot_idx":[{per_slot}]}}"#);
+    format!(r#"{{"cells":[{{"cell_metrics":{cell},"ue_list":[{}]}}]}}"#, ues.join(","))
+}
+
+/// E2SM-KPM tells neither the queue and the MCS nor the number of active UEs, and in these objects not the blocks of a UE.
+fn kpm(reports: &[RadioReport]) -> String {
+    let ue = |(number, report): (usize, &RadioReport)| {
+        let kbps = report.acked_bits as f64 / report.interval.as_secs_f64() / 1e3;
+        format!(r#""{}":{{"measData":{{"DRB.UEThpDl":[{kbps}],"CQI":[{}]}}}}"#, number + 1, report.cqi.unwrap_or(0))
+    };
+    let ues: Vec<String> = reports.iter().enumerate().map(ue).collect();
+    let first = &reports[0];
+    let used = first.cell_prbs.unwrap_or(0) as f64 / f64::from(first.slots);
+    format!(
+        r#"{{"time_us":{},"granulPeriod":{},"measData":{{"RRU.PrbUsedDl":[{used}],"RRU.PrbAvailDl":[{}]}},"ueMeasData":{{{}}}}}"#,
+        first.time.as_nanos() / 1000,
+        first.interval.as_secs_f64() * 1e3,
+        f64::from(first.n_prb) - used,
+        ues.join(",")
+    )
+}
+
+/// A control that is told what a base station's feed tells.
+struct Fed {
+    control: Rapid<usize, u32>,
+    message: Message,
+    parser: Parser,
+    pending: Vec<(u32, RadioReport)>,
+}
+
+impl Fed {
+    fn new(message: Message, parser: fn(Carrier) -> Parser) -> Fed {
+        let carrier = Carrier { cell: 1, n_prb: 25, slots_per_second: 1000, period: Span::from_secs(1) };
+        Fed { control: Rapid::new(Config::default()), message, parser: parser(carrier), pending: Vec::new() }
     }
 
-    fn close(&mut self, flow: usize) {
-        self.0.close(flow);
-    }
-
-    fn on_progress(&mut self, flow: usize) {
-        self.0.on_progress(flow);
-    }
-
-    fn on_report(&mut self, ue: u32, report: &RadioReport, now: Time) {
-        let per_block = report.prbs.filter(|&prbs| prbs > 0).map(|prbs| report.acked_bits as f64 / prbs as f64);
-        let report = RadioReport {
-            active_ues: None,
-            blocks: 0,
-            failed: 0,
-            mcs: None,
-            layers: None,
-            bits_per_prb: per_block,
-            queue_bytes: None,
-            ..report.clone()
-        };
-        self.0.on_report(ue, &report, now);
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.0.poll_timeout()
-    }
-
-    fn update(&mut self, now: Time, sample: &mut dyn FnMut(usize) -> Sample, each: &mut dyn FnMut(usize, &Decision)) {
-        self.0.update(now, sample, each);
+    fn tell(&mut self, now: Time) {
+        let (ues, reports): (Vec<u32>, Vec<RadioReport>) = self.pending.drain(..).unzip();
+        let Some(last) = reports.last() else { return };
+        let mut records = self.parser.parse((self.message)(&reports).as_bytes(), last.time).expect("it is valid");
+        let told: Vec<_> = records.iter_mut().filter_map(Record::report_mut).collect();
+        assert_eq!(told.len(), ues.len());
+        ues.into_iter().zip(told).for_each(|(ue, report)| self.control.on_report(ue, report, now));
     }
 }
 
+impl Control<usize, u32> for Fed {
+    fn open(&mut self, flow: usize, ue: u32, mss: u32, now: Time) {
+        self.control.open(flow, ue, mss, now);
+    }
+
+    fn close(&mut self, flow: usize) {
+        self.control.close(flow);
+    }
+
+    fn on_progress(&mut self, flow: usize) {
+        self.control.on_progress(flow);
+    }
+
+    /// A message has the reports on all UEs.
+    fn on_report(&mut self, ue: u32, report: &RadioReport, now: Time) {
+        if self.pending.first().is_some_and(|(_, first)| first.time != report.time) {
+            self.tell(now);
+        }
+        self.pending.push((ue, report.clone()));
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.control.poll_timeout()
+    }
+
+    fn update(&mut self, now: Time, sample: &mut dyn FnMut(usize) -> Sample, each: &mut dyn FnMut(usize, &Decision)) {
+        self.tell(now);
+        self.control.update(now, sample, each);
+    }
+}
+
+/// Runs a scenario with reports as a base station's feed tells them.
+fn run_fed(text: &str, message: Message, parser: fn(Carrier) -> Parser) -> Tables {
+    let loaded = load(text, &[]);
+    let scenario = &loaded.points()[0].scenario;
+    let end = Time::ZERO + scenario.duration;
+    let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+    assert!(live.set_control(Box::new(Fed::new(message, parser))), "there is no proxy");
+    live.advance(end, &mut NoVisitors);
+    live.finish(end).expect("it ends").tables
+}
+
+const FEEDS: [(&str, Message, fn(Carrier) -> Parser); 2] = [
+    ("srsRAN", srsran, |carrier| Parser::Srsran(Srsran::new(carrier))),
+    ("KPM", kpm, |carrier| Parser::Kpm(Kpm::new(carrier))),
+];
+
 #[test]
-fn rapid_works_with_what_kpm_reports() {
+fn rapid_works_with_what_base_stations_report() {
     let bulk = download("bulk", "cubic");
     let all = goodput(&run(&lte("", &bulk)), "bulk");
-    for (period, factor) in [("10 ms", 1.0), ("100 ms", 1.0), ("1 s", 1.0), ("10 ms", 0.5), ("10 ms", 2.0)] {
-        let reports = proxy("lte", &format!("reports = {{ period = {period:?}, factor = {factor} }}"));
-        let loaded = load(&lte(&reports, &(app("1.5 Mbit/s") + &bulk)), &[]);
-        let scenario = &loaded.points()[0].scenario;
-        let end = Time::ZERO + scenario.duration;
-        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
-        assert!(live.set_control(Box::new(AsKpm(Rapid::new(Config::default())))), "there is no proxy");
-        live.advance(end, &mut NoVisitors);
-        let best = live.finish(end).expect("it ends").tables;
-        let [app, bulk] = ["app", "bulk"].map(|name| delay(&best, name));
-        println!("{factor} times the capacity each {period}: {app} and {bulk} ms");
-        at_least("app", goodput(&best, "app"), 0.97, 1.5);
-        at_least("bulk", goodput(&best, "bulk"), 0.95, all - 1.5);
-        assert!(app < 50.0 && bulk < 75.0, "{app}, {bulk}");
+    for (feed, message, parser) in FEEDS {
+        for (period, factor) in [("10 ms", 1.0), ("100 ms", 1.0), ("1 s", 1.0), ("10 ms", 0.5), ("10 ms", 2.0)] {
+            let reports = proxy("lte", &format!("reports = {{ period = {period:?}, factor = {factor} }}"));
+            let best = run_fed(&lte(&reports, &(app("1.5 Mbit/s") + &bulk)), message, parser);
+            let [app, bulk] = ["app", "bulk"].map(|name| delay(&best, name));
+            println!("{feed}, {factor} times the capacity each {period}: {app} and {bulk} ms");
+            at_least("app", goodput(&best, "app"), 0.97, 1.5);
+            at_least("bulk", goodput(&best, "bulk"), 0.95, all - 1.5);
+            assert!(app < 50.0 && bulk < 75.0, "{app}, {bulk}");
+        }
     }
 }
 
@@ -262,13 +333,17 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
          traffic = { kind = \"on-off\", on = \"100 s\", off = \"1 ms\", rate = \"1 Mbit/s\" }\n",
     );
     flows += "[[flows]]\nname = \"bulk\"\nfrom = \"server\"\nto = \"ue-*\"\n";
-    let four = |proxy: &str| run(&lte(proxy, &flows).replace("name = \"ue\"\n", "name = \"ue\"\ncount = 4\n"));
+    let four = |proxy: &str| lte(proxy, &flows).replace("name = \"ue\"\n", "name = \"ue\"\ncount = 4\n");
     let bulk =
         |tables: &Tables| tables.flows.iter().filter(|f| f.flow != "app").map(|f| f.goodput_mbps).collect::<Vec<_>>();
-    let without = four("");
+    let without = run(&four(""));
     let all: f64 = bulk(&without).iter().sum::<f64>() + goodput(&without, "app");
-    for (reports, most) in [("{ period = \"1 ms\" }", 1.02), ("{ factor = 2 }", 1.06)] {
-        let best = four(&proxy("lte", &format!("reports = {reports}")));
+    let own = |reports: &str| ("its own", run(&four(&proxy("lte", &format!("reports = {reports}")))));
+    let [srsran, kpm] =
+        FEEDS.map(|(feed, message, parser)| (feed, run_fed(&four(&reported_each("100 ms")), message, parser)));
+    for ((feed, best), most) in
+        [(own("{ period = \"1 ms\" }"), 1.02), (own("{ factor = 2 }"), 1.06), (srsran, 1.06), (kpm, 1.06)]
+    {
         at_least("app", goodput(&best, "app"), 0.97, 1.0);
         at_least("bulk", bulk(&best).iter().sum(), 0.95, all - 1.0);
         let mut promised = BTreeMap::<u64, f64>::new();
@@ -279,7 +354,7 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         parts.sort_by(f64::total_cmp);
         let mean = parts.iter().sum::<f64>() / parts.len() as f64;
         let high = parts[parts.len() * 95 / 100];
-        println!("reports {reports}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
+        println!("reports of {feed}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
         // While nobody knows what the app wants, it may take more than the others leave.
         assert!(mean < 1.02 && high < most, "{mean}, {high}");
     }
