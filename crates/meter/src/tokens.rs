@@ -13,6 +13,8 @@ use rustls::StreamOwned;
 use crate::fault::Fault;
 use crate::tls::{self, Tls, Trust};
 
+/// The variable with a server's token. Arguments are shown to every user of a machine, variables to their owner alone.
+pub const TOKEN_VARIABLE: &str = "RANWAY_MEASURE_TOKEN";
 /// Time for each address of a control server.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time for its answer.

@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
     Amount, Captured, CellSample, Fault, FlowOutcome, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol,
-    Target, Tls, Trust, Way, cell_changes,
+    TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
 };
 use observe::located::{Place, median};
 use record::{Output, Partial, Results, ms};
@@ -71,7 +71,7 @@ pub(super) struct ClientArgs {
     /// Accept any certificate, as of a server with --self-signed; others can then read and change what is sent
     #[arg(long)]
     insecure: bool,
-    /// Token that the server requires
+    /// Token that the server requires; the variable `RANWAY_MEASURE_TOKEN` gives one that other users cannot see
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["control", "key"])]
     token: Option<String>,
     /// Control server of RMBT that gives a token, such as `http://192.0.2.1:5231` or `https://example.org`
@@ -282,7 +282,7 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     let tls = args.tls.then(|| Tls::new(&trust)).transpose().map_err(invalid)?;
     let given = match &args.control {
         Some(url) => Some(meter::request_token(url, &trust).map_err(of_control)?),
-        None => args.token.clone(),
+        None => args.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty())),
     };
     let server = args.server.as_deref().unwrap_or_default();
     let (name, address) = resolve(server)?;
@@ -297,11 +297,12 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     };
     let no_token = if protocol == Protocol::Rmbt { "none" } else { "" };
     let token = match &args.key {
-        Some(file) => make_token(file, address)?,
+        Some(file) => make_token("--key", file, address)?,
         None => given.unwrap_or_else(|| no_token.to_owned()),
     };
     if token.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(Failure::Invalid("--token: a token has no spaces".into()));
+        let from = if args.token.is_some() { "--token" } else { TOKEN_VARIABLE };
+        return Err(Failure::Invalid(format!("{from}: a token has no spaces")));
     }
     let kernel_name = |name: &String| if name == "new-reno" { "reno".to_owned() } else { name.clone() };
     Ok(Plan {
@@ -363,9 +364,9 @@ fn of_control(fault: Fault) -> Failure {
     }
 }
 
-/// Makes a token with the first key of a file, for the address from which this host reaches the server.
-fn make_token(file: &Path, server: SocketAddr) -> Result<String, Failure> {
-    let invalid = |why: &dyn std::fmt::Display| Failure::Invalid(format!("--key: {}: {why}", file.display()));
+/// Makes a token with the first key of a file, for the address from which this host reaches the server. `option` named the file.
+pub(crate) fn make_token(option: &str, file: &Path, server: SocketAddr) -> Result<String, Failure> {
+    let invalid = |why: &dyn std::fmt::Display| Failure::Invalid(format!("{option}: {}: {why}", file.display()));
     let text = disk::read(file, LONGEST_KEYS).map_err(|why| invalid(&why))?;
     let text = String::from_utf8(text).map_err(|_| invalid(&"expected a key on each line"))?;
     meter::make_token(&text, server).map_err(|fault| invalid(&fault))
