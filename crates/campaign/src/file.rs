@@ -1,5 +1,8 @@
 //! Campaign files: TOML, checked as a whole before anything runs.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
@@ -77,9 +80,28 @@ pub struct Where {
     /// choose, else `rmbt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// The token that the server requires. Never written to results.
+    /// The token that the server requires, in all tests; at most one of this, `control` and `key`. Like these and `ca`, it is
+    /// never written to results, and may change before a campaign is resumed.
     #[serde(default, skip_serializing)]
     pub token: Option<String>,
+    /// The control server that gives each test a token of its own, `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+    #[serde(default, skip_serializing)]
+    pub control: Option<String>,
+    /// A file with the server's key, with which each test makes a token, relative to the campaign file.
+    #[serde(default, skip_serializing)]
+    pub key: Option<PathBuf>,
+    /// Whether the server is measured over TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
+    /// A file with the authorities that are trusted instead of the system's, relative to the campaign file.
+    #[serde(default, skip_serializing)]
+    pub ca: Option<PathBuf>,
+    /// Whether flows transfer data before they are measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
+    /// Where metadata about the radio comes from, as of `ranway measure --modem`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modem: Option<String>,
 }
 
 /// One of the three kinds of networks.
@@ -247,19 +269,11 @@ impl File {
             if !place.set.is_empty() {
                 return Err("where.set: it changes scenarios, and a server has none".into());
             }
-        } else if place.token.is_some() {
-            return Err("where.token: only `server` has a token".into());
         }
         if matches!(self.kind(), WhereKind::Simulation(_)) && place.protocol.is_some() {
             return Err("where.protocol: only `server` and `emulation` have a protocol".into());
         }
-        if let Some(token) = &place.token
-            && (token.is_empty()
-                || token.starts_with('-')
-                || token.chars().any(|c| c.is_whitespace() || c.is_control()))
-        {
-            return Err("where.token: a token has no spaces and does not begin with `-`".into());
-        }
+        self.check_access()?;
         list("cc", &self.cc)?;
         list("flows", &self.flows)?;
         list("directions", &self.directions)?;
@@ -324,6 +338,57 @@ impl File {
         Ok(())
     }
 
+    /// Checks how a server is reached, and what goes with its measurements.
+    fn check_access(&self) -> Result<(), String> {
+        let place = &self.place;
+        let of_servers = [
+            ("token", place.token.is_some()),
+            ("control", place.control.is_some()),
+            ("key", place.key.is_some()),
+            ("tls", place.tls),
+            ("ca", place.ca.is_some()),
+            ("modem", place.modem.is_some()),
+        ];
+        let given: Vec<&str> = of_servers.into_iter().filter(|&(_, is_given)| is_given).map(|(key, _)| key).collect();
+        if !matches!(self.kind(), WhereKind::Server(_))
+            && let Some(key) = given.first()
+        {
+            return Err(format!("where.{key}: only valid with `server`"));
+        }
+        let is_token = |key: &&str| ["token", "control", "key"].contains(key);
+        if given.iter().copied().filter(is_token).count() > 1 {
+            return Err("where: expected at most one of `token`, `control` and `key`, which all give tokens".into());
+        }
+        if let Some(token) = &place.token
+            && (token.is_empty()
+                || token.starts_with('-')
+                || token.chars().any(|c| c.is_whitespace() || c.is_control()))
+        {
+            return Err("where.token: a token has no spaces and does not begin with `-`".into());
+        }
+        for (key, file) in [("key", &place.key), ("ca", &place.ca)] {
+            if file.as_ref().is_some_and(|file| file.as_os_str().is_empty()) {
+                return Err(format!("where.{key}: expected the name of a file"));
+            }
+        }
+        let has_tls = place.tls || place.control.as_ref().is_some_and(|url| url.starts_with("https://"));
+        if place.ca.is_some() && !has_tls {
+            return Err("where.ca: there is no TLS: add `tls = true`, or use a control server of https://".into());
+        }
+        if place.warm && matches!(self.kind(), WhereKind::Simulation(_)) {
+            return Err("where.warm: only valid with `server` and `emulation`".into());
+        }
+        if place.warm && self.protocol() != Protocol::Rmbt {
+            return Err("where.warm: only RMBT can: use protocol = \"rmbt\", and directions = [\"up\"]".into());
+        }
+        if place.modem.as_ref().is_some_and(|name| !is_modem(name)) {
+            return Err("where.modem: expected \"auto\", \"none\", \"monroe\", \"monroe@ADDRESS:PORT\", or a modem by its network \
+                        interface, port or number"
+                .into());
+        }
+        Ok(())
+    }
+
     /// The number of tests.
     fn tests(&self) -> u64 {
         let combinations = self.cc.len() * self.flows.len() * self.directions.len();
@@ -339,6 +404,14 @@ fn list<T: PartialEq + Serialize>(key: &str, values: &[T]) -> Result<(), String>
     let repeated = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value));
     let written = |value: &T| serde_json::to_string(value).unwrap_or_default();
     repeated.map_or(Ok(()), |(_, value)| Err(format!("{key}: {} is listed twice", written(value))))
+}
+
+/// Whether a text can be a value of `ranway measure --modem`.
+fn is_modem(name: &str) -> bool {
+    match name.strip_prefix("monroe@") {
+        Some(broker) => broker.parse::<SocketAddr>().is_ok_and(|broker| broker.port() > 0),
+        None => (1..=32).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_graphic()),
+    }
 }
 
 fn one_flow() -> Vec<u32> {
@@ -412,11 +485,68 @@ mod tests {
         assert!(error("title = [").starts_with("c.toml: line 1: "));
     }
 
+    /// A campaign file with these lines in its last table, `where`.
+    fn at(lines: &str) -> String {
+        VALID.replace("simulation = 'dumbbell'", lines)
+    }
+
     #[test]
-    fn the_token_is_never_written() {
-        let text = VALID.replace("simulation = 'dumbbell'", "server = 'a'\ntoken = 'secret'");
-        let file = File::parse("c.toml", &text).expect("valid");
-        assert_eq!(file.place.token.as_deref(), Some("secret"));
-        assert!(!serde_json::to_string(&file).expect("JSON").contains("secret"));
+    fn tokens_keys_and_the_names_of_control_servers_and_files_are_never_written() {
+        for (key, value) in
+            [("token", "secret"), ("control", "https://secret.example"), ("key", "secret"), ("ca", "secret.pem")]
+        {
+            let text = at(&format!("server = 'a'\ntls = true\nmodem = 'wwan0'\n{key} = '{value}'"));
+            let file = File::parse("c.toml", &text).expect("valid");
+            let path = |path: &PathBuf| path.display().to_string();
+            let place = &file.place;
+            let given =
+                [place.token.clone(), place.control.clone(), place.key.as_ref().map(path), place.ca.as_ref().map(path)];
+            assert_eq!(given.into_iter().flatten().collect::<Vec<_>>(), [value]);
+            let written = serde_json::to_value(&file).expect("JSON");
+            assert!(!written.to_string().contains("secret"), "{written}");
+            // What affects the measurement is.
+            let expected = serde_json::json!({ "server": "a", "tls": true, "modem": "wwan0" });
+            assert_eq!(written["where"], expected);
+        }
+        // Campaigns that began before there were these keys can be resumed.
+        let written = serde_json::to_value(File::parse("c.toml", &at("server = 'a'")).expect("valid")).expect("JSON");
+        assert_eq!(written["where"], serde_json::json!({ "server": "a" }));
+    }
+
+    #[test]
+    fn access_to_a_server_that_cannot_work_is_refused_with_what_would() {
+        let why = |lines: &str| error(&at(lines)).strip_prefix("c.toml: ").expect("its file").to_owned();
+        for key in ["token = 't'", "control = 'https://h'", "key = 'k'", "tls = true", "ca = 'a'", "modem = 'auto'"] {
+            let name = key.split(' ').next().expect("a key");
+            for kind in ["simulation", "emulation"] {
+                let expected = format!("where.{name}: only valid with `server`");
+                assert_eq!(why(&format!("{kind} = 'dumbbell'\n{key}")), expected);
+            }
+        }
+        let one = "where: expected at most one of `token`, `control` and `key`, which all give tokens";
+        assert_eq!(why("server = 'a'\ntoken = 't'\nkey = 'k'"), one);
+        assert_eq!(why("server = 'a'\ncontrol = 'https://h'\nkey = 'k'"), one);
+        assert_eq!(
+            why("server = 'a'\ntoken = 'a b'"),
+            "where.token: a token has no spaces and does not begin with `-`"
+        );
+        assert_eq!(why("server = 'a'\nkey = ''"), "where.key: expected the name of a file");
+        let no_tls = "where.ca: there is no TLS: add `tls = true`, or use a control server of https://";
+        assert_eq!(why("server = 'a'\nca = 'a.pem'"), no_tls);
+        assert_eq!(why("server = 'a'\ncontrol = 'http://h'\nca = 'a.pem'"), no_tls);
+        for modem in ["", "-x", "wwan 0", "monroe@h:5556", "monroe@192.0.2.1:0"] {
+            let why = why(&format!("server = 'a'\nmodem = '{modem}'"));
+            assert!(why.starts_with("where.modem: expected \"auto\", \"none\", "), "{modem}: {why}");
+        }
+        for modem in ["auto", "none", "monroe", "monroe@[2001:db8::1]:5556", "cdc-wdm0", "0"] {
+            File::parse("c.toml", &at(&format!("server = 'a'\nmodem = '{modem}'"))).expect(modem);
+        }
+        // Downloads are measured by throughput1.
+        let rmbt = "where.warm: only RMBT can: use protocol = \"rmbt\", and directions = [\"up\"]";
+        assert_eq!(why("server = 'a'\nwarm = true"), rmbt);
+        assert_eq!(why("emulation = 'dumbbell'\nwarm = true"), rmbt);
+        assert_eq!(why("simulation = 'dumbbell'\nwarm = true"), "where.warm: only valid with `server` and `emulation`");
+        let up = at("emulation = 'dumbbell'\nwarm = true").replace("flows = [1, 4]", "directions = ['up']");
+        File::parse("c.toml", &up).expect("valid");
     }
 }

@@ -109,7 +109,7 @@ fn summary(store: &Store, test: &Test, id: &str, results: &Results, found: &[Val
         "res_version_server": null,
         "res_server_ip": null,
         "res_server_port": null,
-        "res_encrypt": false,
+        "res_encrypt": state.campaign["where"]["tls"] == true,
         "res_tcp_congestion": if cc == "new-reno" { "reno" } else { cc },
         "res_total_bytes_dl": bytes("download"),
         "res_total_bytes_ul": bytes("upload"),

@@ -63,4 +63,4 @@ pub use rows::{Told, add_flow, modem_row};
 pub use sampler::Sample;
 pub use session::{Glance, measure};
 pub use tls::{Tls, Trust};
-pub use tokens::{TOKEN_VARIABLE, make_token, request_token};
+pub use tokens::{TOKEN_VARIABLE, check_url, make_token, request_token};

@@ -84,6 +84,14 @@ impl Url<'_> {
     }
 }
 
+/// Checks the URL of a control server, without asking it.
+///
+/// # Errors
+/// [`Fault::Option`]: what is wrong with it, and what would be valid.
+pub fn check_url(url: &str) -> Result<(), Fault> {
+    Url::parse(url).map(drop)
+}
+
 /// Asks a control server for a test, and returns its token. `trust` tells who may sign its certificate, if the URL begins with
 /// `https://`.
 ///
@@ -251,7 +259,7 @@ mod tests {
             ("http://h/a\r\nHost: b", "it has a character that is not valid there"),
         ] {
             let expected = format!("invalid URL `{text}`: {why}; expected http://HOST[:PORT] or https://HOST[:PORT]");
-            assert_eq!(Url::parse(text).expect_err("it is none").to_string(), expected);
+            assert_eq!(check_url(text).expect_err("it is none").to_string(), expected);
         }
     }
 

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{command, eventually, may, text};
+use measure::rmbt::token::{Key, make_v1};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use record::Results;
@@ -14,10 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::time::Duration;
-use testkit::realtime::{Watch, conclusive};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testkit::realtime::{Watch, at_once, conclusive};
 
 const LINK: &str =
     "duration = '1 s'\n[dumbbell]\nrate = '10 Mbit/s'\nrtt = '40 ms'\nqueue = { kind = 'drop-tail', packets = 50 }\n";
@@ -274,6 +276,14 @@ fn a_mistyped_campaign_is_refused_in_one_line_and_leaves_nothing() {
             "server = '127.0.0.1'\nprotocol = 'rmbt'",
             "the server chooses the congestion control",
         ),
+        ("simulation = 'link.toml'", "server = '127.0.0.1'\ncontrol = 'h'", "where.control: invalid URL `h`"),
+        ("simulation = 'link.toml'", "server = '127.0.0.1'\nkey = 'none'", "/none: No such file"),
+        ("simulation = 'link.toml'", "server = '127.0.0.1'\nkey = 'link.toml'", "link.toml: line 3: a key has"),
+        (
+            "simulation = 'link.toml'",
+            "server = '127.0.0.1'\ntls = true\nca = 'link.toml'",
+            "link.toml: expected a certificate in PEM form",
+        ),
     ] {
         let campaign = CAMPAIGN.replace(from, to);
         let dir = scratch(&if what.contains("server chooses") { campaign.replace("'up'", "'both'") } else { campaign });
@@ -528,6 +538,80 @@ fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tes
     check_published(&gone.path().join("out/publish"), &["127.0.0.1", address]);
     eventually("nothing runs on", || {
         fs::read_dir(gone.path().join("out/work")).is_ok_and(|mut entries| entries.next().is_none())
+    });
+}
+
+/// The key of a server that demands tokens.
+const KEY: &str = "0f1e2d3c4b5a6978";
+
+/// Writes a file for its owner alone.
+fn write_secret(path: &Path, content: &str) {
+    fs::write(path, content).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+}
+
+/// The arguments of all running processes.
+fn command_lines() -> Vec<String> {
+    let processes = fs::read_dir("/proc").expect("Linux has it").flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| text(&line).replace('\0', " ")).collect()
+}
+
+#[test]
+fn a_server_that_demands_tokens_and_tls_is_measured_and_no_secret_is_told() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    // The certificate is its own authority.
+    let authority = made.cert.pem();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    write_secret(&home.path().join("keys"), KEY);
+    write_secret(&home.path().join("own.pem"), &authority);
+    write_secret(&home.path().join("private.pem"), &made.signing_key.serialize_pem());
+    let args = ["measure", "serve", "--control", "--key", "keys", "--tls", "own.pem", "private.pem", "--tls-only"];
+    let mut server = Running::of(command(home.path(), &[&args[..], &["--listen", "127.0.0.1:0"]].concat()));
+    let line = server.1.next().expect("it says where it serves").expect("it is text");
+    let address = line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next()).expect("an address");
+    let port = address.rsplit_once(':').expect("a port").1;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let token = make_v1(&Key::new(KEY.as_bytes()), "8723358c-2037-4029-a70c-91e5d9d35cf3", now as i64);
+    let campaigns = [
+        ("up", format!("control = 'https://localhost:{port}'\nwarm = true\nmodem = 'none'")),
+        ("down", "key = 'keys'".to_owned()),
+        ("up", format!("token = '{token}'")),
+    ];
+    at_once(campaigns, |(direction, access)| {
+        let dir = scratch(&format!(
+            "title = 't'\ncc = ['cubic']\ndirections = ['{direction}']\ntime = '300 ms'\n[where]\nserver = 'localhost:{port}'\n\
+             tls = true\nca = 'own.pem'\n{access}\n"
+        ));
+        write_secret(&dir.path().join("keys"), KEY);
+        write_secret(&dir.path().join("own.pem"), &authority);
+        let mut running = Running::start(dir.path());
+        let mut is_seen = false;
+        while running.0.try_wait().expect("it is ours").is_none() {
+            for line in command_lines() {
+                assert!(!line.contains(&token) && !line.contains(KEY), "{line}");
+                is_seen |= line.contains(&format!(" measure localhost:{port} ")) && line.contains(" --tls ");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let status = running.0.wait().expect("it has ended");
+        let said: Vec<String> = running.1.by_ref().map_while(Result::ok).collect();
+        assert!(status.success() && is_seen, "{access}: {said:?}");
+        succeed(dir.path(), &["--quiet", "--publish"]);
+        let out = dir.path().join("out");
+        assert_eq!(json(&out, "summary.json")["finished"], 1, "{access}");
+        let place = json(&out, "campaign.json")["campaign"]["where"].clone();
+        assert_eq!(place["tls"], true);
+        assert!(["token", "control", "key", "ca"].iter().all(|key| place.get(key).is_none()), "{place}");
+        for (name, bytes) in files(&out) {
+            let content = text(&bytes);
+            assert!(
+                [KEY, token.as_str(), "own.pem"].into_iter().all(|secret| !content.contains(secret)),
+                "{access}: {name}"
+            );
+        }
+        let server = format!("localhost:{port}");
+        check_published(&out.join("publish"), &[server.as_str(), "127.0.0.1", KEY, token.as_str()]);
     });
 }
 

@@ -124,7 +124,10 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
 /// Reads a campaign file and what it names.
 fn load(path: &str) -> Result<Campaign, Failure> {
     let text = scenario::read_file(path).map_err(|why| Failure::Invalid(format!("{path}: {why}")))?;
-    let file = File::parse(path, &text)?;
+    let mut file = File::parse(path, &text)?;
+    for name in [&mut file.place.key, &mut file.place.ca].into_iter().flatten() {
+        *name = beside(path, name)?;
+    }
     let plan = Plan::of(&file);
     let network = match file.kind() {
         WhereKind::Simulation(name) => Some(Network::load(path, name, &file.place.set)?),
@@ -133,7 +136,14 @@ fn load(path: &str) -> Result<Campaign, Failure> {
     };
     let campaign = Campaign { file, plan, network, server: None };
     campaign.check_tests()?;
+    program::check_access(&campaign.file.place)?;
     Ok(Campaign { server: campaign.resolve()?, ..campaign })
+}
+
+/// The absolute path of a file that the campaign file `campaign` names.
+fn beside(campaign: &str, name: &Path) -> Result<PathBuf, Failure> {
+    let path = Path::new(campaign).parent().unwrap_or(Path::new("")).join(name);
+    std::path::absolute(&path).map_err(|why| Failure::Invalid(format!("{}: {why}", path.display())))
 }
 
 /// Seconds since the Unix epoch.
@@ -207,9 +217,14 @@ impl Campaign {
     fn identities(&self) -> Vec<String> {
         let mut words = self.file.publish.remove.clone();
         words.extend(self.file.place.token.clone());
-        if let WhereKind::Server(server) = self.file.kind() {
-            words.push(server.to_owned());
-            words.extend(server.rsplit_once(':').map(|(host, _)| host.to_owned()));
+        let server = match self.file.kind() {
+            WhereKind::Server(server) => Some(server),
+            _ => None,
+        };
+        let control = self.file.place.control.as_deref().and_then(|url| url.split_once("://")?.1.split('/').next());
+        for name in server.into_iter().chain(control) {
+            words.push(name.to_owned());
+            words.extend(name.rsplit_once(':').map(|(host, _)| host.to_owned()));
         }
         words
     }

@@ -5,6 +5,8 @@ mod client;
 mod limits;
 mod server;
 
+pub(crate) use client::make_token;
+
 use crate::failure::Failure;
 use clap::{Args as ClapArgs, Subcommand};
 

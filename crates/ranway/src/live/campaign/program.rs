@@ -4,7 +4,9 @@ use super::failed::{Failed, TICK, one_line};
 use super::simulation::Network;
 use crate::failure::Failure;
 use crate::interrupt;
-use ::campaign::{Amount, Combination, Direction, File, Protocol, Store, Test, WhereKind};
+use crate::live::measure::make_token;
+use ::campaign::{Amount, Combination, Direction, File, Protocol, Store, Test, Where, WhereKind};
+use meter::{TOKEN_VARIABLE, Tls, Trust};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::VecDeque;
@@ -45,6 +47,22 @@ pub(super) fn check(file: &File, combination: &Combination) -> Result<(), Failur
     }
 }
 
+/// Checks what gives a server's tokens and who is trusted. Nothing goes over the network.
+pub(super) fn check_access(place: &Where) -> Result<(), Failure> {
+    if let Some(url) = &place.control {
+        meter::check_url(url).map_err(|why| Failure::Invalid(format!("where.control: {why}")))?;
+    }
+    if let Some(file) = &place.key {
+        // Only the file matters here: each test makes a token of its own.
+        make_token("where.key", file, ([127, 0, 0, 1], PORT).into())?;
+    }
+    if let Some(file) = &place.ca {
+        let invalid = |why: meter::Fault| Failure::Invalid(why.to_string().replacen("--ca", "where.ca", 1));
+        Tls::new(&Trust::File(file.clone())).map_err(invalid)?;
+    }
+    Ok(())
+}
+
 /// The arguments of `ranway measure` for a test.
 fn arguments(file: &File, server: &str, test: &Test, out: &Path) -> Vec<String> {
     let Combination { cc, flows, direction } = &test.combination;
@@ -56,8 +74,24 @@ fn arguments(file: &File, server: &str, test: &Test, out: &Path) -> Vec<String> 
         ["measure", server, "--quiet", "--direction", direction.name(), "--cc", cc].map(str::to_owned).into();
     all.extend(amount);
     all.extend(["--flows".into(), flows.to_string(), "--protocol".into(), file.protocol().name().into()]);
-    all.extend(file.place.token.iter().flat_map(|token| ["--token".to_owned(), token.clone()]));
-    all.extend(["--out".into(), out.display().to_string()]);
+    let place = &file.place;
+    let path = |path: &Path| path.display().to_string();
+    let modem = match file.kind() {
+        // This machine's modem has nothing to do with an emulated network.
+        WhereKind::Emulation(_) => Some("none".to_owned()),
+        _ => place.modem.clone(),
+    };
+    for (name, value) in [
+        ("--control", place.control.clone()),
+        ("--key", place.key.as_deref().map(path)),
+        ("--ca", place.ca.as_deref().map(path)),
+        ("--modem", modem),
+    ] {
+        all.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    }
+    let flags = [("--tls", place.tls), ("--warm", place.warm)];
+    all.extend(flags.into_iter().filter(|&(_, is_given)| is_given).map(|(name, _)| name.to_owned()));
+    all.extend(["--out".into(), path(out)]);
     all
 }
 
@@ -67,6 +101,11 @@ pub(super) fn run(file: &File, network: Option<&Network>, store: &Store, test: &
     let program = std::env::current_exe().map_err(failed)?;
     let absolute = std::path::absolute(store.work(test)).map_err(failed)?;
     let mut command = Command::new(&program);
+    // Every user of this machine can read arguments.
+    match &file.place.token {
+        Some(token) => command.env(TOKEN_VARIABLE, token),
+        None => command.env_remove(TOKEN_VARIABLE),
+    };
     match (file.kind(), network) {
         (WhereKind::Server(server), _) => {
             command.args(arguments(file, server, test, &absolute));
@@ -146,4 +185,29 @@ fn last_line(stream: impl Read) -> String {
     }
     let error = last.iter().rev().find_map(|line| line.strip_prefix("error: "));
     error.map(str::to_owned).or_else(|| last.pop_back()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arguments after the protocol's, of a test in a campaign with these lines in its table `where`.
+    fn arguments_of(place: &str) -> String {
+        let text = format!("title = 't'\ncc = ['cubic']\ndirections = ['up']\ntime = '1 s'\n[where]\n{place}");
+        let file = File::parse("c.toml", &text).expect("valid");
+        let combination = Combination { cc: "cubic".into(), flows: 1, direction: Direction::Up };
+        let all = arguments(&file, "192.0.2.1", &Test { number: 1, block: 1, combination }, Path::new("/out"));
+        all.join(" ").split_once(" --protocol rmbt ").expect("a protocol").1.to_owned()
+    }
+
+    #[test]
+    fn a_measurement_has_the_access_that_the_campaign_names_and_no_token_among_its_arguments() {
+        let server = "server = '192.0.2.1'";
+        assert_eq!(arguments_of(server), "--out /out");
+        assert_eq!(arguments_of(&format!("{server}\ntoken = 'secret'\ntls = true")), "--tls --out /out");
+        let control = format!("{server}\ncontrol = 'https://h'\nca = '/a.pem'\nwarm = true\nmodem = 'wwan0'");
+        assert_eq!(arguments_of(&control), "--control https://h --ca /a.pem --modem wwan0 --warm --out /out");
+        assert_eq!(arguments_of(&format!("{server}\nkey = '/keys'")), "--key /keys --out /out");
+        assert_eq!(arguments_of("emulation = 'x'\nwarm = true"), "--modem none --warm --out /out");
+    }
 }
