@@ -5,6 +5,9 @@ use record::{Results, Tables};
 
 use crate::plan::Combination;
 
+/// Lengths of the windows of [`Values::jain_windows`] in seconds.
+const WINDOWS_S: [f64; 3] = [0.1, 1.0, 5.0];
+
 /// The values of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowValues {
@@ -29,8 +32,11 @@ pub struct Values {
     pub span_s: f64,
     /// All bytes over that span, in Mbit/s.
     pub throughput_mbps: f64,
-    /// Jain's fairness index of the flows' goodput.
+    /// Jain's fairness index of the flows' goodput, over the whole test.
     pub jain: f64,
+    /// Its mean over windows of 0.1, 1 and 5 s in the time in which all flows transfer. Windows in which nothing arrives are left
+    /// out. `None` if there is no window, or if samples are on average further apart than it is long.
+    pub jain_windows: [Option<f64>; 3],
     /// The flows.
     pub flows: Vec<FlowValues>,
 }
@@ -61,6 +67,9 @@ fn direction(tables: &Tables, name: &'static str, count: u32, complete: bool) ->
     let goodputs = || rows.iter().map(|row| row.goodput_mbps);
     let squares: f64 = goodputs().map(|goodput| goodput * goodput).sum();
     let sum: f64 = goodputs().sum();
+    let all_from = rows.iter().map(|row| row.measured_from_s).fold(f64::NEG_INFINITY, f64::max);
+    let all_to = rows.iter().map(|row| row.measured_to_s).fold(f64::INFINITY, f64::min);
+    let series = series(tables, name, &rows);
     let flow = |row: &FlowRow| FlowValues {
         goodput_mbps: row.goodput_mbps,
         rtt_ms: row.rtt_p50_ms,
@@ -75,15 +84,74 @@ fn direction(tables: &Tables, name: &'static str, count: u32, complete: bool) ->
         bytes,
         span_s: end - start,
         throughput_mbps: bytes as f64 * 8e-6 / (end - start),
-        jain: if squares > 0.0 { sum * sum / (rows.len() as f64 * squares) } else { 1.0 },
+        jain: jain(sum, squares, rows.len()).unwrap_or(1.0),
+        jain_windows: WINDOWS_S.map(|window_s| jain_over(window_s, (all_from, all_to), &series)),
         flows: rows.iter().map(flow).collect(),
     })
+}
+
+/// Jain's index of `count` values with this sum and this sum of squares; `None` if all are 0.
+fn jain(sum: f64, squares: f64, count: usize) -> Option<f64> {
+    (squares > 0.0).then(|| sum * sum / (count as f64 * squares))
+}
+
+/// Goodput over time: each sample's interval, from and to, in seconds, and the Mbit/s in it.
+type Series = Vec<(f64, f64, f64)>;
+
+/// The goodput of each flow over time, in the order of `rows`.
+fn series(tables: &Tables, name: &str, rows: &[FlowRow<'_>]) -> Vec<Series> {
+    let mut all = vec![Series::new(); rows.len()];
+    for sample in tables.samples.iter().filter(|sample| sample.flow == name) {
+        let Some(flow) = rows.iter().position(|row| row.conn == sample.conn) else { continue };
+        let before = all[flow].last().map_or(rows[flow].start_s, |&(_, to, _)| to);
+        if sample.t_s > before {
+            all[flow].push((before, sample.t_s, sample.goodput_mbps));
+        }
+    }
+    all
+}
+
+/// The mean of Jain's index over the windows of a length between two times. What a sample counts is spread over its interval.
+fn jain_over(window_s: f64, (from, to): (f64, f64), flows: &[Series]) -> Option<f64> {
+    let is_fine = |series: &Series| match (series.first(), series.last()) {
+        (Some(first), Some(last)) => last.1 - first.0 <= series.len() as f64 * window_s * (1.0 + 1e-6),
+        _ => false,
+    };
+    if !flows.iter().all(is_fine) {
+        return None;
+    }
+    // Whole windows; none if the flows do not overlap.
+    let count = ((to - from) / window_s + 1e-6) as usize;
+    let (mut sums, mut squares) = (vec![0.0_f64; count], vec![0.0_f64; count]);
+    for series in flows {
+        let mut amounts = vec![0.0_f64; count];
+        for &(start, end, mbps) in series {
+            let (mut start, end) = (start.max(from), end.min(to));
+            let first = ((start - from) / window_s) as usize;
+            for (window, amount) in amounts.iter_mut().enumerate().skip(first) {
+                if start >= end {
+                    break;
+                }
+                let edge = (from + (window + 1) as f64 * window_s).min(end);
+                *amount += mbps * (edge - start).max(0.0);
+                start = start.max(edge);
+            }
+        }
+        for (window, amount) in amounts.into_iter().enumerate() {
+            sums[window] += amount;
+            squares[window] += amount * amount;
+        }
+    }
+    let indices: Vec<f64> =
+        sums.into_iter().zip(squares).filter_map(|(sum, squares)| jain(sum, squares, flows.len())).collect();
+    (!indices.is_empty()).then(|| indices.iter().sum::<f64>() / indices.len() as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Direction;
+    use record::tables::SampleRow;
 
     fn results(flows: &[(u32, u64, f64, bool)]) -> Results {
         let mut results = Results::default();
@@ -116,6 +184,48 @@ mod tests {
         assert!((found.throughput_mbps - 8.0).abs() < 1e-12);
         assert!((found.jain - 0.8).abs() < 1e-12);
         assert_eq!(found.flows[0].retransmitted, Some(0.02));
+    }
+
+    #[test]
+    fn fairness_in_short_windows_is_that_worked_by_hand() {
+        // Both flows have 8 Mbit/s from 1 s on; the first one gets nothing more after 2.5 s, the second one until 5 s.
+        let mut results = results(&[(0, 1_500_000, 3.0, true), (1, 4_000_000, 8.0, true)]);
+        let ends = [1.75, 2.5, 3.25, 4.0, 5.0];
+        for (conn, rates) in [(0, [8.0, 8.0, 0.0, 0.0, 0.0]), (1, [8.0; 5])] {
+            for (t_s, goodput_mbps) in ends.into_iter().zip(rates) {
+                results.tables.samples.push(&SampleRow {
+                    flow: "upload",
+                    conn,
+                    t_s,
+                    goodput_mbps,
+                    ..SampleRow::default()
+                });
+            }
+        }
+        let found = values(&results, &combination(), true).expect("valid");
+        // Mbit in the windows of 1 s: (8, 8), (4, 8), (0, 8), (0, 8). Their indices: 1, 12^2 / (2 * 80) = 0.9, 0.5 and 0.5.
+        // Samples are further apart than 0.1 s, and the flows take less than 5 s.
+        let [short, second, long] = found[0].jain_windows;
+        assert!(second.is_some_and(|index| (index - 0.725).abs() < 1e-9), "{second:?}");
+        assert_eq!((short, long), (None, None));
+    }
+
+    #[test]
+    fn flows_that_take_turns_are_unfair_in_short_windows_and_fair_in_long_ones() {
+        // For 10 s, either has the link for half a second, in samples of 0.1 s, and nothing arrives from 5 s to 6 s.
+        let turns = |parity: usize| -> Series {
+            let rate = |sample: usize| if sample / 5 % 2 == parity && sample / 10 != 5 { 10.0 } else { 0.0 };
+            (0..100).map(|sample: usize| (sample as f64 / 10.0, (sample + 1) as f64 / 10.0, rate(sample))).collect()
+        };
+        let flows = [turns(0), turns(1)];
+        for (window_s, expected) in [(0.1, 0.5), (1.0, 1.0), (5.0, 1.0)] {
+            let index = jain_over(window_s, (0.0, 10.0), &flows).expect("there are windows");
+            assert!((index - expected).abs() < 1e-9, "{window_s} s: {index}");
+        }
+        // There is no index of flows that do not overlap, of a time in which nothing arrives, or of a flow without samples.
+        assert_eq!(jain_over(0.1, (10.0, 0.0), &flows), None);
+        assert_eq!(jain_over(0.1, (5.0, 6.0), &flows), None);
+        assert_eq!(jain_over(0.1, (0.0, 10.0), &[turns(0), Series::new()]), None);
     }
 
     #[test]

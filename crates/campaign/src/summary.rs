@@ -76,9 +76,12 @@ fn flows(values: &Values, of: fn(&FlowValues) -> Option<f64>) -> Vec<f64> {
     values.flows.iter().filter_map(of).collect()
 }
 
-const MEASURES: [Measure; 6] = [
+const MEASURES: [Measure; 9] = [
     ("throughput_mbps", "Mbit/s", |test| vec![test.throughput_mbps]),
     ("jain", "1", |test| vec![test.jain]),
+    ("jain_100ms", "1", |test| Vec::from_iter(test.jain_windows[0])),
+    ("jain_1s", "1", |test| Vec::from_iter(test.jain_windows[1])),
+    ("jain_5s", "1", |test| Vec::from_iter(test.jain_windows[2])),
     ("flow_goodput_mbps", "Mbit/s", |test| flows(test, |flow| Some(flow.goodput_mbps))),
     ("flow_rtt_ms", "ms", |test| flows(test, |flow| flow.rtt_ms)),
     ("flow_rtt_p95_ms", "ms", |test| flows(test, |flow| flow.rtt_p95_ms)),
@@ -189,7 +192,7 @@ fn measures(
             let mut all = clusters.concat();
             let Some(middle) = median(&mut all) else { continue };
             // One flow is always fair to itself.
-            if measure == "jain" && *flows == 1 {
+            if measure.starts_with("jain") && *flows == 1 {
                 continue;
             }
             let stream = format!("campaign bootstrap {cc} {flows} {} {name} {measure}", direction.name());
@@ -226,6 +229,7 @@ mod tests {
             span_s: 1.0,
             throughput_mbps: goodputs.iter().sum(),
             jain: 1.0,
+            jain_windows: [None, Some(goodputs[0]), None],
             flows: goodputs.iter().map(flow).collect(),
         }]
     }
@@ -243,5 +247,10 @@ mod tests {
         assert_eq!((goodput.median, goodput.low, goodput.high), (3.5, Some(1.5), Some(5.5)));
         assert_eq!((goodput.tests, goodput.values), (3, 6));
         assert!(!found.contains_key("flow_rtt_ms"));
+        // Stand-ins for indices: 1, 3 and 5.
+        assert_eq!((found["jain_1s"].median, found["jain_1s"].values), (3.0, 3));
+        assert!(!found.contains_key("jain_100ms") && !found.contains_key("jain_5s"));
+        let alone = Combination { flows: 1, ..combination };
+        assert!(!measures(1, &alone, &tests)["upload"].keys().any(|name| name.starts_with("jain")));
     }
 }
