@@ -22,8 +22,12 @@ pub(super) enum Fault {
 }
 
 impl From<io::Error> for Fault {
-    fn from(_: io::Error) -> Fault {
-        Fault::Broken
+    fn from(error: io::Error) -> Fault {
+        match error.kind() {
+            // A record that is none of TLS, or an alert that ends it.
+            io::ErrorKind::InvalidData => Fault::Protocol,
+            _ => Fault::Broken,
+        }
     }
 }
 
