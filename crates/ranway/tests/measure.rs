@@ -6,21 +6,30 @@
 mod measure_client;
 
 use measure::rmbt::chunks::End;
-use measure_client::{Conn, How, attempt, connect, exchange, token};
+use measure_client::{Conn, How, attempt, attempt_over, connect, exchange, token};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 
 /// The connections of an attack.
 const ATTACKERS: u32 = 5_000;
+/// The kinds of attackers, and the one that sends a complete `ClientHello` and then nothing.
+const KINDS: u32 = 7;
+const HELLO: u32 = 6;
+/// The first byte of a record of TLS with a part of the handshake.
+const HANDSHAKE: u8 = 0x16;
 
 fn ranway() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ranway"))
@@ -119,29 +128,85 @@ fn attacker(number: u32, own: bool) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(127, 1, 0, 1).to_bits() + if own { number } else { 0 })
 }
 
-/// Allows this process all the files that the system allows; says so loudly if the attack needs more.
-fn enough_files() -> bool {
+/// Allows this process all the files that the system allows, and returns how many; nothing if the attack needs more.
+fn allow_files() -> Option<u64> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("Linux says so");
     let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     let enough = most > u64::from(ATTACKERS) + 200;
-    if !enough {
-        println!("SKIPPED: the system allows {most} open files only");
+    granted(if enough { Ok(most) } else { Err(format!("the system allows {most} open files only")) })
+}
+
+/// The settings of a client that trusts these authorities.
+fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A client's side of TLS with `localhost`.
+fn session(config: &Arc<ClientConfig>) -> ClientConnection {
+    let name = "localhost".try_into().expect("a name");
+    ClientConnection::new(Arc::clone(config), name).expect("a session")
+}
+
+/// The bytes of a complete `ClientHello`. The server answers them with its certificate and a signature.
+fn hello() -> Vec<u8> {
+    let mut hello: Vec<u8> = Vec::new();
+    session(&trusting(RootCertStore::empty())).write_tls(&mut hello).expect("a vector takes it");
+    hello
+}
+
+/// A certificate for `localhost`, which is its own authority, and clients that trust it.
+struct Certificate {
+    directory: tempfile::TempDir,
+    config: Arc<ClientConfig>,
+}
+
+impl Certificate {
+    fn new() -> Certificate {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+        fs::write(directory.path().join("certificate"), made.cert.pem()).expect("there is room");
+        fs::write(directory.path().join("key"), made.signing_key.serialize_pem()).expect("there is room");
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).expect("a certificate");
+        Certificate { directory, config: trusting(roots) }
     }
-    enough
+
+    /// Starts a server with this certificate and a control server.
+    fn server(&self, args: &[&str]) -> Server {
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let (certificate, key) = (path("certificate"), path("key"));
+        let tls = ["--control", "--metrics", "127.0.0.1:0", "--tls", certificate.as_str(), key.as_str()];
+        Server::start(&[&tls[..], args].concat())
+    }
+
+    /// Begins TLS on a connection.
+    fn secure(&self, stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+        StreamOwned::new(session(&self.config), stream)
+    }
+}
+
+/// Whether a client got through. One that had to make room for others may try again.
+fn is_served<S: Read + Write>(attempt: Result<Conn<S>, String>) -> bool {
+    let Ok(mut conn) = attempt else { return false };
+    assert_eq!(conn.get_chunks(10, 4_096).expect("it is served").bytes, 40_960);
+    true
 }
 
 /// Attacks with connections that are silent, slow, or send garbage.
 fn attack(server: &Server, own: bool) -> Vec<TcpStream> {
-    let mut streams = Vec::new();
+    let (mut streams, hello) = (Vec::new(), hello());
     for number in 0..ATTACKERS {
         let stream = connect_from(attacker(number, own), server.address);
         stream.set_nonblocking(true).expect("a socket");
-        let words: &[u8] = match number % 6 {
+        let words: &[u8] = match number % KINDS {
             0 => b"",
             1 => b"GET /rmbt HTTP/1.1\r\nHost: ",
             2 => b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a hello that is none",
             3 => &[b'x'; 3_000],
             4 => b"POST /RMBTControlServer/result HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n{",
+            HELLO => &hello,
             _ => b"TOKEN 8723358c-2037-4029-a70c-91e5d9d35cf3_1700000000_Q+55pZ/JOQgjMe49FlelxsfCxqA=\nGETTIME 30 4194304\n",
         };
         let _ = (&stream).write(words);
@@ -150,10 +215,12 @@ fn attack(server: &Server, own: bool) -> Vec<TcpStream> {
     streams
 }
 
-/// Goes on with an attack: one more byte on each connection.
+/// Goes on with an attack: one more byte on each connection, but for those that have said all of their hello.
 fn drip(streams: &[TcpStream]) {
-    for mut stream in streams {
-        let _ = stream.write(b"x");
+    for (number, mut stream) in (0..).zip(streams) {
+        if number % KINDS != HELLO {
+            let _ = stream.write(b"x");
+        }
     }
 }
 
@@ -259,42 +326,42 @@ fn a_hangup_reads_the_keys_again_and_tests_go_on() {
 
 #[test]
 fn five_thousand_addresses_take_neither_memory_nor_the_tests_of_others() {
-    if !enough_files() {
+    if allow_files().is_none() {
         return;
     }
-    let server =
-        Server::start(&["--control", "--self-signed", "--max-connections", "2000", "--metrics", "127.0.0.1:0"]);
+    let certificate = Certificate::new();
+    let server = certificate.server(&["--max-connections", "2000"]);
     let (before, _) = server.memory();
     let running = token(server.address);
     let mut early = Conn::open(connect(server.address), How::Upgrade, &running).expect("a valid token");
     let streams = attack(&server, true);
-    // A test that runs, and one that starts now, both get through; so does TLS of someone else.
+    // A test that runs, and one that starts now, both get through; so does one over TLS.
     let test = std::thread::spawn(move || (early.get_time(3, 1 << 16), early.put(End::Chunks(100), 1 << 16, true)));
     let start = Instant::now();
-    let (mut late, mut again) = (0, 0);
-    while start.elapsed() < Duration::from_secs(3) {
+    let (mut late, mut secure, mut again) = (0_u32, 0, 0);
+    // A busy machine needs longer.
+    while start.elapsed() < Duration::from_secs(3)
+        || (late.min(secure) < 3 && start.elapsed() < Duration::from_secs(15))
+    {
         drip(&streams);
-        // A client that had to make room tries again.
-        match attempt(server.address) {
-            Ok(mut conn) => {
-                assert_eq!(conn.get_chunks(10, 4_096).expect("it is served").bytes, 40_960);
-                late += 1;
-            }
-            Err(_) => again += 1,
-        }
+        let plain = is_served(attempt(server.address));
+        let tls = is_served(attempt_over(server.address, |stream| certificate.secure(stream)));
+        (late, secure) = (late + u32::from(plain), secure + u32::from(tls));
+        again += u32::from(!plain) + u32::from(!tls);
         std::thread::sleep(Duration::from_millis(200));
     }
     let (download, upload) = test.join().expect("it does not panic");
     assert!(download.expect("it goes on").bytes > 100 << 20, "the attack takes the test's throughput");
     assert_eq!(upload.expect("it goes on").bytes, 100 << 16);
-    assert!(late >= 3 && again <= 2 * late, "{late} {again}");
+    assert!(late.min(secure) >= 3 && again <= 2 * (late + secure), "{late} {secure} {again}");
     let (open, waiting) = (server.metric("ranway_measure_open"), server.metric("ranway_measure_waiting"));
     assert!(open <= 2_000 && waiting <= 500, "{open} {waiting}");
     let gone = server.metric("ranway_measure_evicted_total") + server.metric("ranway_measure_faults_total");
     assert!(gone > 1_000, "{gone}");
     let (after, most) = server.memory();
     println!(
-        "resident: {before} MiB before, {after} MiB after, {most} MiB at most; {late} tests during the attack, {again} attempts"
+        "resident: {before} MiB before, {after} MiB after, {most} MiB at most; {late} tests during the attack, {secure} over TLS, \
+         {again} attempts"
     );
     assert!(most < 96, "{most} MiB");
     drop(streams);
@@ -302,8 +369,51 @@ fn five_thousand_addresses_take_neither_memory_nor_the_tests_of_others() {
 }
 
 #[test]
+fn thousands_of_half_open_handshakes_have_bounded_memory_and_let_others_through() {
+    let Some(files) = allow_files() else { return };
+    // A quarter of the connections may be without a token: all of these at once.
+    let count = u32::try_from((files - 100) / 4).map_or(ATTACKERS, |most| most.min(ATTACKERS));
+    let certificate = Certificate::new();
+    let server = certificate.server(&["--max-connections", &(4 * count).to_string()]);
+    let (before, _) = server.memory();
+    let (start, hello) = (Instant::now(), hello());
+    let mut streams: Vec<TcpStream> = (0..count)
+        .map(|number| {
+            let mut stream = connect_from(attacker(number, true), server.address);
+            let _ = stream.write_all(&hello);
+            stream
+        })
+        .collect();
+    let answers = |stream: &mut TcpStream| {
+        let mut first = [0];
+        stream.read_exact(&mut first).is_ok() && first[0] == HANDSHAKE
+    };
+    let answered = streams.iter_mut().map(answers).filter(|&answered| answered).count();
+    assert!(answered > count as usize * 9 / 10, "{answered} of {count}");
+    let waiting = server.metric("ranway_measure_waiting");
+    // The first have ended where a machine takes longer than their time to open all.
+    let all = start.elapsed() < Duration::from_secs(9);
+    assert!(!all || waiting * 10 > u64::from(count) * 9, "{waiting} of {count}");
+    let begin = Instant::now();
+    let (mut late, mut secure) = (false, false);
+    while !(late && secure) {
+        late = late || is_served(attempt(server.address));
+        secure = secure || is_served(attempt_over(server.address, |stream| certificate.secure(stream)));
+        assert!(begin.elapsed() < Duration::from_secs(15), "no client gets through: {late} {secure}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (after, most) = server.memory();
+    println!(
+        "resident: {before} MiB before, {after} MiB after, {most} MiB at most, with {waiting} half-open handshakes"
+    );
+    assert!(most < 192, "{most} MiB");
+    drop(streams);
+    server.stop();
+}
+
+#[test]
 fn one_address_gets_its_share_and_no_more() {
-    if !enough_files() {
+    if allow_files().is_none() {
         return;
     }
     let server = Server::start(&["--control", "--metrics", "127.0.0.1:0"]);
@@ -321,9 +431,8 @@ fn one_address_gets_its_share_and_no_more() {
 #[test]
 fn slow_connections_end_after_ten_seconds() {
     let server = Server::start(&["--control", "--self-signed", "--metrics", "127.0.0.1:0"]);
-    let start = Instant::now();
+    let (start, address) = (Instant::now(), server.address);
     let slow = |words: &'static [u8]| {
-        let address = server.address;
         std::thread::spawn(move || {
             let mut stream = connect(address);
             for byte in words.iter().chain(std::iter::repeat(&b'x')) {
@@ -336,9 +445,15 @@ fn slow_connections_end_after_ten_seconds() {
             unreachable!("the bytes never end")
         })
     };
+    let half_open = std::thread::spawn(move || {
+        let mut stream = connect(address);
+        stream.write_all(&hello()).expect("it takes it");
+        let _ = stream.read_to_end(&mut Vec::new());
+        start.elapsed()
+    });
     let threads =
         [slow(b"GET / HTTP/1.1\r\nX: "), slow(b"TOKEN "), slow(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")];
-    for thread in threads {
+    for thread in threads.into_iter().chain([half_open]) {
         let took = thread.join().expect("it was closed in time");
         assert!((9.0..13.0).contains(&took.as_secs_f64()), "{took:?}");
     }
@@ -348,7 +463,9 @@ fn slow_connections_end_after_ten_seconds() {
 
 #[test]
 fn tls_faults_end_their_connection_alone() {
-    let server = Server::start(&["--control", "--self-signed", "--tls-only", "--metrics", "127.0.0.1:0"]);
+    let certificate = Certificate::new();
+    let server = certificate.server(&["--tls-only"]);
+    let mut other = attempt_over(server.address, |stream| certificate.secure(stream)).expect("there is room");
     let mut plain = connect(server.address);
     plain.write_all(b"GET /rmbt HTTP/1.1\r\n\r\n").expect("it takes it");
     let mut answer = Vec::new();
@@ -363,6 +480,23 @@ fn tls_faults_end_their_connection_alone() {
         assert!(answer.len() < 64, "an alert at most: {answer:?}");
     }
     server.counts("ranway_measure_tls_failures_total", 3);
+    // After a handshake that succeeds.
+    for (words, alert) in [
+        (&b"\x17\x03\x03\x00\x18a record that is not one"[..], "BadRecordMac"),
+        (b"\x17\x03\x03\xff\xffa record that is too long", "DecodeError"),
+        (b"no record at all", "DecodeError"),
+    ] {
+        let mut bad = certificate.secure(connect(server.address));
+        bad.conn.complete_io(&mut bad.sock).expect("a handshake");
+        bad.sock.write_all(words).expect("it takes it");
+        let why = bad.read_to_end(&mut Vec::new()).expect_err("the server refuses it").to_string();
+        assert_eq!(why, format!("received fatal alert: {alert}"));
+        assert_eq!(bad.sock.read(&mut [0]).expect("it is closed in order"), 0);
+    }
+    server.counts("ranway_measure_faults_total", 3);
+    assert_eq!(server.metric("ranway_measure_tls_failures_total"), 3);
+    assert_eq!(other.get_chunks(10, 4_096).expect("it goes on").bytes, 40_960);
+    drop(other);
     server.stop();
 }
 

@@ -72,18 +72,26 @@ pub(crate) fn token(address: SocketAddr) -> String {
 
 /// Gets a token and opens a connection with it, or learns why not. Under attack either connection may have to make room.
 pub(crate) fn attempt(address: SocketAddr) -> Result<Conn<TcpStream>, String> {
+    attempt_over(address, std::convert::identity)
+}
+
+/// The same over what `wrap` makes of each TCP connection, such as TLS.
+pub(crate) fn attempt_over<S: Read + Write>(
+    address: SocketAddr,
+    wrap: impl Fn(TcpStream) -> S,
+) -> Result<Conn<S>, String> {
     let body = "{}";
     let request = format!(
         "POST /RMBTControlServer/testRequest HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let (mut stream, mut answer) = (connect(address), Vec::new());
+    let (mut stream, mut answer) = (wrap(connect(address)), Vec::new());
     stream.write_all(request.as_bytes()).map_err(|why| why.to_string())?;
     stream.read_to_end(&mut answer).map_err(|why| why.to_string())?;
     let (_, length) = parse_response(&answer).ok().flatten().ok_or("no answer")?;
     let answer: serde_json::Value = serde_json::from_slice(&answer[length..]).map_err(|why| why.to_string())?;
     let token = answer["test_token"].as_str().ok_or_else(|| answer.to_string())?;
-    Conn::open(connect(address), How::Upgrade, token)
+    Conn::open(wrap(connect(address)), How::Upgrade, token)
 }
 
 impl<S: Read + Write> Conn<S> {
