@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{Server, plan, run};
-use meter::{Amount, Fault, Phase, Plan, Probe, Protocol, Trust, Way, measure};
+use common::{Server, earlier, plan, run};
+use meter::{Amount, Fault, Outcome, Phase, Plan, Probe, Protocol, Trust, Way, measure};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBuf;
 use record::Table;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 use units::Span;
 
 #[test]
@@ -109,15 +110,40 @@ fn the_servers_bytes_of_an_upload_are_those_that_it_has_acknowledged() {
 }
 
 #[test]
-fn an_upload_of_an_amount_counts_what_the_server_has_received() {
+fn transfers_of_an_amount_count_its_bytes_and_not_those_that_have_warmed_the_connection() {
     let server = Server::start(Open::Private);
-    let amount = Amount::Bytes(3_000_000);
-    let outcome = run(&Plan { amount, warm: true, ..plan(server.address(), Protocol::Rmbt) }).expect("it succeeds");
-    for load in &outcome.loads {
-        for flow in &load.flows {
-            assert!((3_000_000..3_000_000 + (64 << 10)).contains(&flow.total()), "{:?} {}", flow.way, flow.total());
+    for warm in [false, true] {
+        let amount = Amount::Bytes(3_000_000);
+        let outcome = run(&Plan { amount, warm, ..plan(server.address(), Protocol::Rmbt) }).expect("it succeeds");
+        for flow in outcome.loads.iter().flat_map(|load| &load.flows) {
+            let (way, total) = (flow.way, flow.total());
+            assert!((3_000_000..3_000_000 + (64 << 10)).contains(&total), "{way:?} {total}");
+            // The kernel counts all that the connection has carried: only a warm one has carried data before.
+            let earlier = earlier(flow);
+            assert!(if warm { earlier > 1_000_000 } else { earlier < 100_000 }, "{way:?} {warm}: {earlier}");
         }
     }
+}
+
+#[test]
+fn samples_are_as_far_apart_as_the_plan_wants_them() {
+    let server = Server::start(Open::Private);
+    let (loads, interval) = (vec![vec![Way::Up]], Span::from_millis(50));
+    let plan = Plan { loads, interval, flows: 1, idle: Span::ZERO, ..plan(server.address(), Protocol::Rmbt) };
+    let outcome = run(&plan).expect("it succeeds");
+    let samples = &outcome.loads[0].flows[0].samples;
+    let (first, last) = (samples.first().expect("one at least"), samples.last().expect("one at least"));
+    // There are twenty in a second, and fewer on a busy machine; at 10 ms there are a hundred.
+    let most = last.at.saturating_since(first.at).as_millis() / 25 + 5;
+    assert!((3..=most).contains(&(samples.len() as u64)), "{} samples, at most {most}", samples.len());
+}
+
+/// Measures with congestion controls that the kernel may lack, or reserve for root: without them, the test is skipped or fails.
+fn run_if_granted(plan: &Plan) -> Option<Outcome> {
+    granted(match run(plan) {
+        Err(Fault::Option(why)) => Err(why),
+        other => Ok(other.expect("it succeeds")),
+    })
 }
 
 #[test]
@@ -125,11 +151,8 @@ fn the_congestion_controls_of_uploads_take_turns() {
     let server = Server::start(Open::Private);
     let congestion = vec!["cubic".to_owned(), "reno".to_owned()];
     let loads = vec![vec![Way::Up]];
-    let outcome = run(&Plan { congestion, loads, flows: 3, ..plan(server.address(), Protocol::Rmbt) });
-    let outcome = match outcome {
-        Err(Fault::Option(why)) => return println!("SKIPPED: {why}"),
-        other => other.expect("it succeeds"),
-    };
+    let plan = Plan { congestion, loads, flows: 3, ..plan(server.address(), Protocol::Rmbt) };
+    let Some(outcome) = run_if_granted(&plan) else { return };
     let names: Vec<&str> = outcome.loads[0].flows.iter().map(|flow| flow.congestion.as_str()).collect();
     assert_eq!(names, ["cubic", "reno", "cubic"]);
 }
@@ -138,10 +161,8 @@ fn the_congestion_controls_of_uploads_take_turns() {
 fn an_upload_with_bbr_has_its_state_and_others_have_none() {
     let server = Server::start(Open::Private);
     let (congestion, loads) = (vec!["bbr".to_owned(), "cubic".to_owned()], vec![vec![Way::Up]]);
-    let outcome = match run(&Plan { congestion, loads, ..plan(server.address(), Protocol::Rmbt) }) {
-        Err(Fault::Option(why)) => return println!("SKIPPED: {why}"),
-        other => other.expect("it succeeds"),
-    };
+    let plan = Plan { congestion, loads, ..plan(server.address(), Protocol::Rmbt) };
+    let Some(outcome) = run_if_granted(&plan) else { return };
     let tables = outcome.tables();
     let of = |conn: u32| tables.tcp_info.iter().filter(move |row| row.conn == conn);
     assert!(of(0).count() > 20 && of(1).count() > 20);

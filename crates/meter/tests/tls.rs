@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Server, plan, run};
+use common::{Server, earlier, plan, run};
 use meter::{Phase, Plan, Probe, Protocol, Target, Tls, Trust, Way, request_token};
 use services::measure::{Open, Options, Tls as Certificate};
 use std::path::PathBuf;
@@ -66,6 +66,8 @@ fn a_warm_upload_of_an_amount_is_the_same_over_tls() {
     for load in run(&with_tls(plan, &Trust::File(certificate))).expect("it succeeds").loads {
         for flow in &load.flows {
             assert!((3_000_000..3_000_000 + (64 << 10)).contains(&flow.total()), "{:?} {}", flow.way, flow.total());
+            // The handshake and what records have besides their data are some kilobytes.
+            assert!(earlier(flow) > 1_000_000, "{:?} {}", flow.way, earlier(flow));
         }
     }
 }

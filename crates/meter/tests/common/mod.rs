@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use meter::{Amount, Fault, Modem, Outcome, Plan, Protocol, Target, Way, measure};
+use meter::{Amount, Fault, FlowOutcome, Modem, Outcome, Plan, Protocol, Target, Way, measure};
 use services::measure::{Control, Open, Options, Service};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,4 +63,11 @@ pub(crate) fn plan(address: SocketAddr, protocol: Protocol) -> Plan {
 pub(crate) fn run(plan: &Plan) -> Result<Outcome, Fault> {
     plan.check().expect("the plan is valid");
     measure(plan, &Arc::default(), &mut |_| ())
+}
+
+/// The bytes that a flow's connection had carried before the measured ones, and their framing.
+pub(crate) fn earlier(flow: &FlowOutcome) -> u64 {
+    let info = flow.samples.last().expect("the last one is of its end").info;
+    let all = if flow.way == Way::Up { info.bytes_acked } else { info.bytes_received };
+    all.saturating_sub(flow.total())
 }
