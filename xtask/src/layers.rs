@@ -23,7 +23,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("rapid", &["units", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
-    ("measure", &["units"]),
+    ("measure", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
     ("scenario", &["units", "channel"]),

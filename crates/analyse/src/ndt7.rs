@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use measure::ndt7::{BbrInfo, TcpInfo};
 use measure::rate::Samples;
 use serde::Deserialize;
 use units::{Span, Time};
-use wire::tcp_info::{BbrInfo, TcpInfo};
 
 use crate::collector::{Collector, Error};
 use crate::kernel::{self, Connection, States};
@@ -36,9 +36,9 @@ struct Value {
     start_time: Option<String>,
     app_info: Option<AppInfo>,
     #[serde(rename = "TCPInfo")]
-    tcp_info: Option<Info>,
+    tcp_info: Option<TcpInfo>,
     #[serde(rename = "BBRInfo")]
-    bbr_info: Option<Bbr>,
+    bbr_info: Option<BbrInfo>,
     origin: Option<String>,
     test: Option<String>,
 }
@@ -59,9 +59,9 @@ struct Archive {
 struct Measurement {
     app_info: Option<AppInfo>,
     #[serde(rename = "TCPInfo")]
-    tcp_info: Option<Info>,
+    tcp_info: Option<TcpInfo>,
     #[serde(rename = "BBRInfo")]
-    bbr_info: Option<Bbr>,
+    bbr_info: Option<BbrInfo>,
     origin: Option<String>,
     test: Option<String>,
     /// Of an envelope `error`.
@@ -73,72 +73,6 @@ struct Measurement {
 struct AppInfo {
     elapsed_time: i64,
     num_bytes: i64,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct Bbr {
-    #[serde(alias = "BW")]
-    max_bandwidth: i64,
-    #[serde(rename = "MinRTT")]
-    min_rtt: i64,
-    pacing_gain: i64,
-    cwnd_gain: i64,
-}
-
-/// Makes the kernel's state as ndt-server writes it: all of it, or the eleven fields of the specification.
-macro_rules! info {
-    (required { $($field:ident: $key:literal),+ $(,)? } optional { $($later:ident: $later_key:literal),+ $(,)? }) => {
-        #[derive(Clone, Copy, Default, Deserialize)]
-        #[serde(default)]
-        struct Info {
-            #[serde(rename = "ElapsedTime")]
-            elapsed_time: Option<i64>,
-            #[serde(rename = "CAState")]
-            ca_state: Option<i64>,
-            #[serde(rename = "AppLimited")]
-            app_limited: Option<i64>,
-            #[serde(rename = "SndSsThresh")]
-            snd_ssthresh: Option<i64>,
-            #[serde(rename = "MinRTT")]
-            min_rtt: Option<i64>,
-            #[serde(rename = "DataSegsOut")]
-            data_segs_out: Option<i64>,
-            #[serde(rename = "PacingRate")]
-            pacing_rate: Option<i64>,
-            $(#[serde(rename = $key)] $field: Option<i64>,)+
-            $(#[serde(rename = $later_key)] $later: Option<i64>,)+
-        }
-
-        impl Info {
-            /// What it tells, and whether that is all of the table `tcp_info`.
-            fn info(&self) -> (TcpInfo, bool) {
-                let info = TcpInfo {
-                    ca_state: self.ca_state.and_then(|state| state.try_into().ok()).unwrap_or(0),
-                    flags: u8::from(self.app_limited == Some(1)),
-                    snd_ssthresh: self.snd_ssthresh.and_then(|value| value.try_into().ok()).unwrap_or(u32::MAX),
-                    min_rtt: self.min_rtt.and_then(|value| value.try_into().ok()).unwrap_or(0),
-                    data_segs_out: self.data_segs_out.and_then(|value| value.try_into().ok()).unwrap_or(0),
-                    pacing_rate: self.pacing_rate.and_then(|value| value.try_into().ok()).unwrap_or(0),
-                    $($field: self.$field.and_then(|value| value.try_into().ok()).unwrap_or_default(),)+
-                    $($later: self.$later.and_then(|value| value.try_into().ok()),)+
-                    ..TcpInfo::default()
-                };
-                (info, $(self.$field.is_some())&&+)
-            }
-        }
-    };
-}
-info! {
-    required {
-        rto: "RTO", snd_mss: "SndMSS", unacked: "Unacked", sacked: "Sacked", lost: "Lost", retrans: "Retrans", rtt: "RTT",
-        rttvar: "RTTVar", snd_cwnd: "SndCwnd", total_retrans: "TotalRetrans", bytes_acked: "BytesAcked",
-        bytes_received: "BytesReceived", notsent_bytes: "NotsentBytes", delivery_rate: "DeliveryRate",
-    }
-    optional {
-        busy_time: "BusyTime", rwnd_limited: "RWndLimited", sndbuf_limited: "SndBufLimited", bytes_sent: "BytesSent",
-        bytes_retrans: "BytesRetrans",
-    }
 }
 
 /// A test: a direction, and its measurements of either end.
@@ -172,17 +106,12 @@ impl Test {
         let elapsed = info.elapsed_time.or(measurement.app_info.as_ref().map(|app| app.elapsed_time));
         let Some(at) = elapsed.and_then(span) else { return };
         self.end = self.end.max(at);
-        let (state, is_whole) = info.info();
+        let (state, is_whole) = info.state();
         self.acked.record(at, state.bytes_acked);
         self.received.record(at, state.bytes_received);
         self.is_partial |= !is_whole;
         self.lacks_state |= info.ca_state.is_none() || !is_whole;
-        let bbr = measurement.bbr_info.map(|bbr| BbrInfo {
-            bandwidth: bytes(bbr.max_bandwidth) / 8,
-            min_rtt: u32::try_from(bbr.min_rtt).ok(),
-            pacing_gain: bbr.pacing_gain as f64 / 256.0,
-            cwnd_gain: bbr.cwnd_gain as f64 / 256.0,
-        });
+        let bbr = measurement.bbr_info.and_then(|bbr| bbr.state());
         self.is_bbr |= bbr.is_some();
         self.states.push((), kernel::state(Time::ZERO + at, state, bbr));
     }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use units::Span;
+use wire::tcp_info;
 
 /// The path of a download.
 pub const DOWNLOAD: &str = "/ndt/v7/download";
@@ -70,6 +71,9 @@ pub struct Measurement {
     /// What the kernel counted.
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none", default)]
     pub tcp_info: Option<TcpInfo>,
+    /// What BBR knows, if it is the congestion control of the side that measured.
+    #[serde(rename = "BBRInfo", skip_serializing_if = "Option::is_none", default)]
+    pub bbr_info: Option<BbrInfo>,
 }
 
 /// What the application counted.
@@ -96,36 +100,129 @@ pub struct ConnectionInfo {
     pub uuid: String,
 }
 
-/// A part of the kernel's `TCP_INFO`. Times are in microseconds.
+/// Makes the form that `TCP_INFO` has in messages: the kernel's names of its fields, and those that ndt-server gives them.
+macro_rules! tcp_info_of_messages {
+    (
+        required { $($field:ident: $key:literal),+ $(,)? }
+        optional { $($later:ident: $later_key:literal),+ $(,)? }
+    ) => {
+        /// The kernel's `TCP_INFO`: all of it, as M-Lab's servers tell it, or the eleven fields of the specification. What is not
+        /// told is missing. Times are in microseconds, fields have the kernel's names.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[allow(missing_docs, reason = "the kernel's names")]
+        pub struct TcpInfo {
+            /// Time since the start; of msak, since the connection was accepted.
+            #[serde(rename = "ElapsedTime", skip_serializing_if = "Option::is_none")]
+            pub elapsed_time: Option<i64>,
+            #[serde(rename = "CAState", skip_serializing_if = "Option::is_none")]
+            pub ca_state: Option<i64>,
+            #[serde(rename = "AppLimited", skip_serializing_if = "Option::is_none")]
+            pub app_limited: Option<i64>,
+            #[serde(rename = "SndSsThresh", skip_serializing_if = "Option::is_none")]
+            pub snd_ssthresh: Option<i64>,
+            #[serde(rename = "MinRTT", skip_serializing_if = "Option::is_none")]
+            pub min_rtt: Option<i64>,
+            #[serde(rename = "DataSegsOut", skip_serializing_if = "Option::is_none")]
+            pub data_segs_out: Option<i64>,
+            #[serde(rename = "PacingRate", skip_serializing_if = "Option::is_none")]
+            pub pacing_rate: Option<i64>,
+            $(#[serde(rename = $key, skip_serializing_if = "Option::is_none")] pub $field: Option<i64>,)+
+            $(#[serde(rename = $later_key, skip_serializing_if = "Option::is_none")] pub $later: Option<i64>,)+
+        }
+
+        impl TcpInfo {
+            /// Returns the kernel's state, and whether it has all that the table `tcp_info` of results has. A number that no kernel
+            /// can have counted is one that was not told.
+            pub fn state(&self) -> (tcp_info::TcpInfo, bool) {
+                let state = tcp_info::TcpInfo {
+                    ca_state: self.ca_state.and_then(|state| state.try_into().ok()).unwrap_or(0),
+                    flags: u8::from(self.app_limited == Some(1)),
+                    snd_ssthresh: self.snd_ssthresh.and_then(|value| value.try_into().ok()).unwrap_or(u32::MAX),
+                    min_rtt: self.min_rtt.and_then(|value| value.try_into().ok()).unwrap_or(0),
+                    data_segs_out: self.data_segs_out.and_then(|value| value.try_into().ok()).unwrap_or(0),
+                    pacing_rate: self.pacing_rate.and_then(|value| value.try_into().ok()).unwrap_or(0),
+                    $($field: self.$field.and_then(|value| value.try_into().ok()).unwrap_or_default(),)+
+                    $($later: self.$later.and_then(|value| value.try_into().ok()),)+
+                    ..tcp_info::TcpInfo::default()
+                };
+                (state, $(self.$field.is_some())&&+)
+            }
+        }
+
+        impl From<&tcp_info::TcpInfo> for TcpInfo {
+            /// Tells all that there is a name for; the time since the start is the caller's.
+            fn from(state: &tcp_info::TcpInfo) -> TcpInfo {
+                TcpInfo {
+                    elapsed_time: None,
+                    ca_state: number(state.ca_state),
+                    app_limited: number(state.flags & 1),
+                    snd_ssthresh: number(state.snd_ssthresh),
+                    min_rtt: state.min_rtt().and_then(number),
+                    data_segs_out: number(state.data_segs_out),
+                    pacing_rate: state.pacing_rate().and_then(number),
+                    $($field: number(state.$field),)+
+                    $($later: state.$later.and_then(number),)+
+                }
+            }
+        }
+    };
+}
+tcp_info_of_messages! {
+    required {
+        rto: "RTO", snd_mss: "SndMSS", unacked: "Unacked", sacked: "Sacked", lost: "Lost", retrans: "Retrans", rtt: "RTT",
+        rttvar: "RTTVar", snd_cwnd: "SndCwnd", total_retrans: "TotalRetrans", bytes_acked: "BytesAcked",
+        bytes_received: "BytesReceived", notsent_bytes: "NotsentBytes", delivery_rate: "DeliveryRate",
+    }
+    optional {
+        busy_time: "BusyTime", rwnd_limited: "RWndLimited", sndbuf_limited: "SndBufLimited", bytes_sent: "BytesSent",
+        bytes_retrans: "BytesRetrans",
+    }
+}
+
+fn number(value: impl TryInto<i64>) -> Option<i64> {
+    value.try_into().ok()
+}
+
+/// What BBR knows of a connection. Servers may send one without numbers with another congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-pub struct TcpInfo {
-    /// Time during which there was data to send.
-    pub busy_time: i64,
-    /// Bytes acknowledged by the other side.
-    pub bytes_acked: i64,
-    /// Bytes received.
-    pub bytes_received: i64,
-    /// Bytes sent, retransmissions included.
-    pub bytes_sent: i64,
-    /// Bytes retransmitted.
-    pub bytes_retrans: i64,
-    /// Time since the start.
-    pub elapsed_time: i64,
-    /// The least round-trip time.
+pub struct BbrInfo {
+    /// Bandwidth estimate in bits per second.
+    #[serde(rename = "BW", alias = "MaxBandwidth")]
+    pub bandwidth: i64,
+    /// Its smallest round-trip time in microseconds; 0 before the first sample.
     #[serde(rename = "MinRTT")]
     pub min_rtt: i64,
-    /// The smoothed round-trip time.
-    #[serde(rename = "RTT")]
-    pub rtt: i64,
-    /// The variation of the round-trip time.
-    #[serde(rename = "RTTVar")]
-    pub rtt_var: i64,
-    /// Time limited by the receive window.
-    #[serde(rename = "RWndLimited")]
-    pub rwnd_limited: i64,
-    /// Time limited by the send buffer.
-    pub snd_buf_limited: i64,
+    /// Gain of the pacing rate in 256ths.
+    pub pacing_gain: i64,
+    /// Gain of the congestion window in 256ths.
+    pub cwnd_gain: i64,
+}
+
+impl BbrInfo {
+    /// Returns BBR's state; `None` without any number.
+    pub fn state(&self) -> Option<tcp_info::BbrInfo> {
+        let gain = |parts: i64| parts as f64 / 256.0;
+        (*self != BbrInfo::default()).then(|| tcp_info::BbrInfo {
+            bandwidth: u64::try_from(self.bandwidth).unwrap_or(0) / 8,
+            min_rtt: u32::try_from(self.min_rtt).ok().filter(|rtt| ![0, u32::MAX].contains(rtt)),
+            pacing_gain: gain(self.pacing_gain),
+            cwnd_gain: gain(self.cwnd_gain),
+        })
+    }
+}
+
+impl From<&tcp_info::BbrInfo> for BbrInfo {
+    fn from(state: &tcp_info::BbrInfo) -> BbrInfo {
+        let parts = |gain: f64| (gain * 256.0) as i64;
+        BbrInfo {
+            bandwidth: number(state.bandwidth.saturating_mul(8)).unwrap_or(i64::MAX),
+            min_rtt: state.min_rtt.map_or(0, i64::from),
+            pacing_gain: parts(state.pacing_gain),
+            cwnd_gain: parts(state.cwnd_gain),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -156,11 +253,28 @@ mod tests {
         assert_eq!(interval(0.5).as_millis(), 173);
     }
 
+    /// The state of a sender in a kernel that counts everything.
+    fn counted() -> tcp_info::TcpInfo {
+        tcp_info::TcpInfo {
+            min_rtt: 9,
+            rtt: 20,
+            snd_mss: 1_448,
+            snd_cwnd: 10,
+            total_retrans: 2,
+            busy_time: Some(100),
+            rwnd_limited: Some(30),
+            sndbuf_limited: Some(0),
+            bytes_sent: Some(7_000),
+            bytes_retrans: Some(2_896),
+            ..tcp_info::TcpInfo::default()
+        }
+    }
+
     #[test]
     fn a_measurement_has_the_names_of_the_specification() {
         let measurement = Measurement {
             app_info: Some(AppInfo { elapsed_time: 1_234, num_bytes: 5_678 }),
-            tcp_info: Some(TcpInfo { min_rtt: 9, ..TcpInfo::default() }),
+            tcp_info: Some(TcpInfo { elapsed_time: Some(1_234), ..TcpInfo::from(&counted()) }),
             ..Measurement::default()
         };
         let json = serde_json::to_value(&measurement).expect("it has a form in JSON");
@@ -188,6 +302,32 @@ mod tests {
     fn fields_that_are_not_known_are_ignored() {
         let text = r#"{"AppInfo":{"ElapsedTime":1,"NumBytes":2},"BBRInfo":{"BW":3},"TCPInfo":{"State":1,"RTT":4}}"#;
         let measurement: Measurement = serde_json::from_str(text).expect("it is one");
-        assert_eq!(measurement.tcp_info.map(|info| info.rtt), Some(4));
+        assert_eq!(measurement.tcp_info.map(|info| info.rtt), Some(Some(4)));
+        assert_eq!(measurement.bbr_info.map(|bbr| bbr.bandwidth), Some(3));
+    }
+
+    #[test]
+    fn a_kernels_state_is_told_whole_and_eleven_fields_are_a_part() {
+        let (state, is_whole) = TcpInfo::from(&counted()).state();
+        assert_eq!((state, is_whole), (counted(), true));
+        let unknown = tcp_info::TcpInfo { min_rtt: u32::MAX, pacing_rate: u64::MAX, busy_time: None, ..counted() };
+        let told = TcpInfo::from(&unknown);
+        assert_eq!((told.min_rtt, told.pacing_rate, told.busy_time), (None, None, None));
+        let part = TcpInfo { snd_cwnd: None, ..TcpInfo::from(&counted()) };
+        assert_eq!((part.state().0.snd_cwnd, part.state().1), (0, false));
+        // No kernel has counted less than nothing, or more than its counter holds.
+        let hostile = TcpInfo { rtt: Some(-1), snd_cwnd: Some(1 << 40), busy_time: Some(-5), ..TcpInfo::default() };
+        let state = hostile.state().0;
+        assert_eq!((state.rtt, state.snd_cwnd, state.busy_time), (0, 0, None));
+    }
+
+    #[test]
+    fn a_state_of_bbr_without_numbers_is_none() {
+        let state = tcp_info::BbrInfo { bandwidth: 125, min_rtt: Some(40), pacing_gain: 1.25, cwnd_gain: 2.0 };
+        let told = BbrInfo::from(&state);
+        assert_eq!((told.bandwidth, told.pacing_gain, told.state()), (1_000, 320, Some(state)));
+        assert_eq!(BbrInfo::default().state(), None);
+        let older: BbrInfo = serde_json::from_str(r#"{"MaxBandwidth": 800}"#).expect("it is one");
+        assert_eq!(older.state().map(|bbr| (bbr.bandwidth, bbr.min_rtt)), Some((100, None)));
     }
 }

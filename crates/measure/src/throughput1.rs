@@ -4,7 +4,7 @@
 //! URL says what the test is.
 
 use crate::http::Request;
-use crate::ndt7::{Sizes, TcpInfo};
+use crate::ndt7::{BbrInfo, Sizes, TcpInfo};
 use serde::{Deserialize, Serialize};
 use units::Span;
 
@@ -109,8 +109,8 @@ impl Options {
     }
 }
 
-/// Whether a name may be one of a congestion control: Linux has at most 15 characters.
-fn is_congestion(name: &str) -> bool {
+/// Returns whether a name may be one of a congestion control: Linux has at most 15 characters.
+pub fn is_congestion(name: &str) -> bool {
     name.len() <= 15
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte))
 }
@@ -142,6 +142,9 @@ pub struct Measurement {
     /// What the kernel counted.
     #[serde(rename = "TCPInfo", skip_serializing_if = "Option::is_none", default)]
     pub tcp_info: Option<TcpInfo>,
+    /// What BBR knows, if it is the congestion control of the side that measured.
+    #[serde(rename = "BBRInfo", skip_serializing_if = "Option::is_none", default)]
+    pub bbr_info: Option<BbrInfo>,
 }
 
 /// Bytes of a side.

@@ -7,7 +7,7 @@ use super::keys::{Admission, hexadecimal};
 use super::rmbt::{Pongs, SCRATCH, TURNS};
 use super::stream::Stream;
 use measure::http::Request;
-use measure::ndt7::{self, AppInfo, ConnectionInfo, Sizes, TcpInfo};
+use measure::ndt7::{self, AppInfo, BbrInfo, ConnectionInfo, Sizes, TcpInfo};
 use measure::rate::Samples;
 use measure::rmbt::server::{Direction, Transfer};
 use measure::throughput1::{self, Counters, Invalid, Options};
@@ -213,19 +213,8 @@ impl Session<'_> {
         let socket = self.stream.socket();
         let info = netio::sys::tcp_info(socket.as_fd()).ok();
         let known = |total: Option<u64>| count(total.unwrap_or(0));
-        let tcp_info = info.map(|info| TcpInfo {
-            busy_time: known(info.busy_time),
-            bytes_acked: count(info.bytes_acked),
-            bytes_received: count(info.bytes_received),
-            bytes_sent: known(info.bytes_sent),
-            bytes_retrans: known(info.bytes_retrans),
-            elapsed_time: elapsed,
-            min_rtt: info.min_rtt().unwrap_or(0).into(),
-            rtt: info.rtt.into(),
-            rtt_var: info.rttvar.into(),
-            rwnd_limited: known(info.rwnd_limited),
-            snd_buf_limited: known(info.sndbuf_limited),
-        });
+        let tcp_info = info.map(|info| TcpInfo { elapsed_time: Some(elapsed), ..TcpInfo::from(&info) });
+        let bbr_info = netio::sys::bbr_info(socket.as_fd()).ok().flatten().map(|bbr| BbrInfo::from(&bbr));
         let local = socket.local_addr().map_or_else(|_| String::new(), |address| address.to_string());
         let mut name = [0; 8];
         let _ = fill_random(&mut name);
@@ -246,6 +235,7 @@ impl Session<'_> {
                 network,
                 elapsed_time: elapsed,
                 tcp_info,
+                bbr_info,
             })
         } else {
             let (bytes, name) = match test.direction {
@@ -258,6 +248,7 @@ impl Session<'_> {
                 origin: Some("server".into()),
                 test: Some(name.into()),
                 tcp_info,
+                bbr_info,
             })
         };
         json.unwrap_or_default()
