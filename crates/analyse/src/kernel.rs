@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use measure::rate::Samples;
-use meter::{FlowOutcome, Sample, Told, Way, add_flow};
+use meter::{FlowOutcome, Remote, Sample, Told, Way, add_flow};
 use record::tables::SampleRow;
 use units::{Bytes, Rate, Span, Time};
 use wire::tcp_info::{BbrInfo, TcpInfo};
@@ -62,6 +62,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         start,
         bytes,
         samples: states,
+        remote: Remote::default(),
         passages: Vec::new(),
         failure: None,
     };

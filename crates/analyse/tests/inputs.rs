@@ -397,6 +397,8 @@ fn ndt7_in_its_three_forms_is_the_same_download() {
         );
         assert_eq!((flow.limited_rwnd, flow.limited_cwnd, flow.rtt_p50_ms.is_some()), (Some(0.5), Some(0.5), true));
         // Eleven fields are no table `tcp_info`, and windows are told to be unknown.
+        assert_eq!((flow.retransmitted, flow.segments_sent, flow.max_cwnd_bytes), (None, None, None));
+        assert_eq!((tables.samples.row(1).cwnd_bytes, tables.samples.row(1).rto_ms), (None, None));
         assert_eq!(
             (tables.tcp_info.len(), tables.samples.len(), analysis.notes.len()),
             (0, 2, 1),

@@ -12,6 +12,7 @@
 //! | `capture` | a capture of the packets, by a process of its own |
 //! | `flow` | what the threads of a flow share |
 //! | `sampler` | the kernel's state of all flows, at fixed times |
+//! | `remote` | the sender of a download as its server tells it |
 //! | `probes` | round-trip times beside the flows |
 //! | `modem` | what a modem tells about its cell |
 //! | `tokens` | tokens: from a control server, or made with a key |
@@ -27,7 +28,8 @@
 //! 2. The probes run before, during and after the load. Each flow has a thread, which moves bytes as fast as the kernel takes them;
 //!    one more samples all flows' `TCP_INFO`.
 //! 3. The bytes of uploads are those that the server reports: what a client has written may still be in its own buffers.
-//! 4. [`Outcome`] tells what limited each flow and where packets waited, and becomes the usual tables.
+//! 4. Of downloads, servers of ndt7 and throughput1 tell the state of their kernel: [`Remote`].
+//! 5. [`Outcome`] tells what limited each flow and where packets waited, and becomes the usual tables.
 
 // This crate is where the program meets the network.
 #![allow(clippy::disallowed_methods)]
@@ -44,6 +46,7 @@ mod outcome;
 mod plan;
 mod probes;
 mod reasons;
+mod remote;
 mod rmbt;
 mod rows;
 mod sampler;
@@ -59,6 +62,7 @@ pub use kinds::{Latency, Probe, Way};
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
+pub use remote::Remote;
 pub use rows::{Told, add_flow, modem_row};
 pub use sampler::Sample;
 pub use session::{Glance, measure};

@@ -15,6 +15,7 @@ use crate::flow::Shared;
 use crate::kinds::Way;
 use crate::line::Line;
 use crate::plan::Protocol;
+use crate::remote::Remote;
 use crate::upgrade::upgrade;
 
 /// Bytes of one read.
@@ -84,6 +85,8 @@ impl Request<'_> {
 struct Stream<'a> {
     line: Line,
     shared: &'a Shared,
+    /// What the server tells of the sender of a download.
+    remote: &'a mut Remote,
     decoder: Decoder,
     buffer: Vec<u8>,
     /// The text that is arriving.
@@ -97,14 +100,16 @@ struct Stream<'a> {
     congestion: Option<&'a str>,
 }
 
-/// Transfers data, and returns its samples as [`crate::rmbt::Rmbt::transfer`] does.
+/// Transfers data, and returns its samples as [`crate::rmbt::Rmbt::transfer`] does. `remote` has what the server tells, even if
+/// the transfer fails.
 pub(crate) fn transfer(
     line: Line,
     request: &Request,
     shared: &Shared,
     random: &[u8],
+    remote: &mut Remote,
 ) -> Result<(Time, Samples), Fault> {
-    let mut stream = open(line, request, shared)?;
+    let mut stream = open(line, request, shared, remote)?;
     shared.begun.store(true, Relaxed);
     let done = match request.way {
         Way::Down => stream.download(request.duration, request.protocol),
@@ -120,7 +125,12 @@ pub(crate) fn transfer(
 }
 
 /// Sends the request, and waits for the answer.
-fn open<'a>(mut line: Line, request: &Request<'a>, shared: &'a Shared) -> Result<Stream<'a>, Fault> {
+fn open<'a>(
+    mut line: Line,
+    request: &Request<'a>,
+    shared: &'a Shared,
+    remote: &'a mut Remote,
+) -> Result<Stream<'a>, Fault> {
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
     let head = http::request_websocket(request.host, &request.target(), nonce, Some(request.subprotocol()));
@@ -133,6 +143,7 @@ fn open<'a>(mut line: Line, request: &Request<'a>, shared: &'a Shared) -> Result
     let mut stream = Stream {
         line,
         shared,
+        remote,
         decoder: Decoder::new(Sender::Server),
         buffer: vec![0; BLOCK],
         text: Vec::new(),
@@ -227,7 +238,7 @@ impl Stream<'_> {
                     if piece.ends {
                         let text = std::mem::take(&mut self.text);
                         match self.shared.way {
-                            Way::Down => self.check_congestion(&text)?,
+                            Way::Down => self.hear(&text)?,
                             Way::Up => self.note(&text),
                         }
                     }
@@ -243,10 +254,26 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// Checks that the server sends with the congestion control that it was asked for, if the text tells.
-    fn check_congestion(&self, text: &[u8]) -> Result<(), Fault> {
+    /// Takes note of what the server tells of its end of a download. Texts of other kinds are ignored.
+    fn hear(&mut self, text: &[u8]) -> Result<(), Fault> {
+        // One of ndt7 has the same fields but for the time.
+        let Ok(message) = serde_json::from_slice::<throughput1::Measurement>(text) else { return Ok(()) };
+        self.check_congestion(&message.congestion)?;
+        self.remote.set_congestion(&message.congestion);
+        let Some(info) = &message.tcp_info else { return Ok(()) };
+        let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok().and_then(|message| message.app_info);
+        let elapsed = of_ndt7.map_or(message.elapsed_time, |of_ndt7| of_ndt7.elapsed_time);
+        let elapsed = Some(elapsed).filter(|&micros| micros != 0).or(info.elapsed_time);
+        if let Some(elapsed) = elapsed {
+            let arrived = self.elapsed();
+            self.remote.take(info, message.bbr_info, elapsed, (self.start, arrived));
+        }
+        Ok(())
+    }
+
+    /// Checks that the server sends with the congestion control that it was asked for, if it tells which one it `used`.
+    fn check_congestion(&self, used: &str) -> Result<(), Fault> {
         let Some(asked) = self.congestion else { return Ok(()) };
-        let used = serde_json::from_slice::<throughput1::Measurement>(text).unwrap_or_default().congestion;
         if used.is_empty() || used == asked {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use wire::tcp_info::TcpInfo;
 use crate::flow::Passage;
 use crate::kinds::{Latency, Probe, Way};
 use crate::modem::CellSample;
+use crate::remote::Remote;
 use crate::sampler::Sample;
 
 /// The interval over which waiting times are shown: that of the probes to routers.
@@ -46,7 +47,7 @@ pub struct FlowOutcome {
     pub way: Way,
     /// Its number among those of its direction, from 0.
     pub number: usize,
-    /// The congestion control of its sender, if this end knows it.
+    /// The congestion control of its sender, if this end knows it or the server tells it.
     pub congestion: String,
     /// When its transfer began.
     pub start: Time,
@@ -54,6 +55,8 @@ pub struct FlowOutcome {
     pub bytes: Samples,
     /// Its state in the kernel at this end.
     pub samples: Vec<Sample>,
+    /// Its sender as the server tells it, of a download.
+    pub remote: Remote,
     /// The times of some of its writes.
     pub passages: Vec<Passage>,
     /// Why it failed, if it did.
@@ -71,20 +74,28 @@ impl FlowOutcome {
         if self.congestion == "reno" { "new-reno" } else { &self.congestion }
     }
 
-    /// Where its sender's time went; `None` of a download, whose sender is the server.
-    pub fn limits(&self) -> Option<Limits> {
-        if self.way == Way::Down { None } else { self.sender_limits() }
+    /// The states of its sender's kernel: at this end of an upload, as the server tells them of a download.
+    pub(crate) fn sender(&self) -> &[Sample] {
+        if self.way == Way::Down { &self.remote.samples } else { &self.samples }
     }
 
-    /// Where its sender's time went, by samples of the sender's kernel.
-    pub(crate) fn sender_limits(&self) -> Option<Limits> {
-        let (first, last) = (self.samples.first()?, self.samples.last()?);
-        let mut sum = Limits::default();
-        for two in self.samples.windows(2) {
-            let span = two[1].at.saturating_since(two[0].at);
-            sum = sum.plus(Limits::between(Some(&two[0].info), &two[1].info, span, self.is_paced()));
+    /// Where its sender's time went; `None` of a download whose server does not tell.
+    pub fn limits(&self) -> Option<Limits> {
+        let states = self.sender();
+        let (first, last) = (states.first()?, states.last()?);
+        let between = |before: Option<&Sample>, after: &Sample| {
+            let span = after.at.saturating_since(before.map_or(self.start, |before| before.at));
+            Limits::between(before.map(|before| &before.info), &after.info, span, self.is_paced())
+        };
+        // A server's first message comes some time after the start.
+        let (from, mut sum) = match self.way {
+            Way::Down => (self.start, between(None, first)),
+            Way::Up => (first.at, Limits::default()),
+        };
+        for two in states.windows(2) {
+            sum = sum.plus(between(Some(&two[0]), &two[1]));
         }
-        (last.at > first.at).then_some(sum)
+        (last.at > from).then_some(sum)
     }
 
     /// The bytes delivered in all.
@@ -92,10 +103,12 @@ impl FlowOutcome {
         self.bytes.last().map_or(0, |last| last.1)
     }
 
-    /// The smoothed round-trip times in the kernel of this end: of its sender (`at_sender`), or as the receiver of the data estimates
-    /// them, see [`round_trip`].
+    /// The smoothed round-trip times of a sender's kernel that the server tells; otherwise those in the kernel of this end: of its
+    /// sender (`at_sender`), or as the receiver of the data estimates them, see [`round_trip`].
     pub fn rtts(&self, at_sender: bool) -> impl Iterator<Item = Span> {
-        self.samples.iter().filter_map(move |sample| round_trip(&sample.info, at_sender))
+        let is_told = self.remote.has_rtts();
+        let (states, at_sender) = if is_told { (&self.remote.samples, true) } else { (&self.samples, at_sender) };
+        states.iter().filter_map(move |sample| round_trip(&sample.info, at_sender))
     }
 }
 
@@ -138,7 +151,8 @@ impl Load {
     /// its own, as `upload-bbr`. Flows of one name are summarised together, and what limits different controls differs.
     pub fn name(&self, flow: &FlowOutcome) -> String {
         let (way, control) = (flow.way.name(), flow.control());
-        let differs = |other: &FlowOutcome| other.way == flow.way && other.control() != control;
+        // A flow that failed early may have none.
+        let differs = |other: &FlowOutcome| other.way == flow.way && ![control, ""].contains(&other.control());
         if control.is_empty() || !self.flows.iter().any(differs) { way.to_owned() } else { format!("{way}-{control}") }
     }
 
@@ -215,8 +229,8 @@ impl Outcome {
         times.zip(windows.into_iter().map(locate_window)).filter(|window| window.1 != Located::default()).collect()
     }
 
-    /// Responsiveness under a load. The round trips on loaded connections are those of the kernel; the protocols have no request
-    /// that passes a transfer.
+    /// Responsiveness under a load. The round trips on loaded connections are those of the kernel at this end or, of downloads, at
+    /// the server's if it tells them; the protocols have no request that passes a transfer.
     pub fn responsiveness(&self, load: &Load) -> Option<Responsiveness> {
         let under = |wanted: Probe| self.rtts(load, Phase::During, |probe| probe == wanted);
         let loaded = load.flows.iter().flat_map(|flow| flow.rtts(flow.way == Way::Up)).collect();
@@ -251,6 +265,7 @@ mod tests {
             start: at(1000),
             bytes: Samples::default(),
             samples: Vec::new(),
+            remote: Remote::default(),
             passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
             failure: None,
         };

@@ -6,6 +6,7 @@ use observe::located::Located;
 
 use crate::kinds::{Probe, Way};
 use crate::outcome::{FlowOutcome, Load, Outcome, Phase};
+use crate::remote::Remote;
 
 impl Outcome {
     /// Returns what is missing in the results, and why: what a source did not give ([`Outcome::missing`]), and what the flows, the
@@ -32,11 +33,26 @@ impl Outcome {
         let uploads = || flows().filter(|flow| flow.way == Way::Up);
         let infos = || uploads().filter_map(|flow| Some(&flow.samples.last()?.info));
         let mut reasons = Vec::new();
-        if flows().any(|flow| flow.way == Way::Down) {
+        let told_of_downloads = || flows().filter(|flow| flow.way == Way::Down).map(|flow| &flow.remote);
+        if told_of_downloads().any(|remote| remote.samples.is_empty()) {
             reasons.push(
                 "downloads: windows, bytes in flight, retransmissions, timeouts, limits, BBR's state and the queue of the \
-                 sender's host are known at the server alone",
+                 sender's host are known at the server alone, which tells some of them with ndt7 and throughput1",
             );
+        } else if told_of_downloads().any(|remote| remote.is_partial) {
+            reasons.push(
+                "downloads: windows, bytes in flight, retransmissions, timeouts, BBR's state and the queue of the sender's host \
+                 are known at the server, which does not tell them",
+            );
+        } else if told_of_downloads().next().is_some() {
+            reasons.push(
+                "downloads: timeouts, BBR's state and the queue of the sender's host are known at the server, which does not \
+                 tell them",
+            );
+        }
+        let uncounted = |remote: &Remote| remote.samples.last().is_some_and(|last| last.info.busy_time.is_none());
+        if told_of_downloads().any(uncounted) {
+            reasons.push("what limited downloads: the server does not tell it");
         }
         if uploads().next().is_none() {
             return reasons;
@@ -114,6 +130,7 @@ mod tests {
             start: at(1000),
             bytes,
             samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
+            remote: Remote::default(),
             passages: vec![Passage { written: at(1500), buffered: None, queued, travelled: None }],
             failure: None,
         }
@@ -197,5 +214,69 @@ mod tests {
         assert_eq!((new.ce_marks, new.lost_packets, new.undos, new.dup_acks), (None, None, None, None));
         let sample = tables.samples.row(2);
         assert_eq!((sample.cwnd_bytes, sample.in_flight_bytes, sample.rto_ms, sample.lost), (None, None, None, None));
+    }
+
+    /// A download of a second with a sample each 250 ms at this end, whose server tells its sender's state at 200 and 800 ms.
+    fn download(state: impl Fn(u64) -> TcpInfo) -> FlowOutcome {
+        let sample = |ms: u64, info| Sample { at: at(ms), raw: Box::default(), info, bbr: None, delivered: ms };
+        let here = TcpInfo { rcv_rtt: 50_000, ..TcpInfo::default() };
+        let mut download = flow(Way::Down, "cubic", TcpInfo::default());
+        download.samples = [1000, 1250, 1500, 1750, 2000].map(|ms| sample(ms, here)).to_vec();
+        download.remote.samples = [200, 800].map(|ms| sample(1000 + ms, state(ms))).to_vec();
+        download
+    }
+
+    /// The state of a sender that is always busy, for a quarter of the time because of the receive window.
+    fn busy(ms: u64) -> TcpInfo {
+        let counted = |micros: u64| Some(micros);
+        TcpInfo { rtt: 30_000, busy_time: counted(ms * 1000), rwnd_limited: counted(ms * 250), ..told() }
+    }
+
+    #[test]
+    fn a_download_has_what_its_server_tells_of_the_sender() {
+        let outcome = outcome(vec![vec![download(busy)]], &ALL);
+        let reasons = outcome.reasons();
+        assert!(reasons[0].starts_with("downloads: timeouts, BBR's state and the queue"), "{reasons:?}");
+        assert!(!reasons.iter().any(|reason| reason.starts_with("round trips")), "{reasons:?}");
+        let tables = outcome.tables();
+        let flow = tables.flows.row(0);
+        let limits = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
+        for (share, expected) in limits.into_iter().zip([0.0, 0.75, 0.25, 0.0, 0.0]) {
+            assert!(share.is_some_and(|share| (share - expected).abs() < 1e-9), "{flow:?}");
+        }
+        assert_eq!((flow.retransmitted, flow.max_cwnd_bytes, flow.rtos), (Some(2), Some(10_000), Some(1)));
+        assert!(flow.rtt_p50_ms.is_some_and(|ms| (30.0..30.5).contains(&ms)), "{flow:?}");
+        // A row has the latest message, if there was one.
+        let rows: Vec<_> =
+            tables.samples.iter().map(|row| (row.cwnd_bytes, row.srtt_ms, row.limit.to_owned())).collect();
+        let known = (Some(10_000), Some(30.0), "cwnd".to_owned());
+        assert_eq!(rows[0], (None, None, String::new()));
+        assert_eq!(&rows[1..], [known.clone(), known.clone(), known.clone(), known]);
+        // The kernel of this end is the receiver's.
+        assert!(tables.tcp_info.len() == 5 && tables.tcp_info.iter().all(|row| row.cwnd == 0));
+    }
+
+    #[test]
+    fn eleven_fields_of_a_download_tell_its_limits_and_round_trips_alone() {
+        let part = |ms: u64| TcpInfo { snd_cwnd: 0, snd_mss: 0, total_retrans: 0, ..busy(ms) };
+        let mut partial = download(part);
+        (partial.remote.is_partial, partial.remote.lacks_state) = (true, true);
+        let outcome = outcome(vec![vec![partial]], &ALL);
+        let reasons = outcome.reasons();
+        assert!(
+            reasons[0].starts_with("downloads: windows") && reasons[0].ends_with("does not tell them"),
+            "{reasons:?}"
+        );
+        let tables = outcome.tables();
+        let flow = tables.flows.row(0);
+        assert!(flow.limited_rwnd.is_some_and(|share| (share - 0.25).abs() < 1e-9), "{flow:?}");
+        assert_eq!((flow.retransmitted, flow.max_cwnd_bytes, flow.rtos), (None, None, None));
+        let sample = tables.samples.row(4);
+        assert_eq!((sample.cwnd_bytes, sample.srtt_ms, sample.limit, sample.state), (None, Some(30.0), "cwnd", ""));
+        // A server that does not count says nothing of limits.
+        let uncounted = |ms: u64| TcpInfo { busy_time: None, rwnd_limited: None, sndbuf_limited: None, ..busy(ms) };
+        let outcome = super::tests::outcome(vec![vec![download(uncounted)]], &ALL);
+        assert_eq!(outcome.tables().flows.row(0).limited_cwnd, None);
+        assert!(outcome.reasons().iter().any(|reason| reason.starts_with("what limited downloads: ")));
     }
 }

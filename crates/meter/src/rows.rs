@@ -172,18 +172,18 @@ pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, 
     }
 }
 
-/// What only the sender knows is missing if the samples are not its own.
+/// What only the sender knows is missing if neither the samples are its own nor the server tells it.
 fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, rtts: &Distribution) -> FlowRow<'a> {
     let end = flow.bytes.last().map_or(end, |(span, _)| flow.start + span);
     let span = end.saturating_since(flow.start);
     let goodput = Rate::over(Bytes::new(flow.total()), span).as_mbps();
-    let last = flow.samples.last().map(|sample| sample.info).filter(|_| told.at_sender);
+    let (states, is_whole) = (flow.sender(), if told.at_sender { told.is_whole } else { !flow.remote.is_partial });
+    let last = states.last().map(|sample| sample.info).filter(|_| is_whole);
     let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
-    let cwnds = || flow.samples.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
-    let flights = || flow.samples.iter().map(|sample| bytes(sample, sample.info.in_flight()));
-    let mean = |sum: u64| Some(sum as f64 / flow.samples.len() as f64).filter(|_| last.is_some());
-    let limits = if told.at_sender { flow.sender_limits() } else { None };
-    let shares = limits.and_then(|limits| limits.shares());
+    let cwnds = || states.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
+    let flights = || states.iter().map(|sample| bytes(sample, sample.info.in_flight()));
+    let mean = |sum: u64| Some(sum as f64 / states.len() as f64).filter(|_| last.is_some());
+    let shares = flow.limits().and_then(|limits| limits.shares());
     let since = |count: fn(&TcpInfo) -> Option<u32>| {
         let before = told.before.and_then(count).unwrap_or(0);
         last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
@@ -210,7 +210,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         rtos: since(|info| info.total_rto.map(u32::from)),
         ..FlowRow::with_delays(rtts, &Distribution::default()).with_limits(shares)
     };
-    if !told.at_sender {
+    if last.is_none() {
         return row;
     }
     FlowRow {
@@ -256,11 +256,26 @@ fn sample_row<'a>(
         srtt_ms: round_trip(info, told.has_senders_rtt).map(ms),
         ..SampleRow::default()
     };
-    if !told.at_sender {
-        return row;
-    }
+    // What a server tells of its kernel counts until its next message.
+    let (before, sample, is_whole, has_state) = match flow.remote.latest(sample.at) {
+        _ if told.at_sender => (before, sample, told.is_whole, told.has_state),
+        Some((before, state)) => (before, state, !flow.remote.is_partial, !flow.remote.lacks_state),
+        None if flow.remote.has_rtts() => return SampleRow { srtt_ms: None, ..row },
+        None => return row,
+    };
+    let info = &sample.info;
+    let span = sample.at.saturating_since(before.map_or(flow.start, |before| before.at));
     let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
     let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced());
+    let is_known = span > Span::ZERO && (told.at_sender || limits.is_known());
+    let row = SampleRow {
+        srtt_ms: if flow.remote.has_rtts() { round_trip(info, true).map(ms) } else { row.srtt_ms },
+        limit: if is_known { limits.most() } else { "" },
+        ..row
+    };
+    if !is_whole {
+        return row;
+    }
     SampleRow {
         cwnd_bytes: Some(bytes(info.snd_cwnd)),
         ssthresh_bytes: info.ssthresh().map(bytes),
@@ -268,8 +283,7 @@ fn sample_row<'a>(
         rto_ms: Some(f64::from(info.rto) / 1e3),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced()).map(|rate| rate as f64 * 8e-6),
-        limit: if span > Span::ZERO { limits.most() } else { "" },
-        state: if told.has_state { state(sample, flow) } else { "" },
+        state: if has_state { state(sample, flow) } else { "" },
         ..row
     }
 }
@@ -326,6 +340,7 @@ fn tcp_info_row<'a>(sample: &'a Sample, point: u32, told: &Told<'a>) -> TcpInfoR
 mod tests {
     use super::*;
     use crate::outcome::Load;
+    use crate::remote::Remote;
     use measure::rate::Samples;
     use record::Results;
 
@@ -358,6 +373,7 @@ mod tests {
             start: at(0),
             bytes,
             samples: vec![sample(0), sample(1000)],
+            remote: Remote::default(),
             passages: Vec::new(),
             failure: None,
         }

@@ -16,6 +16,7 @@ use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Line};
 use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
+use crate::remote::Remote;
 use crate::rmbt::Rmbt;
 use crate::sampler::{self, Sample};
 use crate::{mlab, modem, probes, probes::handshakes};
@@ -191,8 +192,13 @@ impl Course<'_> {
             let (shared, end, interval) = (shared.clone(), Arc::clone(&sampling_ends), self.plan.interval);
             scope.spawn(move || sampler::run(&shared, interval, self.clock, &end))
         };
-        let threads: Vec<_> =
-            flows.into_iter().map(|(shared, ready)| scope.spawn(move || self.transfer(ready, &shared))).collect();
+        let start = |(shared, ready): (Arc<Shared>, Ready)| {
+            scope.spawn(move || {
+                let mut remote = Remote::default();
+                (self.transfer(ready, &shared, &mut remote), remote)
+            })
+        };
+        let threads: Vec<_> = flows.into_iter().map(start).collect();
         while !threads.iter().all(ScopedJoinHandle::is_finished) {
             glance(&look(ways));
             thread::sleep(GLANCES);
@@ -200,7 +206,7 @@ impl Course<'_> {
         let after = self.clock.now();
         sampling_ends.store(true, Relaxed);
         let samples = join(sampler);
-        let results: Vec<Transferred> = threads.into_iter().map(join).collect();
+        let results: Vec<(Transferred, Remote)> = threads.into_iter().map(join).collect();
         let is_stopped = self.stop.load(Relaxed);
         let flows: Vec<FlowOutcome> = shared
             .iter()
@@ -251,7 +257,7 @@ impl Course<'_> {
         Ok((shared, ready))
     }
 
-    fn transfer(&self, ready: Ready, shared: &Shared) -> Transferred {
+    fn transfer(&self, ready: Ready, shared: &Shared, remote: &mut Remote) -> Transferred {
         let plan = self.plan;
         match ready {
             Ready::Rmbt(mut rmbt) => {
@@ -276,20 +282,27 @@ impl Course<'_> {
                     congestion: plan.congestion_of(shared.number),
                     measurement: &self.measurement,
                 };
-                let result = mlab::transfer(line, &request, shared, &self.random);
+                let result = mlab::transfer(line, &request, shared, &self.random, remote);
                 shared.ended.store(true, Relaxed);
                 result
             }
         }
     }
 
-    fn outcome(&self, shared: &Shared, result: Transferred, samples: Vec<Sample>, start: Time) -> FlowOutcome {
+    fn outcome(
+        &self,
+        shared: &Shared,
+        (result, remote): (Transferred, Remote),
+        samples: Vec<Sample>,
+        start: Time,
+    ) -> FlowOutcome {
         let name = |socket| getsockopt(&socket, TcpCongestion).ok();
         let congestion = match shared.way {
             Way::Up => {
                 let name = shared.socket().and_then(name).unwrap_or_default();
                 name.to_string_lossy().trim_end_matches('\0').to_owned()
             }
+            Way::Down if !remote.congestion.is_empty() => remote.congestion.clone(),
             Way::Down => self.plan.congestion_of(shared.number).unwrap_or_default().to_owned(),
         };
         let (start, bytes, failure) = match result {
@@ -297,7 +310,8 @@ impl Course<'_> {
             Err(why) => (start, Samples::default(), Some(why.to_string())),
         };
         let passages = shared.stamps().finish();
-        FlowOutcome { way: shared.way, number: shared.number, congestion, start, bytes, samples, passages, failure }
+        let (way, number) = (shared.way, shared.number);
+        FlowOutcome { way, number, congestion, start, bytes, samples, remote, passages, failure }
     }
 
     /// Lets the probes alone.

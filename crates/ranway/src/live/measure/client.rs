@@ -523,7 +523,8 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
             },
         );
         let _ = writeln!(text, "{}, {}{of}: {rate}", way.name(), counted(plan.flows as u64, "flow"));
-        if way == Way::Up {
+        // What limited a download is the server's to tell.
+        if way == Way::Up || flows.iter().any(|flow| flow.limits().is_some()) {
             for (line, limited) in limits::lines(&flows).into_iter().enumerate() {
                 let _ = writeln!(text, "  {:<10}   {limited}", if line == 0 { "limited by" } else { "" });
             }

@@ -45,7 +45,7 @@ fn parts(flow: &FlowOutcome) -> String {
     if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
-/// What a flow shows, for programs. What limited it is null unless its sender is at this end and the kernel counts it.
+/// What a flow shows, for programs. What limited it is null unless its sender's kernel counts it and is at this end, or the server tells it.
 pub(super) fn describe(flow: &FlowOutcome) -> Value {
     let limits = flow.limits().filter(Limits::is_known);
     json!({
@@ -66,7 +66,7 @@ pub(super) fn describe(flow: &FlowOutcome) -> Value {
 mod tests {
     use super::*;
     use measure::rate::Samples;
-    use meter::{Sample, Way};
+    use meter::{Remote, Sample, Way};
     use units::Time;
     use wire::tcp_info::TcpInfo;
 
@@ -92,6 +92,7 @@ mod tests {
             start: Time::ZERO,
             bytes: Samples::default(),
             samples: vec![sample(0), sample(1_000)],
+            remote: Remote::default(),
             passages: Vec::new(),
             failure: None,
         }
@@ -125,5 +126,8 @@ mod tests {
         assert_eq!(describe(&flow(0, "cubic", None))["limited"], Value::Null);
         let download = FlowOutcome { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
         assert_eq!((&describe(&download)["limited"], lines(&[&download])), (&Value::Null, vec!["unknown".to_owned()]));
+        let samples = flow(0, "cubic", Some([500, 250])).samples;
+        let told = FlowOutcome { remote: Remote { samples, ..Remote::default() }, ..download };
+        assert_eq!(describe(&told)["limited"]["rwnd"], json!(0.25));
     }
 }
