@@ -178,7 +178,7 @@ def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **w
     """Bytes in flight of the copies of all flows over time, one on top of the other: their sum is the path's.
 
     Each copy is a layer in its flow's colour, interpolated between its samples. Copies of which nothing is known, such
-    as downloads of a measurement, are left out.
+    as downloads of a measurement by RMBT, are left out.
     Several points cannot be stacked: select one with `point`.
     """
     lines = _select.lines(r, "samples", "flow", {"run": run, **where})

@@ -7,6 +7,7 @@ import { seconds, text } from "./format";
 import { cellMarks, MARK_COLOUR } from "./marks";
 import { linePlot, lineOf, type Line, type Mark, type PlotOptions } from "./plots";
 import { lookOf, plotGrid, type Shown } from "./radio";
+import { roundTrips } from "./responsiveness";
 
 const PROBES: Record<string, string> = { echo: "ICMP echo", request: "request to the server", handshake: "TCP handshake", hop: "router" };
 const PROBE_ORDER = ["echo", "request", "handshake", "hop"];
@@ -23,6 +24,7 @@ interface About {
   flows?: unknown;
   kernel?: unknown;
   missing?: unknown;
+  loads?: unknown;
 }
 
 function aboutOf(result: Result): About | null {
@@ -35,7 +37,7 @@ export function measurementFacts(result: Result): [string, string][] | null {
   const about = aboutOf(result);
   if (about === null) return null;
   const known = (name: string, value: unknown): [string, string][] => (value === undefined || value === "" ? [] : [[name, text(value)]]);
-  return [...known("Protocol", about.protocol), ...known("Flows each way", about.flows), ["Took", seconds(result.timing.wall_s)], ...known("Kernel", about.kernel)];
+  return [...known("Protocol", about.protocol), ...known("Flows each way", about.flows), ["Took", seconds(result.timing.wall_s)], ...known("Round trips a minute", roundTrips(about.loads)), ...known("Kernel", about.kernel)];
 }
 
 /** The time from the first to the last probe of the cases, which all plots over time show. */

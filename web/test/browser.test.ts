@@ -142,7 +142,8 @@ const measured = () => {
     of("waits", "", { t, host_ms: t.map(() => null), modem_ms: load.map((on) => 75 * on), network_ms: t.map(() => 1), total_ms: load.map((on) => 80 * on) }),
     { ...of("modem", "wwan0", { t, rsrp_dbm: t.map((x) => -80 - x), rsrq_db: t.map(() => -10), rssi_dbm: t.map(() => null), sinr_db: t.map(() => null), cell_id: t.map(() => 7), pci: t.map(() => null) }), technology: "lte" },
   ];
-  const scenario = { measurement: { protocol: "rmbt", flows: 2, kernel: "6.1", missing: ["the host's queue: the kernel stamped no data of uploads"] } };
+  const loads = [{ rpm: 1234.4, directions: [{ direction: "upload" }] }, { rpm: null, directions: [] }, { rpm: 378, directions: [{ direction: "download" }, { direction: "upload" }] }];
+  const scenario = { measurement: { protocol: "rmbt", flows: 2, kernel: "6.1", missing: ["the host's queue: the kernel stamped no data of uploads"], loads } };
   const meta = { ...result.meta, scenario, points: [{}], runs: 1 };
   const points = result.summary.points.slice(0, 1).map((point) => ({ ...point, values: {}, flows }));
   const rows = flows.map(({ flow: name }, conn) => ({ ...row(0, 0, name, "tcp"), conn }));
@@ -175,6 +176,7 @@ setTimeout(() => {
   dataset.filter = document.querySelector("#case input").value;
   dataset.scroll = scrollY > 0;
   dataset.limits = [...document.querySelectorAll(".limits")].map((one) => [one.querySelector(".who").textContent, ...[...one.querySelectorAll(".limit")].map((part) => part.style.flexGrow)].join()).join("|");
+  dataset.facts = [...document.querySelectorAll(".facts dl > div")].map((one) => [...one.children].map((part) => part.textContent).join(": ")).join("|");
   dataset.notes = [...document.querySelectorAll("#measurement > .note")].map((one) => one.textContent).join("|");
   dataset.titles = [...document.querySelectorAll("figcaption b")].map((one) => one.firstChild.textContent).join("|");
   if (location.hash.includes("at=marks")) for (const one of document.querySelectorAll(".save")) one.children[1].click();
@@ -299,5 +301,6 @@ test("a measurement has its latency, queues and radio on one time axis, and what
     "RSRP of the serving cell: wwan0: LTE",
   ]);
   assert.equal(found["limits"], "upload-cubic cubic,0,1,0,0,0|upload-bbr bbr,0,0.25,0,0.75,0");
+  assert.ok(found["facts"]!.split("|").includes("Round trips a minute: 1\u202f234 (upload), 378 (download and upload)"), found["facts"]);
   assert.equal(found["notes"], "Not measured: the host's queue: the kernel stamped no data of uploads.");
 });

@@ -111,6 +111,7 @@ mod tests {
     use crate::kinds::Latency;
     use crate::sampler::Sample;
     use measure::rate::Samples;
+    use record::Table;
     use units::{Span, Time};
     use wire::tcp_info::{BbrInfo, TcpInfo};
 
@@ -239,6 +240,10 @@ mod tests {
         assert!(reasons[0].starts_with("downloads: timeouts, BBR's state and the queue"), "{reasons:?}");
         assert!(!reasons.iter().any(|reason| reason.starts_with("round trips")), "{reasons:?}");
         let tables = outcome.tables();
+        // 60 000 ms a minute / 5 ms and / 30 ms.
+        let of = tables.responsiveness.row(0);
+        assert_eq!((of.direction, of.foreign_ms, of.loaded_ms), ("download", 5.0, 30.0));
+        assert!((of.rpm - 7_000.0).abs() < 1e-6 && tables.responsiveness.len() == 1, "{of:?}");
         let flow = tables.flows.row(0);
         let limits = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
         for (share, expected) in limits.into_iter().zip([0.0, 0.75, 0.25, 0.0, 0.0]) {
@@ -275,7 +280,8 @@ mod tests {
         assert_eq!((sample.cwnd_bytes, sample.srtt_ms, sample.limit, sample.state), (None, Some(30.0), "cwnd", ""));
         // A server that does not count says nothing of limits.
         let uncounted = |ms: u64| TcpInfo { busy_time: None, rwnd_limited: None, sndbuf_limited: None, ..busy(ms) };
-        let outcome = super::tests::outcome(vec![vec![download(uncounted)]], &ALL);
+        let outcome = super::tests::outcome(vec![vec![download(uncounted)]], &[]);
+        assert!(outcome.tables().responsiveness.is_empty(), "there are no probes");
         assert_eq!(outcome.tables().flows.row(0).limited_cwnd, None);
         assert!(outcome.reasons().iter().any(|reason| reason.starts_with("what limited downloads: ")));
     }

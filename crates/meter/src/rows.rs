@@ -2,14 +2,16 @@
 //! direction differ ([`Load::name`]), and with its number as `conn`.
 
 use observe::limits::Limits;
-use record::tables::{FlowRow, LatencyRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow, WaitRow};
+use record::tables::{
+    FlowRow, LatencyRow, MobilityRow, ModemRow, PassageRow, ResponsivenessRow, SampleRow, TcpInfoRow, WaitRow,
+};
 use record::{Tables, ms};
 use units::{Bytes, Distribution, Rate, Span, Time};
 use wire::tcp_info::TcpInfo;
 
 use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
-use crate::outcome::{FlowOutcome, Outcome, round_trip};
+use crate::outcome::{FlowOutcome, Load, Outcome, round_trip};
 use crate::sampler::Sample;
 
 /// A wait that is worth a name.
@@ -69,6 +71,16 @@ impl Outcome {
                     network_ms: located.network.map(ms),
                     total_ms: located.total.map(ms),
                     worst: located.worst(LEAST_WAIT).map_or("", |(place, _)| place.name()),
+                });
+            }
+            if let Some(of) = self.responsiveness(load) {
+                tables.responsiveness.push(&ResponsivenessRow {
+                    point,
+                    run: 0,
+                    direction: direction(load),
+                    rpm: of.rpm,
+                    foreign_ms: ms(of.foreign),
+                    loaded_ms: ms(of.loaded),
                 });
             }
         }
@@ -222,6 +234,17 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     }
 }
 
+/// The directions of a load's flows.
+fn direction(load: &Load) -> &'static str {
+    if !load.has(Way::Up) {
+        Way::Down.name()
+    } else if !load.has(Way::Down) {
+        Way::Up.name()
+    } else {
+        "both"
+    }
+}
+
 fn ends(way: Way) -> (&'static str, &'static str) {
     match way {
         Way::Down => (SERVER, CLIENT),
@@ -339,7 +362,6 @@ fn tcp_info_row<'a>(sample: &'a Sample, point: u32, told: &Told<'a>) -> TcpInfoR
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Load;
     use crate::remote::Remote;
     use measure::rate::Samples;
     use record::Results;

@@ -3,8 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Clocks, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio, Rtts,
-    Samples, Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues, Waits,
+    Clocks, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio,
+    Responsiveness, Rtts, Samples, Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues, Waits,
 };
 use record::{Table, Tables};
 use scenario::Scenario;
@@ -232,6 +232,7 @@ fn the_page_of_results_describes_every_column() {
         rows::<TcpInfos>(),
         rows::<Modems>(),
         rows::<Waits>(),
+        rows::<Responsiveness>(),
         rows::<TcpFlows>(),
         rows::<TcpSamples>(),
         rows::<Segments>(),

@@ -30,6 +30,7 @@ macro_rules! each_table {
         $do!(tcp_info);
         $do!(modem);
         $do!(waits);
+        $do!(responsiveness);
         $do!(tcp_flows);
         $do!(tcp_samples);
         $do!(segments);
@@ -80,6 +81,8 @@ pub struct Tables {
     pub modem: Modems,
     /// One row a second of a measurement.
     pub waits: Waits,
+    /// One row a load of a measurement.
+    pub responsiveness: Responsiveness,
     /// What packets tell of TCP flows, of captures.
     pub tcp_flows: TcpFlows,
     /// The same at sampling moments.
@@ -92,7 +95,7 @@ pub struct Tables {
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 23] = [
+    pub const NAMES: [&'static str; 24] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -112,6 +115,7 @@ impl Tables {
         TcpInfos::NAME,
         Modems::NAME,
         Waits::NAME,
+        Responsiveness::NAME,
         TcpFlows::NAME,
         TcpSamples::NAME,
         Segments::NAME,
@@ -119,12 +123,13 @@ impl Tables {
     ];
 
     /// The names of the tables that only captures and measurements fill. Results without them have none.
-    pub const OPTIONAL: [&'static str; 9] = [
+    pub const OPTIONAL: [&'static str; 10] = [
         Latencies::NAME,
         Passages::NAME,
         TcpInfos::NAME,
         Modems::NAME,
         Waits::NAME,
+        Responsiveness::NAME,
         TcpFlows::NAME,
         TcpSamples::NAME,
         Segments::NAME,

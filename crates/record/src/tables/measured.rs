@@ -168,6 +168,26 @@ table! {
 }
 
 table! {
+    /// Responsiveness under a load of a measurement, as round trips a minute (RPM) of draft-ietf-ippm-responsiveness. A load
+    /// without all that it is made of has no row.
+    pub struct ResponsivenessRow<'a> in Responsiveness "responsiveness" {
+        /// The load, from 0.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// The directions of its flows: `download`, `upload` or `both`.
+        "" direction: str,
+        /// Round trips a minute: the mean of those on separate connections and of those on connections that carry load.
+        "1/min" rpm: f64,
+        /// Mean round trip on separate connections under load: of TCP handshakes, TLS handshakes if there are any, and requests
+        /// with equal weight.
+        "ms" foreign_ms: f64,
+        /// Mean round trip on the connections that carry the load.
+        "ms" loaded_ms: f64,
+    }
+}
+
+table! {
     /// A flow of TCP as its packets tell, of a capture: what they say beside the columns of `flows`, by the definitions of
     /// the book's *Analysing captures*. Counts are of the whole capture.
     pub struct TcpFlowRow<'a> in TcpFlows "tcp_flows" {
