@@ -3,8 +3,9 @@
 //! - ICMP echo to the server, where the system permits it to this user.
 //! - Datagrams with a small hop limit, to which each router on the path answers with an ICMP error. No privilege is needed: the
 //!   kernel gives the error to the socket that has sent the datagram.
-//! - TCP handshakes with the server, which no network treats as probes.
+//! - TCP handshakes with the server, which no network treats as probes, and requests by HTTP on these connections.
 
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -78,18 +79,34 @@ pub(crate) fn run(
     (found, reasons)
 }
 
-/// Measures TCP handshakes with the server until `stop`.
-pub(crate) fn handshakes(server: SocketAddr, clock: Clock, stop: &AtomicBool) -> Vec<Latency> {
+/// Measures TCP handshakes with the server until `stop`. With the name of a `host`, each of these connections asks it for `/` by HTTP:
+/// a request ends with the first byte of whatever answer.
+pub(crate) fn handshakes(server: SocketAddr, host: Option<&str>, clock: Clock, stop: &AtomicBool) -> Vec<Latency> {
+    let request = host.map(|host| format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
     let mut found = Vec::new();
     while !stop.load(Relaxed) {
         let sent = clock.now();
-        let rtt = TcpStream::connect_timeout(&server, HANDSHAKE).ok().map(|_| clock.now().saturating_since(sent));
+        let connection = TcpStream::connect_timeout(&server, HANDSHAKE).ok();
+        let rtt = connection.as_ref().map(|_| clock.now().saturating_since(sent));
         found.push(Latency { at: sent, probe: Probe::Handshake, rtt });
+        if let (Some(mut connection), Some(request)) = (connection, &request) {
+            let at = clock.now();
+            let rtt = ask(&mut connection, request).ok().map(|()| clock.now().saturating_since(at));
+            found.push(Latency { at, probe: Probe::Request, rtt });
+        }
         while clock.now().saturating_since(sent) < HANDSHAKES && !stop.load(Relaxed) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
     found
+}
+
+/// Sends a request, and waits for the first byte of its answer.
+fn ask(connection: &mut TcpStream, request: &str) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    connection.set_read_timeout(Some(HANDSHAKE))?;
+    connection.write_all(request.as_bytes())?;
+    connection.read_exact(&mut [0])
 }
 
 /// Waits for an answer for at most `span`.
@@ -233,5 +250,44 @@ impl Router {
         let lost = self.waiting.iter().filter(|one| is_lost(one));
         found.extend(lost.map(|&(_, at)| Latency { at, probe, rtt: None }));
         self.waiting.retain(|one| !is_lost(one));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// The handshakes and requests with a server that gives this answer to a request, until it has given two.
+    fn probed(answer: &'static str) -> Vec<Latency> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+        let server = listener.local_addr().expect("it is bound");
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let probes = scope.spawn(|| handshakes(server, Some("server.example"), Clock::start(), &stop));
+            for _ in 0..2 {
+                let (mut client, _) = listener.accept().expect("it connects");
+                let mut request = [0; 256];
+                let length = client.read(&mut request).expect("it asks");
+                assert!(request[..length].starts_with(b"GET / HTTP/1.1\r\nHost: server.example\r\n"));
+                client.write_all(answer.as_bytes()).expect("it listens");
+            }
+            stop.store(true, Relaxed);
+            probes.join().expect("it ends")
+        })
+    }
+
+    #[test]
+    fn a_request_ends_with_the_first_byte_of_whatever_answer() {
+        let found = probed("HTTP/1.1 404 Not Found\r\n\r\n");
+        let answered: Vec<_> = found.iter().map(|latency| (latency.probe, latency.rtt.is_some())).collect();
+        assert_eq!(&answered[..4], [(Probe::Handshake, true), (Probe::Request, true)].repeat(2));
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_lost() {
+        let found = probed("");
+        assert_eq!((found[0].rtt.is_some(), found[1].probe, found[1].rtt), (true, Probe::Request, None));
     }
 }

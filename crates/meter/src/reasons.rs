@@ -80,7 +80,7 @@ impl Outcome {
         if self.responsiveness(load).is_none() {
             let has = |wanted: Probe| !self.rtts(load, Phase::During, |probe| probe == wanted).is_empty();
             reasons.push(if !has(Probe::Request) {
-                "round trips a minute: no request to the server's program was answered under load; RMBT alone has them"
+                "round trips a minute: no request to the server's program was answered under load; with TLS, RMBT alone has them"
             } else if !has(Probe::Handshake) {
                 "round trips a minute: no TCP handshake was answered under load"
             } else {

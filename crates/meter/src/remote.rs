@@ -1,6 +1,6 @@
 //! The sender of a download as its server tells it: its kernel's state, in the messages of ndt7 and throughput1.
 //!
-//! Servers are anyone's: a state that no kernel can have counted, that goes back, or that comes too soon after another one is dropped.
+//! Servers are anyone's: a state is dropped if no kernel can have counted it, if it goes back, or if it comes too soon after another.
 
 use measure::ndt7;
 use measure::throughput1::is_congestion;

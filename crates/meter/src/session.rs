@@ -98,7 +98,10 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         let server = plan.target.address;
         let (clock, end, course) = (course.clock, &probing_ends, &course);
         let probes = scope.spawn(move || probes::run(server, (plan.probing, plan.hops), clock, end));
-        let handshakes = scope.spawn(move || handshakes(server, clock, end));
+        // RMBT has requests of its own, and requests in TLS would need one more handshake.
+        let has_http = plan.target.protocol != Protocol::Rmbt && plan.target.tls.is_none();
+        let host = has_http.then_some(plan.target.name.as_str());
+        let handshakes = scope.spawn(move || handshakes(server, host, clock, end));
         let modems = scope.spawn(move || modem::follow(&plan.modem, clock, end));
         let requests = requests.map(|line| scope.spawn(move || course.request(line, end)));
         let mut result = Ok(());

@@ -37,10 +37,16 @@ fn flows_and_probes_of_each_protocol_become_tables() {
                     flow.samples.windows(2).all(|two| two[0].at < two[1].at && two[0].delivered <= two[1].delivered)
                 );
             }
-            assert!(!outcome.rtts(load, Phase::During, |probe| probe == Probe::Handshake).is_empty());
+            for wanted in [Probe::Handshake, Probe::Request] {
+                assert!(
+                    !outcome.rtts(load, Phase::During, |probe| probe == wanted).is_empty(),
+                    "{protocol:?} {wanted:?}"
+                );
+            }
+            assert!(outcome.responsiveness(load).is_some_and(|of| of.rpm > 60.0), "{protocol:?} {way:?}");
         }
         let tables = outcome.tables();
-        assert_eq!(tables.flows.len(), 2 * flows);
+        assert_eq!((tables.flows.len(), tables.responsiveness.len()), (2 * flows, 2));
         assert_eq!(tables.samples.len(), tables.tcp_info.len());
         assert!(tables.tcp_info.iter().all(|row| row.raw.len() >= wire::tcp_info::LEAST));
         let uploads: Vec<_> = tables.flows.iter().filter(|row| row.flow == "upload").collect();

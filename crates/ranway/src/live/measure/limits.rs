@@ -45,7 +45,8 @@ fn parts(flow: &FlowOutcome) -> String {
     if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
-/// What a flow shows, for programs. What limited it is null unless its sender's kernel counts it and is at this end, or the server tells it.
+/// What a flow shows, for programs. What limited it is null unless its sender's kernel counts it, and is at this end or told by the
+/// server.
 pub(super) fn describe(flow: &FlowOutcome) -> Value {
     let limits = flow.limits().filter(Limits::is_known);
     json!({
