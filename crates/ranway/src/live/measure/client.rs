@@ -461,13 +461,14 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
         .filter(|&way| load.has(way))
         .map(|way| {
             let rates = load.throughput(way);
+            let flows = || load.flows.iter().filter(move |flow| flow.way == way);
             json!({
                 "direction": way.name(),
                 "mbps": rates.map(|rates| rates.total.as_mbps()),
                 "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
-                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(FlowOutcome::total).sum::<u64>(),
-                "flows": load.flows.iter().filter(|flow| flow.way == way).map(limits::describe).collect::<Vec<_>>(),
-                "failures": load.flows.iter().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
+                "bytes": flows().map(FlowOutcome::total).sum::<u64>(),
+                "flows": flows().map(limits::describe).collect::<Vec<_>>(),
+                "failures": flows().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
             })
         })
         .collect();
@@ -592,11 +593,54 @@ fn queue(outcome: &Outcome, load: &Load) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::rate::Samples;
+    use meter::Latency;
     use units::Time;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
 
     fn glance(load: usize, ms: u64, ways: &[Way], bytes: u64) -> Glance {
         let rtt = ms.is_multiple_of(2).then(|| Span::from_millis(83));
-        Glance { load, at: Time::from_nanos(ms * 1_000_000), ways: ways.to_vec(), bytes, rtt }
+        Glance { load, at: at(ms), ways: ways.to_vec(), bytes, rtt }
+    }
+
+    /// A flow that begins with the second second and moves a megabyte in it.
+    fn flow(way: Way, number: usize, failure: Option<&str>) -> FlowOutcome {
+        let mut bytes = Samples::default();
+        bytes.finish(Span::from_secs(1), 1_000_000);
+        FlowOutcome {
+            way,
+            number,
+            congestion: String::new(),
+            start: at(1_000),
+            bytes,
+            samples: Vec::new(),
+            passages: Vec::new(),
+            failure: failure.map(str::to_owned),
+        }
+    }
+
+    /// The outcome of a load in the second second, between two of probes alone.
+    fn outcome(flows: Vec<FlowOutcome>, latencies: Vec<Latency>) -> Outcome {
+        Outcome {
+            unix: Span::ZERO,
+            loads: vec![Load { times: [0, 1_000, 2_000, 3_000].map(at), flows }],
+            latencies,
+            cells: Vec::new(),
+            missing: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_in_its_own_direction_alone() {
+        let refused = Some("the server refuses the measurement");
+        let outcome = outcome(vec![flow(Way::Down, 0, refused), flow(Way::Up, 0, None)], Vec::new());
+        let described = describe(&outcome, &outcome.loads[0]);
+        assert_eq!(described["directions"][0]["failures"], json!([refused]));
+        assert_eq!(described["directions"][1]["failures"], json!([]));
     }
 
     #[test]
