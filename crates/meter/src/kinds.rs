@@ -34,6 +34,18 @@ pub enum Probe {
     Request,
 }
 
+impl Probe {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Probe::Echo => "echo",
+            Probe::Hop(_) => "hop",
+            Probe::Handshake => "handshake",
+            Probe::Request => "request",
+        }
+    }
+}
+
 /// A probe and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {

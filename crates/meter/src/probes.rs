@@ -26,6 +26,8 @@ use crate::line::Clock;
 
 /// Time after which a probe counts as lost: longer than any modem's queue.
 const LOST: Span = Span::from_secs(10);
+/// The least time after which a probe counts as lost that still waits when probing ends.
+const LEAST_LOST: Span = Span::from_secs(1);
 /// Echo requests that wait for an answer.
 const OUTSTANDING: usize = 256;
 /// Length of an echo request with its header, as of `ping`.
@@ -36,8 +38,8 @@ const PORTS: std::ops::Range<u16> = 33_434..33_534;
 const ROUTERS: Span = Span::from_secs(1);
 /// Interval between handshakes: each one opens a connection at the server.
 const HANDSHAKES: Span = Span::from_secs(1);
-/// Time for a handshake.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Time for a handshake: it waits in the same queues as other probes.
+const HANDSHAKE: Duration = Duration::from_nanos(LOST.as_nanos());
 
 /// Probes a server until `stop`. Returns the round-trip times, and why a kind of probe is missing.
 pub(crate) fn run(
@@ -73,10 +75,33 @@ pub(crate) fn run(
             routers.truncate(last);
         }
     }
+    let (now, mut lost) = (clock.now(), Vec::new());
+    if let Some(echoes) = &echoes {
+        lost.extend(lost_at_end(Probe::Echo, &echoes.waiting, now, &found));
+    }
+    for router in &routers {
+        lost.extend(lost_at_end(Probe::Hop(router.limit), &router.waiting, now, &found));
+    }
+    found.extend(lost);
     if hops > 0 && !found.iter().any(|latency| matches!(latency.probe, Probe::Hop(_)) && latency.rtt.is_some()) {
         reasons.push("no router on the path answers probes with a small hop limit".into());
     }
     (found, reasons)
+}
+
+/// Returns how long a probe must have waited to count as lost when probing ends: a second, and as long as the slowest answer to its
+/// kind took. One that was sent later may still be on its way: it is neither answered nor lost.
+pub(crate) fn patience(probe: Probe, found: &[Latency]) -> Span {
+    let answered = found.iter().filter(|latency| latency.probe == probe).filter_map(|latency| latency.rtt);
+    answered.fold(LEAST_LOST, Span::max)
+}
+
+/// Returns the lost ones among the probes of a kind that still wait when probing ends.
+fn lost_at_end(probe: Probe, waiting: &[(u16, Time)], now: Time, found: &[Latency]) -> Vec<Latency> {
+    let patience = patience(probe, found);
+    let sent = waiting.iter().map(|&(_, at)| at);
+    let lost = sent.filter(|at| now.saturating_since(*at) >= patience);
+    lost.map(|at| Latency { at, probe, rtt: None }).collect()
 }
 
 /// Measures TCP handshakes with the server until `stop`. With the name of a `host`, each of these connections asks it for `/` by HTTP:
@@ -256,7 +281,8 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use nix::sys::socket::{Backlog, listen};
+    use std::net::{Ipv4Addr, TcpListener, UdpSocket};
     use std::thread;
 
     /// The handshakes and requests with a server that gives this answer to a request, until it has given two.
@@ -289,5 +315,63 @@ mod tests {
     fn a_request_without_an_answer_is_lost() {
         let found = probed("");
         assert_eq!((found[0].rtt.is_some(), found[1].probe, found[1].rtt), (true, Probe::Request, None));
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_probe_that_waits_at_the_end_is_lost_once_it_has_waited_longer_than_any_other() {
+        let answered = |probe, ms| Latency { at: at(0), probe, rtt: Some(Span::from_millis(ms)) };
+        let lost = |probe, found: &[Latency]| -> Vec<Time> {
+            let waiting = [(1, at(1_000)), (2, at(7_500)), (3, at(9_000)), (4, at(9_001))];
+            let lost = lost_at_end(probe, &waiting, at(10_000), found);
+            assert!(lost.iter().all(|latency| latency.probe == probe && latency.rtt.is_none()));
+            lost.iter().map(|latency| latency.at).collect()
+        };
+        // Nothing takes less than a second to be lost.
+        assert_eq!(lost(Probe::Echo, &[]), [1_000, 7_500, 9_000].map(at));
+        assert_eq!(lost(Probe::Echo, &[answered(Probe::Echo, 90)]), [1_000, 7_500, 9_000].map(at));
+        // Others have waited in a queue of 2.6 s.
+        let queue = [answered(Probe::Echo, 2_600), answered(Probe::Echo, 90), answered(Probe::Hop(2), 9_500)];
+        assert_eq!(lost(Probe::Echo, &queue), [1_000].map(at));
+        assert_eq!(lost(Probe::Hop(2), &queue), [0; 0].map(at));
+    }
+
+    #[test]
+    fn probes_that_nobody_answers_until_the_end_are_lost() {
+        // Who listens to the ports of the first probes does not answer.
+        let server = Ipv4Addr::new(127, 0, 0, 93);
+        let _silent = [0, 1]
+            .map(|number| UdpSocket::bind((server, PORTS.start + number)).expect("nobody else uses this address"));
+        let (clock, stop) = (Clock::start(), AtomicBool::new(false));
+        let (found, _) = thread::scope(|scope| {
+            let probes = scope.spawn(|| run((server, 1).into(), (Span::from_millis(50), 1), clock, &stop));
+            thread::sleep(Duration::from_millis(1_500));
+            stop.store(true, Relaxed);
+            probes.join().expect("it does not panic")
+        });
+        // The second one, a second after the first, may still be on its way.
+        let hops: Vec<&Latency> = found.iter().filter(|latency| latency.probe == Probe::Hop(1)).collect();
+        assert!(matches!(hops[..], [Latency { rtt: None, at, .. }] if *at < self::at(500)), "{hops:?}");
+    }
+
+    #[test]
+    fn a_handshake_is_not_given_up_before_a_deep_queue_is_empty() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        listen(&listener, Backlog::new(0).expect("a length")).expect("it listens");
+        let server = listener.local_addr().expect("it is bound");
+        // The first one waits for the program to accept it, and there is no room for another.
+        let _first = TcpStream::connect(server).expect("there is room for one");
+        let (clock, stop) = (Clock::start(), AtomicBool::new(false));
+        let found = thread::scope(|scope| {
+            let handshakes = scope.spawn(|| handshakes(server, None, clock, &stop));
+            thread::sleep(Duration::from_millis(5_500));
+            stop.store(true, Relaxed);
+            listener.accept().expect("the first one");
+            handshakes.join().expect("it does not panic")
+        });
+        assert!(matches!(found[..], [Latency { rtt: Some(rtt), .. }] if rtt > Span::from_secs(5)), "{found:?}");
     }
 }

@@ -45,17 +45,12 @@ impl Outcome {
             }
             for latency in &self.latencies {
                 let Some(phase) = load.phase(latency.at) else { continue };
-                let (probe, hop) = match latency.probe {
-                    Probe::Echo => ("echo", None),
-                    Probe::Hop(limit) => ("hop", Some(limit.into())),
-                    Probe::Handshake => ("handshake", None),
-                    Probe::Request => ("request", None),
-                };
+                let hop = if let Probe::Hop(limit) = latency.probe { Some(limit.into()) } else { None };
                 tables.latencies.push(&LatencyRow {
                     point,
                     run: 0,
                     t_s: latency.at.as_secs_f64(),
-                    probe,
+                    probe: latency.probe.name(),
                     hop,
                     phase: phase.name(),
                     rtt_ms: latency.rtt.map(ms),

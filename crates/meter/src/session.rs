@@ -158,7 +158,12 @@ impl Course<'_> {
         let interval = Duration::from_nanos(self.plan.probing.as_nanos());
         while !end.load(Relaxed) {
             let at = self.clock.now();
-            let Ok(rtt) = rmbt.ping() else { return found };
+            let Ok(rtt) = rmbt.ping() else {
+                if self.clock.now().saturating_since(at) >= probes::patience(Probe::Request, &found) {
+                    found.push(Latency { at, probe: Probe::Request, rtt: None });
+                }
+                return found;
+            };
             *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(rtt);
             found.push(Latency { at, probe: Probe::Request, rtt: Some(rtt) });
             let passed = Duration::from_nanos(self.clock.now().saturating_since(at).as_nanos());

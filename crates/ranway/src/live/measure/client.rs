@@ -472,11 +472,13 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
             })
         })
         .collect();
-    let round_trips = |phase| milliseconds(median(&to_server(outcome, load, phase)));
+    let (probe, rtts) =
+        to_server(outcome, load).map_or_else(Default::default, |(probe, rtts)| (Some(probe.name()), rtts));
+    let [before, during, after] = rtts.map(|rtts| milliseconds(median(&rtts)));
     let responsiveness = outcome.responsiveness(load);
     json!({
         "directions": ways,
-        "rtt_ms": { "before": round_trips(Phase::Before), "during": round_trips(Phase::During), "after": round_trips(Phase::After) },
+        "rtt_ms": { "probe": probe, "before": before, "during": during, "after": after },
         "rpm": responsiveness.map(|responsiveness| responsiveness.rpm),
         "queue_ms": {
             "host": milliseconds(located.host),
@@ -488,14 +490,23 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
     })
 }
 
-/// Round trips of probes to the server: ICMP echo where there is any, else requests and handshakes.
-fn to_server(outcome: &Outcome, load: &Load, phase: Phase) -> Vec<Span> {
-    let of = |wanted: Probe| outcome.rtts(load, phase, |probe| probe == wanted);
-    [Probe::Echo, Probe::Request, Probe::Handshake]
-        .into_iter()
-        .map(of)
-        .find(|rtts| !rtts.is_empty())
-        .unwrap_or_default()
+/// Round trips to the server before, during and after a load, and by which probes. They are all of one kind, because kinds take
+/// different times on the same path: ICMP echo, requests or handshakes, the first kind that was answered both before the load and
+/// under it, or else under it.
+fn to_server(outcome: &Outcome, load: &Load) -> Option<(Probe, [Vec<Span>; 3])> {
+    let of = |wanted: Probe| {
+        let rtts = |phase| outcome.rtts(load, phase, |probe| probe == wanted);
+        (wanted, [Phase::Before, Phase::During, Phase::After].map(rtts))
+    };
+    let rank = |(_, rtts): &(Probe, [Vec<Span>; 3])| match rtts.each_ref().map(|rtts| !rtts.is_empty()) {
+        [true, true, _] => 3,
+        [_, true, _] => 2,
+        [false, false, false] => 0,
+        _ => 1,
+    };
+    // Of equals, this takes the last one.
+    let best = [Probe::Handshake, Probe::Request, Probe::Echo].into_iter().map(of).max_by_key(rank)?;
+    (rank(&best) > 0).then_some(best)
 }
 
 /// What a load shows, for people.
@@ -534,9 +545,8 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
             let _ = writeln!(text, "  flow {} failed: {}", flow.0, flow.1);
         }
     }
-    let rtt = |phase| to_server(outcome, load, phase);
+    let [before, during, _] = to_server(outcome, load).map(|(_, rtts)| rtts).unwrap_or_default();
     let show = |spans: &[Span]| median(spans).map_or_else(|| "-".to_owned(), |span| format!("{:.0} ms", ms(span)));
-    let (before, during) = (rtt(Phase::Before), rtt(Phase::During));
     let mut sorted = during.clone();
     sorted.sort_unstable();
     let p95 = sorted.get(sorted.len().saturating_sub(1) * 95 / 100).copied();
@@ -641,6 +651,26 @@ mod tests {
         let described = describe(&outcome, &outcome.loads[0]);
         assert_eq!(described["directions"][0]["failures"], json!([refused]));
         assert_eq!(described["directions"][1]["failures"], json!([]));
+    }
+
+    #[test]
+    fn the_round_trips_of_a_load_are_of_one_kind_of_probe() {
+        let probe = |ms: u64, probe, rtt| Latency { at: at(ms), probe, rtt: Some(Span::from_millis(rtt)) };
+        let of = |latencies: &[Latency]| {
+            let outcome = outcome(vec![flow(Way::Up, 0, None)], latencies.to_vec());
+            describe(&outcome, &outcome.loads[0])["rtt_ms"].take()
+        };
+        let requests = [(500, 30), (1_500, 90), (2_500, 31)].map(|(ms, rtt)| probe(ms, Probe::Request, rtt));
+        let expected = json!({ "probe": "request", "before": 30.0, "during": 90.0, "after": 31.0 });
+        assert_eq!(of(&requests), expected);
+        // No echo is answered under load: requests are not compared with it.
+        let echo = probe(400, Probe::Echo, 10);
+        assert_eq!(of(&[&[echo][..], &requests].concat()), expected);
+        let under = probe(1_600, Probe::Echo, 70);
+        let expected = json!({ "probe": "echo", "before": 10.0, "during": 70.0, "after": null });
+        assert_eq!(of(&[&[echo, under][..], &requests].concat()), expected);
+        let expected = json!({ "probe": null, "before": null, "during": null, "after": null });
+        assert_eq!(of(&[]), expected);
     }
 
     #[test]
