@@ -61,6 +61,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         congestion: one.congestion.to_owned(),
         start,
         bytes,
+        acknowledged: false,
         samples: states,
         remote: Remote::default(),
         passages: Vec::new(),

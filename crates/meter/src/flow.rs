@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netio::errqueue::{Entry, Mark};
+use netio::sys;
 use units::{Span, Time};
+use wire::tcp_info::{self, TcpInfo};
 
 use crate::kinds::Way;
 
@@ -90,6 +92,14 @@ impl Stamps {
     }
 }
 
+/// The beginning or the end of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) at: Time,
+    /// Bytes that the other end's kernel has acknowledged on the connection so far; `None` if this end's kernel does not tell.
+    pub(crate) acked: Option<u64>,
+}
+
 /// A flow as its own thread, the sampler and the display see it.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -102,9 +112,8 @@ pub(crate) struct Shared {
     pub(crate) moved: AtomicU64,
     /// Bytes that the server says it has received.
     pub(crate) confirmed: AtomicU64,
-    /// Whether the transfer has begun, and whether it is over.
-    pub(crate) begun: AtomicBool,
-    pub(crate) ended: AtomicBool,
+    begun: OnceLock<Edge>,
+    ended: OnceLock<Edge>,
     /// Whether the next write is to be stamped.
     pub(crate) wants_stamp: AtomicBool,
     stamps: Mutex<Stamps>,
@@ -118,8 +127,8 @@ impl Shared {
             socket: OnceLock::new(),
             moved: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
-            begun: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            begun: OnceLock::new(),
+            ended: OnceLock::new(),
             wants_stamp: AtomicBool::new(false),
             stamps: Mutex::default(),
         }
@@ -132,6 +141,32 @@ impl Shared {
 
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.socket.get().map(AsFd::as_fd)
+    }
+
+    /// Takes note that its transfer begins.
+    pub(crate) fn begin(&self, now: Time) {
+        let _ = self.begun.set(Edge { at: now, acked: self.acked() });
+    }
+
+    /// Takes note that its transfer has ended, whether it is complete or not.
+    pub(crate) fn end(&self, now: Time) {
+        let _ = self.ended.set(Edge { at: now, acked: self.acked() });
+    }
+
+    /// When its transfer began, if it did.
+    pub(crate) fn begun(&self) -> Option<Edge> {
+        self.begun.get().copied()
+    }
+
+    /// When its transfer ended, if it did.
+    pub(crate) fn ended(&self) -> Option<Edge> {
+        self.ended.get().copied()
+    }
+
+    fn acked(&self) -> Option<u64> {
+        let mut buffer = [0; tcp_info::MOST];
+        let raw = sys::tcp_info_bytes(self.socket()?, &mut buffer).ok()?;
+        Some(TcpInfo::decode(raw)?.bytes_acked)
     }
 
     pub(crate) fn stamps(&self) -> MutexGuard<'_, Stamps> {

@@ -110,12 +110,12 @@ pub(crate) fn transfer(
     remote: &mut Remote,
 ) -> Result<(Time, Samples), Fault> {
     let mut stream = open(line, request, shared, remote)?;
-    shared.begun.store(true, Relaxed);
+    shared.begin(stream.start);
     let done = match request.way {
         Way::Down => stream.download(request.duration, request.protocol),
         Way::Up => stream.upload(request.duration, request.sizes(), random),
     };
-    shared.ended.store(true, Relaxed);
+    shared.end(stream.line.now());
     done?;
     let now = stream.line.now().saturating_since(stream.start);
     if request.way == Way::Down {

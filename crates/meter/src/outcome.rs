@@ -51,8 +51,11 @@ pub struct FlowOutcome {
     pub congestion: String,
     /// When its transfer began.
     pub start: Time,
-    /// Bytes over time since then: as the server reports them of an upload, as they arrived here of a download.
+    /// Bytes over time since then: as the server reports them of an upload, as they arrived here of a download. Empty if they are
+    /// not known, as of a transfer that did not begin.
     pub bytes: Samples,
+    /// Whether the bytes are those of an upload that were acknowledged to this end, because the server's count did not come.
+    pub acknowledged: bool,
     /// Its state in the kernel at this end.
     pub samples: Vec<Sample>,
     /// Its sender as the server tells it, of a download.
@@ -98,9 +101,9 @@ impl FlowOutcome {
         (last.at > from).then_some(sum)
     }
 
-    /// The bytes delivered in all.
-    pub fn total(&self) -> u64 {
-        self.bytes.last().map_or(0, |last| last.1)
+    /// The bytes delivered in all, if they are known.
+    pub fn total(&self) -> Option<u64> {
+        self.bytes.last().map(|last| last.1)
     }
 
     /// The smoothed round-trip times of a sender's kernel that the server tells; otherwise those in the kernel of this end: of its
@@ -264,6 +267,7 @@ mod tests {
             congestion: "cubic".into(),
             start: at(1000),
             bytes: Samples::default(),
+            acknowledged: false,
             samples: Vec::new(),
             remote: Remote::default(),
             passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],

@@ -76,7 +76,7 @@ impl Outcome {
 
     /// What the probes of a load do not tell.
     fn unmeasured(&self, load: &Load) -> Vec<&'static str> {
-        let mut reasons = Vec::new();
+        let mut reasons = unknown(load);
         if self.responsiveness(load).is_none() {
             let has = |wanted: Probe| !self.rtts(load, Phase::During, |probe| probe == wanted).is_empty();
             reasons.push(if !has(Probe::Request) {
@@ -97,6 +97,25 @@ impl Outcome {
         }
         reasons
     }
+}
+
+/// What is not known of the bytes of a load.
+fn unknown(load: &Load) -> Vec<&'static str> {
+    let ways = [
+        (Way::Down, "throughput of downloads: none reached its end"),
+        (Way::Up, "throughput of uploads: none reached its end"),
+    ];
+    let lacks = |way: Way| load.has(way) && load.throughput(way).is_none();
+    let mut reasons: Vec<_> = ways.into_iter().filter(|(way, _)| lacks(*way)).map(|(_, reason)| reason).collect();
+    if load.flows.iter().any(|flow| flow.acknowledged) {
+        reasons.push(
+            "the server's count of an upload: it did not come; bytes are those that were acknowledged to this end",
+        );
+    }
+    if load.flows.iter().any(|flow| flow.total().is_none()) {
+        reasons.push("bytes of a flow: its transfer did not begin, or neither the server nor the kernel counted it");
+    }
+    reasons
 }
 
 /// Whether the kernel does not tell the state of an upload with BBR.
@@ -130,6 +149,7 @@ mod tests {
             congestion: congestion.into(),
             start: at(1000),
             bytes,
+            acknowledged: false,
             samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
             remote: Remote::default(),
             passages: vec![Passage { written: at(1500), buffered: None, queued, travelled: None }],
@@ -198,6 +218,23 @@ mod tests {
         let reasons = outcome(vec![vec![flow(Way::Up, "cubic", told())], vec![down]], &ALL).reasons();
         assert!(reasons[0].starts_with("downloads: "), "{reasons:?}");
         assert_eq!(reasons[2], "round trips a minute: the kernel tells no round-trip time of the flows (load 1)");
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_failed_flow_has_a_reason_and_is_not_zero() {
+        let failure = Some("interrupted".to_owned());
+        let cut = FlowOutcome { failure: failure.clone(), acknowledged: true, ..flow(Way::Up, "cubic", told()) };
+        let bytes = Samples::default();
+        let not_begun = FlowOutcome { failure, bytes, samples: Vec::new(), ..flow(Way::Down, "", TcpInfo::default()) };
+        let outcome = outcome(vec![vec![cut, not_begun]], &ALL);
+        let reasons = outcome.reasons();
+        for begin in
+            ["throughput of downloads: ", "throughput of uploads: ", "the server's count ", "bytes of a flow: "]
+        {
+            assert!(reasons.iter().any(|reason| reason.starts_with(begin)), "{begin} {reasons:?}");
+        }
+        let rows: Vec<_> = outcome.tables().flows.iter().map(|row| (row.flow.to_owned(), row.bytes)).collect();
+        assert_eq!(rows, [("upload".to_owned(), 1_000_000)]);
     }
 
     #[test]

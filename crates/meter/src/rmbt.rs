@@ -166,10 +166,10 @@ impl Rmbt {
                 self.client.get_chunks(count, Some(chunk as usize), start);
             }
         }
-        shared.begun.store(true, Relaxed);
+        shared.begin(start);
         let events = self.drive(Some(shared), random);
         self.limit = None;
-        shared.ended.store(true, Relaxed);
+        shared.end(self.line.now());
         let transfer = transferred(events?)?;
         if shared.way == Way::Up {
             shared.confirmed.fetch_max(transfer.bytes, Relaxed);

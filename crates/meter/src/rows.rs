@@ -26,7 +26,8 @@ impl Outcome {
     pub fn tables(&self) -> Tables {
         let mut tables = Tables::default();
         for (load, point) in self.loads.iter().zip(0..) {
-            for flow in &load.flows {
+            // A row would say that a flow of which nothing is known delivered 0 bytes.
+            for flow in load.flows.iter().filter(|flow| flow.total().is_some()) {
                 let (from, to) = ends(flow.way);
                 let name = load.name(flow);
                 let told = Told {
@@ -183,7 +184,8 @@ pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, 
 fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, rtts: &Distribution) -> FlowRow<'a> {
     let end = flow.bytes.last().map_or(end, |(span, _)| flow.start + span);
     let span = end.saturating_since(flow.start);
-    let goodput = Rate::over(Bytes::new(flow.total()), span).as_mbps();
+    let total = flow.total().unwrap_or(0);
+    let goodput = Rate::over(Bytes::new(total), span).as_mbps();
     let (states, is_whole) = (flow.sender(), if told.at_sender { told.is_whole } else { !flow.remote.is_partial });
     let last = states.last().map(|sample| sample.info).filter(|_| is_whole);
     let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
@@ -209,7 +211,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         completed: flow.failure.is_none(),
         measured_from_s: flow.start.as_secs_f64(),
         measured_to_s: end.as_secs_f64(),
-        bytes: flow.total(),
+        bytes: total,
         goodput_mbps: goodput,
         throughput_mbps: goodput,
         segments_sent: since(|info| Some(info.data_segs_out)),
@@ -389,6 +391,7 @@ mod tests {
             congestion: congestion.into(),
             start: at(0),
             bytes,
+            acknowledged: false,
             samples: vec![sample(0), sample(1000)],
             remote: Remote::default(),
             passages: Vec::new(),

@@ -271,7 +271,6 @@ impl Course<'_> {
             Ready::Rmbt(mut rmbt) => {
                 let result = rmbt.transfer(plan.amount, shared, &self.random);
                 rmbt.line().take_stamps(Some(shared));
-                shared.ended.store(true, Relaxed);
                 if result.is_ok() {
                     rmbt.quit();
                 }
@@ -290,9 +289,7 @@ impl Course<'_> {
                     congestion: plan.congestion_of(shared.number),
                     measurement: &self.measurement,
                 };
-                let result = mlab::transfer(line, &request, shared, &self.random, remote);
-                shared.ended.store(true, Relaxed);
-                result
+                mlab::transfer(line, &request, shared, &self.random, remote)
             }
         }
     }
@@ -315,11 +312,23 @@ impl Course<'_> {
         };
         let (start, bytes, failure) = match result {
             Ok((start, bytes)) => (start, bytes, None),
-            Err(why) => (start, Samples::default(), Some(why.to_string())),
+            Err(why) => (shared.begun().map_or(start, |begun| begun.at), Samples::default(), Some(why.to_string())),
         };
-        let passages = shared.stamps().finish();
-        let (way, number) = (shared.way, shared.number);
-        FlowOutcome { way, number, congestion, start, bytes, samples, remote, passages, failure }
+        // The server's count of an upload that was cut short does not come; nor do some servers send one in the end.
+        let is_counted = bytes.last().is_some();
+        let bytes = if is_counted { bytes } else { sampler::counted(shared, &samples) };
+        FlowOutcome {
+            way: shared.way,
+            number: shared.number,
+            congestion,
+            start,
+            acknowledged: shared.way == Way::Up && !is_counted && bytes.last().is_some(),
+            bytes,
+            samples,
+            remote,
+            passages: shared.stamps().finish(),
+            failure,
+        }
     }
 
     /// Lets the probes alone.

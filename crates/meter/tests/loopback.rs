@@ -9,6 +9,7 @@ use meter::{Amount, Fault, Outcome, Phase, Plan, Probe, Protocol, Trust, Way, me
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBuf;
 use record::Table;
+use record::tables::{FlowRow, SampleRow};
 use services::measure::Open;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -32,7 +33,11 @@ fn flows_and_probes_of_each_protocol_become_tables() {
             for flow in &load.flows {
                 assert_eq!((flow.way, flow.failure.as_deref()), (way, None));
                 // A second has a hundred samples; a busy machine takes fewer.
-                assert!(flow.samples.len() > 20 && flow.total() > 1_000_000, "{protocol:?} {}", flow.samples.len());
+                assert!(
+                    flow.samples.len() > 20 && flow.total() > Some(1_000_000),
+                    "{protocol:?} {}",
+                    flow.samples.len()
+                );
                 assert!(
                     flow.samples.windows(2).all(|two| two[0].at < two[1].at && two[0].delivered <= two[1].delivered)
                 );
@@ -106,7 +111,7 @@ fn a_server_that_expects_http_is_asked_for_an_upgrade() {
     let outcome = run(&Plan { flows: 2, ..plan(reticent(server.address()), Protocol::Rmbt) }).expect("it succeeds");
     for load in &outcome.loads {
         assert_eq!(load.flows.len(), 2);
-        assert!(load.flows.iter().all(|flow| flow.failure.is_none() && flow.total() > 1_000_000));
+        assert!(load.flows.iter().all(|flow| flow.failure.is_none() && flow.total() > Some(1_000_000)));
     }
 }
 
@@ -118,7 +123,7 @@ fn the_servers_bytes_of_an_upload_are_those_that_it_has_acknowledged() {
         let outcome = run(&Plan { loads, flows, ..plan(server.address(), protocol) }).expect("it succeeds");
         for flow in &outcome.loads[0].flows {
             let acked = flow.samples.last().expect("the last one is of its end").info.bytes_acked as f64;
-            let total = flow.total() as f64;
+            let total = flow.total().expect("it is known") as f64;
             println!("{protocol:?}: {total} bytes at the server, {acked} acknowledged");
             assert!((total - acked).abs() < 0.01 * acked, "{protocol:?}: {total} {acked}");
         }
@@ -132,7 +137,7 @@ fn transfers_of_an_amount_count_its_bytes_and_not_those_that_have_warmed_the_con
         let amount = Amount::Bytes(3_000_000);
         let outcome = run(&Plan { amount, warm, ..plan(server.address(), Protocol::Rmbt) }).expect("it succeeds");
         for flow in outcome.loads.iter().flat_map(|load| &load.flows) {
-            let (way, total) = (flow.way, flow.total());
+            let (way, total) = (flow.way, flow.total().expect("it is known"));
             assert!((3_000_000..3_000_000 + (64 << 10)).contains(&total), "{way:?} {total}");
             // The kernel counts all that the connection has carried: only a warm one has carried data before.
             let earlier = earlier(flow);
@@ -244,19 +249,45 @@ fn an_upload_to_a_receiver_that_does_not_read_is_limited_by_its_window() {
 #[test]
 fn an_interrupted_measurement_keeps_what_it_has() {
     let server = Server::start(Open::Private);
-    let plan = Plan { amount: Amount::Time(Span::from_secs(20)), ..plan(server.address(), Protocol::Rmbt) };
-    let (stop, start) = (Arc::new(AtomicBool::new(false)), Instant::now());
-    let flag = Arc::clone(&stop);
-    let outcome = measure(&plan, &stop, &mut |glance| {
-        if !glance.ways.is_empty() && glance.bytes > 0 {
-            flag.store(true, Relaxed);
-        }
-    });
-    assert!(start.elapsed() < Duration::from_secs(10));
-    let outcome = outcome.expect("a load had begun");
-    assert!(outcome.interrupted && outcome.loads.len() == 1);
-    assert!(outcome.loads[0].flows.iter().all(|flow| flow.failure.as_deref() == Some("interrupted")));
-    assert!(!outcome.tables().samples.is_empty());
+    for loads in [vec![vec![Way::Up], vec![Way::Down]], vec![vec![Way::Down], vec![Way::Up]]] {
+        let amount = Amount::Time(Span::from_secs(20));
+        let plan = Plan { loads, amount, ..plan(server.address(), Protocol::Rmbt) };
+        let (stop, start) = (Arc::new(AtomicBool::new(false)), Instant::now());
+        let (flag, mut glances) = (Arc::clone(&stop), 0);
+        let outcome = measure(&plan, &stop, &mut |glance| {
+            glances += u32::from(!glance.ways.is_empty());
+            // The first one is of the moment in which the flows begin.
+            if glances > 1 && glance.bytes > 0 {
+                flag.store(true, Relaxed);
+            }
+        });
+        assert!(start.elapsed() < Duration::from_secs(10));
+        let outcome = outcome.expect("a load had begun");
+        assert!(outcome.interrupted && outcome.loads.len() == 1);
+        has_what_was_delivered(&outcome, 0, "interrupted");
+    }
+}
+
+/// Checks that the flows of a load that was cut short have what was delivered until then.
+fn has_what_was_delivered(outcome: &Outcome, load: u32, failure: &str) {
+    let tables = outcome.tables();
+    for flow in &outcome.loads[load as usize].flows {
+        let what = format!("{:?} {}: {:?}", flow.way, flow.number, flow.total());
+        assert!(flow.failure.as_deref().is_some_and(|why| why.starts_with(failure)), "{what} {:?}", flow.failure);
+        assert!(flow.total() > Some(0), "{what}");
+        // The server's count comes in the end, and there was none.
+        assert_eq!(flow.acknowledged, flow.way == Way::Up, "{what}");
+        let row = |row: &FlowRow| row.point == load && row.flow == flow.way.name() && row.conn == flow.number as u32;
+        let found = tables.flows.iter().find(row).expect("its bytes are known");
+        assert!(Some(found.bytes) == flow.total() && found.goodput_mbps > 0.0 && !found.completed, "{found:?}");
+        let sample = |row: &SampleRow| row.point == load && row.flow == found.flow && row.conn == found.conn;
+        let samples: Vec<SampleRow> = tables.samples.iter().filter(sample).collect();
+        let moving = samples.iter().filter(|row| row.goodput_mbps > 0.0).count();
+        assert!(moving * 2 > samples.len() && moving > 0, "{what}: {moving} of {} samples", samples.len());
+    }
+    let acknowledged = "the server's count of an upload: ";
+    let is_told = outcome.reasons().iter().any(|reason| reason.starts_with(acknowledged));
+    assert_eq!(is_told, outcome.loads[load as usize].has(Way::Up), "{:?}", outcome.reasons());
 }
 
 #[test]
@@ -330,7 +361,7 @@ fn a_congestion_control_that_the_server_lacks_fails_a_download() {
     let begin = "the server refuses the measurement: it has no congestion control nosuchcc, and sends with ";
     assert!(fault.starts_with(begin), "{fault}");
     let outcome = run(&with("cubic")).expect("every kernel has it");
-    assert!(outcome.loads[0].flows.iter().all(|flow| flow.congestion == "cubic" && flow.total() > 1_000_000));
+    assert!(outcome.loads[0].flows.iter().all(|flow| flow.congestion == "cubic" && flow.total() > Some(1_000_000)));
 }
 
 #[test]

@@ -69,5 +69,5 @@ pub(crate) fn run(plan: &Plan) -> Result<Outcome, Fault> {
 pub(crate) fn earlier(flow: &FlowOutcome) -> u64 {
     let info = flow.samples.last().expect("the last one is of its end").info;
     let all = if flow.way == Way::Up { info.bytes_acked } else { info.bytes_received };
-    all.saturating_sub(flow.total())
+    all.saturating_sub(flow.total().expect("it is known"))
 }

@@ -466,7 +466,7 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
                 "direction": way.name(),
                 "mbps": rates.map(|rates| rates.total.as_mbps()),
                 "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
-                "bytes": flows().map(FlowOutcome::total).sum::<u64>(),
+                "bytes": flows().map(FlowOutcome::total).sum::<Option<u64>>(),
                 "flows": flows().map(limits::describe).collect::<Vec<_>>(),
                 "failures": flows().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
             })
@@ -626,6 +626,7 @@ mod tests {
             congestion: String::new(),
             start: at(1_000),
             bytes,
+            acknowledged: false,
             samples: Vec::new(),
             passages: Vec::new(),
             failure: failure.map(str::to_owned),

@@ -1,6 +1,6 @@
 //! What limited each flow of a measurement, for people and for programs.
 
-use meter::FlowOutcome;
+use meter::{FlowOutcome, Way};
 use observe::limits::Limits;
 use serde_json::{Value, json};
 
@@ -45,14 +45,16 @@ fn parts(flow: &FlowOutcome) -> String {
     if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
-/// What a flow shows, for programs. What limited it is null unless its sender's kernel counts it, and is at this end or told by the
-/// server.
+/// What a flow shows, for programs. Its bytes are null if nobody counted them. What limited it is null unless its sender's kernel
+/// counts it, and is at this end or told by the server.
 pub(super) fn describe(flow: &FlowOutcome) -> Value {
     let limits = flow.limits().filter(Limits::is_known);
+    let counted_by = if flow.way == Way::Up && !flow.acknowledged { "server" } else { "client" };
     json!({
         "flow": flow.number,
         "cc": flow.congestion,
         "bytes": flow.total(),
+        "counted_by": flow.total().map(|_| counted_by),
         "limited": limits.map(|limits| json!({
             "app": limits.share(limits.app),
             "cwnd": limits.share(limits.cwnd),
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
     use measure::rate::Samples;
     use meter::{Remote, Sample, Way};
-    use units::Time;
+    use units::{Span, Time};
     use wire::tcp_info::TcpInfo;
 
     /// A flow of a second, of which its kernel counted so many milliseconds as busy, and of these so many as held back by the receive
@@ -92,6 +94,7 @@ mod tests {
             congestion: congestion.into(),
             start: Time::ZERO,
             bytes: Samples::default(),
+            acknowledged: false,
             samples: vec![sample(0), sample(1_000)],
             remote: Remote::default(),
             passages: Vec::new(),
@@ -130,5 +133,22 @@ mod tests {
         let samples = flow(0, "cubic", Some([500, 250])).samples;
         let told = FlowOutcome { remote: Remote { samples, ..Remote::default() }, ..download };
         assert_eq!(describe(&told)["limited"]["rwnd"], json!(0.25));
+    }
+
+    #[test]
+    fn programs_get_the_bytes_of_each_flow_and_who_counted_them_or_null() {
+        let upload = flow(0, "cubic", None);
+        let of = |flow: &FlowOutcome| {
+            let described = describe(flow);
+            (described["bytes"].clone(), described["counted_by"].clone())
+        };
+        assert_eq!(of(&upload), (Value::Null, Value::Null));
+        let mut bytes = Samples::default();
+        bytes.finish(Span::from_secs(1), 900);
+        let upload = FlowOutcome { bytes, ..upload };
+        assert_eq!(of(&upload), (json!(900), json!("server")));
+        let cut = FlowOutcome { acknowledged: true, ..upload.clone() };
+        assert_eq!(of(&cut), (json!(900), json!("client")));
+        assert_eq!(of(&FlowOutcome { way: Way::Down, ..upload }), (json!(900), json!("client")));
     }
 }
