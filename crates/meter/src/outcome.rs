@@ -178,11 +178,20 @@ pub struct Outcome {
     pub cells: Vec<CellSample>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
+    /// The number of loads that were not cut short. One that was is the last.
+    pub finished: usize,
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// What ended it before all loads had run, other than an interruption: all flows of a load failed, after others had run.
+    pub fault: Option<String>,
 }
 
 impl Outcome {
+    /// Whether loads are missing, or cut short.
+    pub fn is_partial(&self) -> bool {
+        self.interrupted || self.fault.is_some()
+    }
+
     /// The answered probes of a kind in a part of a load.
     pub fn rtts(&self, load: &Load, phase: Phase, wanted: impl Fn(Probe) -> bool) -> Vec<Span> {
         let of = |latency: &&Latency| wanted(latency.probe) && load.phase(latency.at) == Some(phase);
@@ -291,7 +300,9 @@ mod tests {
             latencies,
             cells: Vec::new(),
             missing: Vec::new(),
+            finished: 1,
             interrupted: false,
+            fault: None,
         };
         let parts = |host, modem, network, total| {
             let span = |part: Option<u64>| part.map(ms);

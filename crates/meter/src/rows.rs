@@ -407,7 +407,9 @@ mod tests {
             latencies: Vec::new(),
             cells: Vec::new(),
             missing: Vec::new(),
+            finished: 1,
             interrupted: false,
+            fault: None,
         };
         let mut results = Results { tables: outcome.tables(), ..Results::default() };
         results.meta.points.push(record::Point::default());

@@ -68,7 +68,8 @@ type Transferred = Result<(Time, Samples), Fault>;
 /// Measures as planned until `stop` is set; `glance` is called several times in a second.
 ///
 /// # Errors
-/// The server cannot be reached or refuses. A failure of a single flow later is in its outcome.
+/// The server cannot be reached or refuses, or all flows of the first load fail. A failure of a single flow is in its outcome, and
+/// that of a later load in [`Outcome::fault`].
 pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glance)) -> Result<Outcome, Fault> {
     let mut random = vec![0; measure::rmbt::chunks::RANDOM];
     let mut name = [0; 8];
@@ -89,7 +90,9 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         latencies: Vec::new(),
         cells: Vec::new(),
         missing: Vec::new(),
+        finished: 0,
         interrupted: false,
+        fault: None,
     };
     let probing_ends = AtomicBool::new(false);
     // The first connection finds out whether the server can be reached, before anything else happens.
@@ -106,14 +109,24 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         let requests = requests.map(|line| scope.spawn(move || course.request(line, end)));
         let mut result = Ok(());
         for (number, ways) in plan.loads.iter().enumerate() {
-            match course.load(scope, number, ways, glance) {
-                Ok(load) => outcome.loads.push(load),
+            let ended = course.load(scope, number, ways, glance).and_then(|load| {
+                let ended = course.check(&load);
+                outcome.loads.push(load);
+                ended
+            });
+            match ended {
+                Ok(()) => {
+                    outcome.finished += 1;
+                    continue;
+                }
                 Err(Fault::Interrupted) => outcome.interrupted = true,
-                Err(fault) => result = Err(fault),
+                Err(fault) if outcome.finished == 0 => result = Err(fault),
+                Err(fault) => {
+                    outcome.missing.push(format!("the loads from {number} on: {fault}"));
+                    outcome.fault = Some(fault.to_string());
+                }
             }
-            if outcome.interrupted || result.is_err() {
-                break;
-            }
+            break;
         }
         probing_ends.store(true, Relaxed);
         let (found, missing) = join(probes);
@@ -215,21 +228,31 @@ impl Course<'_> {
         sampling_ends.store(true, Relaxed);
         let samples = join(sampler);
         let results: Vec<(Transferred, Remote)> = threads.into_iter().map(join).collect();
-        let is_stopped = self.stop.load(Relaxed);
         let flows: Vec<FlowOutcome> = shared
             .iter()
             .zip(results.into_iter().zip(samples))
             .map(|(shared, (result, samples))| self.outcome(shared, result, samples, during))
             .collect();
-        if !is_stopped && flows.iter().all(|flow| flow.failure.is_some()) {
-            let why = flows.into_iter().find_map(|flow| flow.failure).unwrap_or_default();
-            return Err(Fault::Protocol(why));
-        }
-        if !is_stopped {
+        let mut load = Load { times: [before, during, after, after], flows };
+        if self.check(&load).is_ok() {
             // An interruption from here on is noticed by the next load.
             let _ = self.idle(&mut || glance(&look(&[])));
         }
-        Ok(Load { times: [before, during, after, self.clock.now()], flows })
+        load.times[3] = self.clock.now();
+        Ok(load)
+    }
+
+    /// Checks that a load was not cut short.
+    ///
+    /// # Errors
+    /// It was interrupted, or all of its flows failed.
+    fn check(&self, load: &Load) -> Result<(), Fault> {
+        let mut failures = load.flows.iter().filter_map(|flow| flow.failure.as_deref());
+        let Some(first) = failures.next() else { return Ok(()) };
+        if self.stop.load(Relaxed) {
+            return Err(Fault::Interrupted);
+        }
+        if failures.count() + 1 < load.flows.len() { Ok(()) } else { Err(Fault::Protocol(first.to_owned())) }
     }
 
     /// Connects a flow.

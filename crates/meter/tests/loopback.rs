@@ -13,8 +13,8 @@ use record::tables::{FlowRow, SampleRow};
 use services::measure::Open;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::root::granted;
@@ -249,7 +249,7 @@ fn an_upload_to_a_receiver_that_does_not_read_is_limited_by_its_window() {
 #[test]
 fn an_interrupted_measurement_keeps_what_it_has() {
     let server = Server::start(Open::Private);
-    for loads in [vec![vec![Way::Up], vec![Way::Down]], vec![vec![Way::Down], vec![Way::Up]]] {
+    for loads in [vec![vec![Way::Up], vec![Way::Down]], vec![vec![Way::Down]]] {
         let amount = Amount::Time(Span::from_secs(20));
         let plan = Plan { loads, amount, ..plan(server.address(), Protocol::Rmbt) };
         let (stop, start) = (Arc::new(AtomicBool::new(false)), Instant::now());
@@ -263,8 +263,59 @@ fn an_interrupted_measurement_keeps_what_it_has() {
         });
         assert!(start.elapsed() < Duration::from_secs(10));
         let outcome = outcome.expect("a load had begun");
-        assert!(outcome.interrupted && outcome.loads.len() == 1);
+        assert!(outcome.interrupted && outcome.is_partial());
+        assert_eq!((outcome.loads.len(), outcome.finished), (1, 0));
         has_what_was_delivered(&outcome, 0, "interrupted");
+    }
+}
+
+/// A middlebox before a server, with its connections to clients.
+fn middlebox(server: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<TcpStream>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+    let clients = Arc::clone(&open);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.expect("it accepts");
+            // The server's end is that of the test.
+            let Ok(server) = TcpStream::connect(server) else { return };
+            let copy = |stream: &TcpStream| stream.try_clone().expect("a copy");
+            clients.lock().expect("nobody panics").push(copy(&client));
+            for (mut from, mut to) in [(copy(&client), copy(&server)), (copy(&server), copy(&client))] {
+                thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    (address, open)
+}
+
+#[test]
+fn a_load_whose_flows_fail_leaves_the_loads_before_it_and_what_it_has() {
+    let server = Server::start(Open::Private);
+    for ways in [[Way::Up, Way::Down], [Way::Down, Way::Up]] {
+        let (address, open) = middlebox(server.address());
+        let plan = Plan { loads: Vec::from(ways.map(|way| vec![way])), ..plan(address, Protocol::Rmbt) };
+        let mut glances = 0;
+        let outcome = measure(&plan, &Arc::default(), &mut |glance| {
+            glances += u32::from(glance.load == 1 && !glance.ways.is_empty());
+            if glances > 1 && glance.bytes > 0 {
+                for client in open.lock().expect("nobody panics").drain(..) {
+                    let _ = client.shutdown(Shutdown::Both);
+                }
+            }
+        });
+        let outcome = outcome.expect("a load has finished");
+        assert!(!outcome.interrupted && outcome.is_partial());
+        assert_eq!((outcome.loads.len(), outcome.finished), (2, 1));
+        assert!(outcome.loads[0].flows.iter().all(|flow| flow.failure.is_none() && flow.total() > Some(1_000_000)));
+        let fault = outcome.fault.as_deref().expect("the connections broke");
+        let reason = format!("the loads from 1 on: {fault}");
+        assert!(fault.starts_with("the ") && outcome.reasons().contains(&reason), "{:?}", outcome.reasons());
+        has_what_was_delivered(&outcome, 1, "the ");
     }
 }
 

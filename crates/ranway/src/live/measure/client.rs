@@ -175,7 +175,7 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     if let Some(Err(why)) = &captured {
         outcome.missing.push(format!("packets: {why}"));
     }
-    let partial = outcome.interrupted;
+    let partial = outcome.is_partial();
     let results = results(&plan, args, (&outcome, captured.as_ref()), start.elapsed());
     results.write_to(&output)?;
     let out = commit(output, partial, &out)?;
@@ -200,14 +200,14 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
         terminal::message!("report: {}", out.join("report.html").display());
     }
     if partial {
-        terminal::message!(
-            "interrupted: the results are partial, {} of {} loads",
-            outcome.loads.len(),
-            plan.loads.len()
-        );
-        return Err(Failure::Interrupted);
+        let why = if outcome.interrupted { "interrupted: " } else { "" };
+        terminal::message!("{why}the results are partial, {} of {} loads", outcome.finished, plan.loads.len());
     }
-    Ok(())
+    match outcome.fault {
+        Some(fault) => Err(Failure::Failed(anyhow!(fault))),
+        None if outcome.interrupted => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
 }
 
 /// Measures with the status line on the terminal; Ctrl-C ends the measurement in order.
@@ -441,8 +441,8 @@ fn results(
         "capture": captured.and_then(|captured| captured.as_ref().ok()).map(capture::json),
         "loads": outcome.loads.iter().map(|load| describe(outcome, load)).collect::<Vec<_>>(),
     }});
-    results.meta.partial = outcome.interrupted.then(|| Partial {
-        finished: outcome.loads.len() as u64,
+    results.meta.partial = outcome.is_partial().then(|| Partial {
+        finished: outcome.finished as u64,
         of: plan.loads.len() as u64,
         ..Partial::default()
     });
@@ -524,7 +524,11 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
         });
         let of = if kinds.is_empty() { String::new() } else { format!(" of {}", kinds.join(" and ")) };
         let rate = load.throughput(way).map_or_else(
-            || if outcome.interrupted { "interrupted before its end" } else { "nothing was transferred" }.to_owned(),
+            || {
+                let is_cut = outcome.interrupted && flows.iter().any(|flow| flow.failure.is_some());
+                let what = if is_cut { "interrupted before its end" } else { "no flow reached its end" };
+                what.to_owned()
+            },
             |rates| {
                 format!(
                     "{:.2} Mbit/s over {:.1} s ({:.2} Mbit/s until the first flow ended)",
@@ -641,7 +645,9 @@ mod tests {
             latencies,
             cells: Vec::new(),
             missing: Vec::new(),
+            finished: 1,
             interrupted: false,
+            fault: None,
         }
     }
 
