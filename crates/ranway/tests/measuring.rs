@@ -94,35 +94,59 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
     if !may() {
         return;
     }
-    let transfers = [("rmbt", "up"), ("rmbt", "down"), ("throughput1", "up")];
-    let measured = at_once(transfers, |(protocol, direction)| {
-        let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
-        let load = measure(dir.path(), "", &format!("--protocol {protocol} -d {direction} -t 6s --flows 2"));
-        (protocol, direction, dir, load)
-    });
-    for (protocol, direction, dir, load) in measured {
-        if is_late(dir.path(), watch) {
-            return;
+    // A protocol, its direction, and the number of flows in each; so many emulations at once as two processors keep in time.
+    let transfers = [
+        [("rmbt", "up", 2), ("rmbt", "down", 2), ("throughput1", "up", 2)],
+        [("rmbt", "both", 2), ("throughput1", "down", 2), ("ndt7", "up", 1)],
+    ];
+    for transfers in transfers {
+        let measured = at_once(transfers, |(protocol, direction, flows)| {
+            let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
+            let options = format!("--protocol {protocol} -d {direction} -t 6s --flows {flows} --probe-interval 50ms");
+            let load = measure(dir.path(), "", &options);
+            (format!("{protocol} {direction}"), flows, dir, load)
+        });
+        for (what, flows, dir, load) in measured {
+            if is_late(dir.path(), watch) {
+                return;
+            }
+            is_what_the_emulator_observes(&what, flows, dir.path(), &load);
         }
-        let from = if direction == "up" { "tcp b:" } else { "tcp mid:5231 > b:" };
-        let results = record::Results::read(&dir.path().join("ranway-out/net-emulated")).expect("they were written");
-        let big = |row: &FlowRow| row.flow.starts_with(from) && row.bytes > 100_000;
-        let observed: Vec<FlowRow> = results.tables.flows.iter().filter(big).collect();
-        assert_eq!(observed.len(), 2, "{observed:?}");
+    }
+}
+
+/// Checks the bytes and the round trips of a load, in each of its directions.
+fn is_what_the_emulator_observes(what: &str, flows: usize, dir: &Path, load: &Value) {
+    let results = |name: &str| record::Results::read(&dir.join(name)).expect("they were written");
+    let (emulated, measured) = (results("ranway-out/net-emulated"), results("measured"));
+    let mean = |rows: &[FlowRow]| {
+        rows.iter().map(|row| row.rtt_p50_ms.expect("it was measured")).sum::<f64>() / rows.len() as f64
+    };
+    let ways = load["directions"].as_array().expect("a list");
+    for way in ways {
+        let name = way["direction"].as_str().expect("its name");
+        let from = if name == "upload" { "tcp b:" } else { "tcp mid:5231 > b:" };
+        // The server's reports of an upload are a flow as well.
+        let big = |row: &FlowRow| row.flow.starts_with(from) && row.bytes > 300_000;
+        let observed: Vec<FlowRow> = emulated.tables.flows.iter().filter(big).collect();
+        assert_eq!(observed.len(), flows, "{what}: {observed:?}");
         let there = observed.iter().map(|row| row.bytes).sum::<u64>() as f64;
-        let here = load["directions"][0]["bytes"].as_f64().expect("it is there");
-        println!("{protocol} {direction}: {here} bytes here, {there} in the network");
-        assert!((here - there).abs() < 0.01 * there, "{here} {there}");
-        let measured = record::Results::read(&dir.path().join("measured")).expect("they were written");
-        let measured: Vec<FlowRow> = measured.tables.flows.iter().collect();
-        let mean = |rows: &[FlowRow]| {
-            rows.iter().map(|row| row.rtt_p50_ms.expect("it was measured")).sum::<f64>() / rows.len() as f64
-        };
+        let here = way["bytes"].as_f64().expect("it is there");
+        println!("{what}: {here} bytes of {name} here, {there} in the network");
+        assert!((here - there).abs() < 0.01 * there, "{what} {name}: {here} {there}");
+        let measured: Vec<FlowRow> = measured.tables.flows.iter().filter(|row| row.flow == name).collect();
         let (here, there) = (mean(&measured), mean(&observed));
-        println!("median round trips: {here} ms here, {there} ms in the network");
+        println!("{what}: median round trips of {name}: {here} ms here, {there} ms in the network");
         // The receiver of a download only estimates them.
-        let tolerance = if direction == "up" { 0.05 } else { 0.3 };
-        assert!((here - there).abs() < (tolerance * there).max(1.0), "{protocol} {direction}: {here} {there}");
+        let tolerance = if name == "upload" { 0.05 } else { 0.3 };
+        assert!((here - there).abs() < (tolerance * there).max(1.0), "{what} {name}: {here} {there}");
+        // Probes pass the same queue as the download, and its acknowledgements' way, which is empty, back.
+        if name == "download" && ways.len() == 1 {
+            assert_eq!(load["rtt_ms"]["probe"], "echo", "{load}");
+            let here = load["rtt_ms"]["during"].as_f64().expect("probes were answered");
+            println!("{what}: median round trip of probes: {here} ms");
+            assert!((here - there).abs() < (0.05 * there).max(1.0), "{what}, probes: {here} {there}");
+        }
     }
 }
 
