@@ -134,6 +134,7 @@ fn an_app_limited_flow_has_its_demand_and_a_download_the_rest_whatever_the_repor
 
 /// The JSON that a base station sends for the reports on its UEs in an interval.
 type Message = fn(&[RadioReport]) -> String;
+type MakeParser = fn(Carrier) -> Parser;
 
 /// srsRAN tells neither a UE's blocks nor what a block carries.
 fn srsran(reports: &[RadioReport]) -> String {
@@ -182,7 +183,7 @@ struct Fed {
 }
 
 impl Fed {
-    fn new(message: Message, parser: fn(Carrier) -> Parser) -> Fed {
+    fn new(message: Message, parser: MakeParser) -> Fed {
         let carrier = Carrier { cell: 1, n_prb: 25, slots_per_second: 1000, period: Span::from_secs(1) };
         Fed { control: Rapid::new(Config::default()), message, parser: parser(carrier), pending: Vec::new() }
     }
@@ -229,7 +230,7 @@ impl Control<usize, u32> for Fed {
 }
 
 /// Runs a scenario with reports as a base station's feed tells them.
-fn run_fed(text: &str, message: Message, parser: fn(Carrier) -> Parser) -> Tables {
+fn run_fed(text: &str, message: Message, parser: MakeParser) -> Tables {
     let loaded = load(text, &[]);
     let scenario = &loaded.points()[0].scenario;
     let end = Time::ZERO + scenario.duration;
@@ -239,7 +240,7 @@ fn run_fed(text: &str, message: Message, parser: fn(Carrier) -> Parser) -> Table
     live.finish(end).expect("it ends").tables
 }
 
-const FEEDS: [(&str, Message, fn(Carrier) -> Parser); 2] = [
+const FEEDS: [(&str, Message, MakeParser); 2] = [
     ("srsRAN", srsran, |carrier| Parser::Srsran(Srsran::new(carrier))),
     ("KPM", kpm, |carrier| Parser::Kpm(Kpm::new(carrier))),
 ];

@@ -632,6 +632,7 @@ mod tests {
             bytes,
             acknowledged: false,
             samples: Vec::new(),
+            remote: meter::Remote::default(),
             passages: Vec::new(),
             failure: failure.map(str::to_owned),
         }
