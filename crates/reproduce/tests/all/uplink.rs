@@ -90,13 +90,13 @@ fn each_check_has_a_verdict_and_each_figure_shows_something() {
         assert!(titles.iter().any(|title| title.starts_with(&format!("Fig {name}"))), "{name}: {titles:?}");
     }
     let of = |title: &str| figures.iter().find(|figure| figure.title.starts_with(title)).expect("it is there");
-    // The bus passes 7 km of the town to the east, at 230 m a cell; its cells are 150 m north of the road.
+    // The bus passes 7 km of the town to the east, at 230 m a cell; its cells are 80 m north of the road.
     let map = of("Fig 1b");
     let [way, cells] = &map.lines[..] else { panic!("{map:?}") };
     assert_eq!(map.kind, Kind::Places);
     assert!((26..=34).contains(&map.names.len()) && cells.x.len() == map.names.len(), "{:?}", map.names);
     assert!((way.x[way.x.len() - 1] - 7.02).abs() < 0.05 && way.y.iter().all(|y| *y == Some(0.0)), "{way:?}");
-    assert!(cells.y.iter().all(|y| *y == Some(150.0)), "{cells:?}");
+    assert!(cells.y.iter().all(|y| *y == Some(80.0)), "{cells:?}");
     let pieces = of("Fig 1c").lines[0].y.iter().filter(|y| y.is_none()).count();
     assert_eq!(pieces, map.names.len(), "each cell has a distribution");
 
@@ -140,7 +140,7 @@ fn the_close_up_shows_packets_and_samples_each_10_ms() {
 fn buffers_and_handovers_are_swept() {
     let paper = paper("uplink");
     for (name, sweep) in [
-        ("modem", r#"sweep.modem=["250 kB", "4 MB"]"#),
+        ("modem", r#"sweep.modem=["250 kB", "6 MB"]"#),
         ("handover", r#"sweep.interruption=["0 ms", "30 ms", "300 ms"]"#),
     ] {
         let experiment = experiment(&paper, name);
