@@ -5,9 +5,9 @@ Needs root, nftables, OpenSSH, wget, iperf3, peers/quic and a built `ranway` (`c
 from the server. Each case runs without a proxy and with the policy `best`, and beside that the same flows are
 simulated:
 
-- two downloads by CUBIC (wget);
-- 500 kB over an open ssh connection beside two downloads;
-- UDP of 8 Mbit/s, and of 150 kbit/s, beside a download (iperf3);
+- two downloads by CUBIC (wget), or one by CUBIC and one by BBR (iperf3);
+- 500 kB over an open ssh connection beside two downloads by CUBIC, or by BBR;
+- UDP of 8 Mbit/s, and of 150 kbit/s, beside a download (iperf3), and of 8 Mbit/s beside one by BBR;
 - a download by QUIC (quinn, with CUBIC and with BBR), which passes the proxy unsplit, beside one by TCP.
 
 Goodput is that of the receiver, and delay the time from the moment at which the server sent a byte to its arrival at
@@ -56,7 +56,13 @@ queue = {{ kind = "drop-tail", bytes = "1 MB" }}
 DOWNLOAD = """
 [[flows]]
 name = "download-{n}"
-cc = "cubic"
+cc = "{cc}"
+start = "100 ms"
+"""
+BBR = """
+[[flows]]
+name = "bbr"
+cc = "bbr"
 start = "100 ms"
 """
 SSH = """
@@ -87,7 +93,8 @@ UsePAM no
 PermitRootLogin yes
 """
 # The server's senders, whatever this machine's default is.
-CUBIC = "ip route add 10.0.1.0/24 dev cell0 congctl cubic"
+ROUTE = "ip route add 10.0.1.0/24 dev cell0 congctl {cc}"
+IPERF_PORT = 5201
 QUIC_PORT = 4433
 # Bytes of IPv4 and UDP headers, which the simulated packets include.
 HEADERS = 28
@@ -95,11 +102,13 @@ HEADERS = 28
 
 @dataclass(frozen=True)
 class Case:
-    """What runs at once: downloads, UDP of a rate in bit/s with packets of a length, short transfers by ssh, and a
-    download by QUIC with a congestion control."""
+    """What runs at once: downloads by a congestion control, one more by BBR, UDP of a rate in bit/s with packets of a
+    length, short transfers by ssh, and a download by QUIC with a congestion control."""
 
     name: str
     downloads: int
+    cc: str = "cubic"
+    bbr: bool = False
     udp: tuple[int, int] | None = None
     ssh: bool = False
     quic: str | None = None
@@ -107,8 +116,11 @@ class Case:
 
 CASES = (
     Case("two downloads", 2),
+    Case("CUBIC and BBR", 1, bbr=True),
     Case("ssh", 2, ssh=True),
+    Case("ssh, BBR", 2, cc="bbr", ssh=True),
     Case("UDP 8 Mbit/s", 1, udp=(8_000_000, 1400)),
+    Case("UDP 8 M, BBR", 1, cc="bbr", udp=(8_000_000, 1400)),
     Case("UDP 150 kbit/s", 1, udp=(150_000, 200)),
     Case("QUIC, CUBIC", 1, quic="cubic"),
     Case("QUIC, BBR", 1, quic="bbr"),
@@ -153,7 +165,9 @@ def transfers(seconds: list[float]) -> Figures:
 
 def simulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Path) -> dict[str, Figures]:
     text = CELL.format(seconds=arguments.seconds, warmup=WARMUP_S, policy=policy)
-    text += "".join(DOWNLOAD.format(n=n) for n in range(case.downloads))
+    text += "".join(DOWNLOAD.format(n=n, cc=case.cc) for n in range(case.downloads))
+    if case.bbr:
+        text += BBR
     if case.udp:
         text += UDP.format(rate=case.udp[0], packet=case.udp[1])
     if case.ssh:
@@ -166,8 +180,9 @@ def simulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pa
     found = {"downloads": figures([row for row in rows if row["flow"].startswith("download")])}
     if case.udp:
         found["udp"] = figures([row for row in rows if row["flow"] == "udp"])
-    if case.quic:
-        found["quic"] = figures([row for row in rows if row["flow"] == "quic"])
+    for kind in ("bbr", "quic"):
+        if getattr(case, kind):
+            found[kind] = figures([row for row in rows if row["flow"] == kind])
     if case.ssh:
         [row] = [row for row in rows if row["flow"] == "ssh"]
         found["ssh"] = transfers([row["completion_s"]["mean"]])
@@ -188,7 +203,10 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     (scratch / "emulated.toml").write_text(CELL.format(seconds=arguments.seconds, warmup=WARMUP_S, policy=policy))
     download = f"timeout {arguments.seconds} wget -4 -qO /dev/null http://server/endless &\n"
     commands = download * case.downloads
-    server = ["--server", f"{CUBIC}; exec sleep infinity"]
+    route = ROUTE.format(cc=case.cc)
+    server = ["--server", f"{route}; exec sleep infinity"]
+    if case.bbr:
+        commands += f"iperf3 -4 -c server -R -C bbr -t {arguments.seconds} >/dev/null &\n"
     if case.udp:
         rate, packet = case.udp
         length = packet - HEADERS
@@ -199,7 +217,7 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     if case.ssh:
         server = [
             "--server",
-            f"{CUBIC}; exec {shutil.which('sshd') or '/usr/sbin/sshd'} -D -p 22 -f {scratch}/sshd_config",
+            f"{route}; exec {shutil.which('sshd') or '/usr/sbin/sshd'} -D -p 22 -f {scratch}/sshd_config",
         ]
         master = f"-S {scratch}/master"
         options = "-F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
@@ -214,7 +232,7 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     if case.quic:
         certificate = scratch / "quic.der"
         certificate.unlink(missing_ok=True)
-        server = ["--server", f"{CUBIC}; exec {arguments.quic} serve {QUIC_PORT} {case.quic} {certificate}"]
+        server = ["--server", f"{route}; exec {arguments.quic} serve {QUIC_PORT} {case.quic} {certificate}"]
         commands += f"until [ -s {certificate} ]; do sleep 0.05; done\n"
         commands += f"{arguments.quic} get server:{QUIC_PORT} {arguments.seconds} {certificate} || exit 1\n"
     script = f"end=$(( $(cut -d. -f1 /proc/uptime) + {arguments.seconds - 4} ))\nsleep 0.2\n{commands}wait\ntrue\n"
@@ -224,7 +242,11 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
     rows, first = flows(scratch / "emulated"), "server" if policy == "none" else "core"
     web = [row for row in rows if row["flow"].startswith(f"tcp {first}:80 > ue")]
     found = {"downloads": figures(web)}
-    for kind, port in (("udp", 5201), ("quic", QUIC_PORT)):
+    if case.bbr:
+        # iperf3 has a connection for its messages as well.
+        own = [row for row in rows if row["flow"].startswith(f"tcp {first}:{IPERF_PORT} > ue")]
+        found["bbr"] = figures([max(own, key=lambda row: row["goodput_mbps"]["mean"])])
+    for kind, port in (("udp", IPERF_PORT), ("quic", QUIC_PORT)):
         if not getattr(case, kind):
             continue
         legs = [f"server:{port} > ue"] if policy == "none" else [f"server:{port} > core", f"core:{port} > ue"]
