@@ -375,7 +375,7 @@ impl Proxy {
     /// Adds rules and routes again that somebody has removed. That may fail for a while, for want of open files or because `ip`
     /// is being replaced: connections need not end for that.
     fn look_at_routes(&mut self) -> Option<Notice> {
-        let restored = self.plan.restore();
+        let restored = self.plan.restore().and_then(|restored| self.steering.follow_tracking().map(|()| restored));
         let before = std::mem::replace(&mut self.unchecked, restored.is_err());
         match (restored, before) {
             (Err(_), false) => Some(Notice::Failed(

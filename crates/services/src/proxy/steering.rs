@@ -1,9 +1,14 @@
 //! Leads the packets of TCP connections between two interfaces to the proxy's sockets.
 //!
-//! A table of nftables marks the packets of the proxy's connections, and gives SYNs of new ones to a listening socket, if there
-//! is one (`tproxy`). A rule sends what is marked to a routing table that delivers everything locally. Traffic of other
+//! A table of nftables gives SYNs of new connections to a listening socket, if there is one (`tproxy`), and marks the packets of the
+//! proxy's connections. A rule sends what is marked to a routing table that delivers everything locally. Traffic of other
 //! interfaces, connections that would leave by one, and those to addresses of this machine are not touched. ICMP errors about the
 //! proxy's packets are delivered to it.
+//!
+//! Both legs of a connection have the same addresses and ports, which is one connection to the kernel's connection tracking. Where
+//! that is used (by NAT, or by rules with states), the legs towards UEs are in a zone of their own. Connections whose destination
+//! NAT changes are left alone: only the rules after NAT can tell, so the first SYN to such a destination is dropped and its address
+//! and port noted.
 //!
 //! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
 //! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
@@ -28,6 +33,15 @@ use super::settings::Settings;
 const PREFERENCE: u32 = 99;
 /// The upper half of marks and of numbers of routing tables ("ra").
 const BASE: u32 = 0x7261_0000;
+/// The zone of connection tracking for legs towards UEs ("ra").
+const ZONE: u32 = BASE >> 16;
+/// Before connection tracking; with the marks of others; and after destinations were translated.
+const EARLY: i32 = -300;
+const MARKING: i32 = -150;
+const TRANSLATED: i32 = -90;
+/// Destinations that are noted because NAT changes them, for each family, and how long, in seconds.
+const MOST_KEPT: u32 = 65_536;
+const KEPT: u32 = 600;
 /// Time that nft has to set up its table.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for the end of an instance that was killed.
@@ -40,31 +54,60 @@ pub(super) struct Plan {
     mark: u32,
     /// The number of the routing table.
     routes: u32,
-    rules: Vec<Value>,
+    /// The families that were there at the start, as options of `ip`.
+    families: &'static [&'static str],
+    /// Whether connections are tracked.
+    tracked: bool,
+    generation: u32,
+    settings: Settings,
 }
 
 impl Plan {
     /// Plans the steering of an instance whose interface towards the RAN has the number `ran`.
     pub(super) fn new(settings: &Settings, ran: u32) -> Plan {
-        let mark = BASE | (ran & 0xffff);
-        let table = format!("ranway_proxy_{ran}");
-        let rules = rules(settings, &table, mark, 0);
         // Another number for each instance, whichever process it is in.
         static INSTANCES: AtomicU32 = AtomicU32::new(0);
         let instance = std::process::id().wrapping_mul(31).wrapping_add(INSTANCES.fetch_add(1, Relaxed));
-        Plan { table, mark, routes: BASE | (instance & 0xffff), rules }
+        Plan {
+            table: format!("ranway_proxy_{ran}"),
+            mark: BASE | (ran & 0xffff),
+            routes: BASE | (instance & 0xffff),
+            families: if ipv6() { &["-4", "-6"] } else { &["-4"] },
+            tracked: tracks() || may_track(),
+            generation: 0,
+            settings: settings.clone(),
+        }
     }
 
-    /// What is in the table: its chains, and their rules.
+    /// What is in the table: its sets, its chains without what was in them, and their rules.
     fn contents(&self) -> impl Iterator<Item = Value> {
-        let chain = |name: &str| json!({ "family": "inet", "table": self.table, "name": name });
-        let mut hook = chain("prerouting");
-        for (key, value) in [("type", "filter"), ("hook", "prerouting"), ("policy", "accept")] {
-            hook[key] = value.into();
+        let named = |name: &str| json!({ "family": "inet", "table": self.table, "name": name });
+        let hook = |name: &str, hook: &str, prio: i32| {
+            let mut chain = named(name);
+            for (key, value) in [("type", "filter"), ("hook", hook), ("policy", "accept")] {
+                chain[key] = value.into();
+            }
+            chain["prio"] = prio.into();
+            chain
+        };
+        let set = |name: &str, address: &str| {
+            let mut set = named(name);
+            set["type"] = json!([address, "inet_service"]);
+            set["flags"] = json!(["timeout"]);
+            (set["size"], set["timeout"]) = (MOST_KEPT.into(), KEPT.into());
+            json!({ "add": { "set": set } })
+        };
+        let mut chains = vec![named("ran"), named("wan"), hook("prerouting", "prerouting", MARKING)];
+        let mut all = Vec::new();
+        if self.tracked {
+            all.extend([set("kept", "ipv4_addr"), set("kept6", "ipv6_addr")]);
+            chains.push(hook("early", "prerouting", EARLY));
+            chains.extend([hook("output", "output", EARLY), hook("translated", "prerouting", TRANSLATED)]);
         }
-        hook["prio"] = (-150).into();
-        let chains = [chain("new"), hook].map(|chain| json!({ "add": { "chain": chain } }));
-        chains.into_iter().chain(self.rules.clone())
+        let flush = |chain: &Value| json!({ "flush": { "chain": named(chain["name"].as_str().unwrap_or_default()) } });
+        let flushes: Vec<Value> = chains.iter().map(flush).collect();
+        all.extend(chains.into_iter().map(|chain| json!({ "add": { "chain": chain } })));
+        all.into_iter().chain(flushes).chain(self.rules())
     }
 
     /// Checks that `nft`, `ip` and the kernel can do what is planned. Changes nothing.
@@ -100,7 +143,7 @@ impl Plan {
         let Plan { mark, routes, .. } = self;
         let look = format!("rule show pref {PREFERENCE}\nroute show table {routes}\n");
         let mut restored = false;
-        for family in families() {
+        for family in self.families {
             // A table without a route is an error to `ip`.
             let there = ip(&[family, "-force"], &look).unwrap_or_default();
             let (rule, route) = (lookups(&there, *mark).any(|table| table == *routes), there.contains("local default"));
@@ -123,14 +166,14 @@ impl Plan {
 
     /// Removes the rules and routes, if they are there.
     pub(super) fn undo(&self) {
-        for family in families() {
+        for family in self.families {
             let _ = ip(&[family, "-force"], &self.ip_commands("del"));
         }
     }
 
     /// Commands that do what [`Plan::undo`] does, for the guardian.
     pub(super) fn undo_commands(&self) -> Vec<(String, String)> {
-        families().iter().map(|family| ((*family).to_owned(), self.ip_commands("del"))).collect()
+        self.families.iter().map(|family| ((*family).to_owned(), self.ip_commands("del"))).collect()
     }
 
     /// Puts the plan into effect.
@@ -139,13 +182,13 @@ impl Plan {
     /// [`Error::System`]; then nothing is changed.
     pub(super) fn start(self) -> Result<Steering, Error> {
         // An instance whose guardian was killed, too, may have left them.
-        for family in families() {
+        for family in self.families {
             let there = ip(&[family, "-force"], &format!("rule show pref {PREFERENCE}\n")).unwrap_or_default();
             let left: String = lookups(&there, self.mark).map(|table| commands("del", self.mark, table)).collect();
             let _ = ip(&[family, "-force"], &left);
         }
-        let mut steering = Steering { plan: self, nft: None, generation: 0 };
-        for family in families() {
+        let mut steering = Steering { plan: self, nft: None };
+        for family in steering.plan.families {
             ip(&[family], &steering.plan.ip_commands("add"))?;
         }
         steering.own_table()?;
@@ -159,8 +202,6 @@ pub(super) struct Steering {
     plan: Plan,
     /// The process that owns the table.
     nft: Option<Child>,
-    /// How often the rules have changed.
-    generation: u32,
 }
 
 impl Steering {
@@ -190,14 +231,26 @@ impl Steering {
     /// # Errors
     /// [`Error::System`]; then nothing is changed, or the owner of the table has ended.
     pub(super) fn change(&mut self, settings: &Settings) -> Result<(), Error> {
-        let Steering { plan, nft, generation } = self;
-        *generation += 1;
-        plan.rules = rules(settings, &plan.table, plan.mark, *generation);
-        let chain =
-            |name: &str| json!({ "flush": { "chain": { "family": "inet", "table": plan.table, "name": name } } });
-        let mut all = vec![chain("prerouting"), chain("new")];
-        all.extend_from_slice(&plan.rules);
-        let input = nft.as_mut().and_then(|child| child.stdin.as_mut()).expect("it runs");
+        self.plan.settings = settings.clone();
+        self.renew()
+    }
+
+    /// Adapts the rules if connections have come to be tracked since the start.
+    ///
+    /// # Errors
+    /// As [`Steering::change`].
+    pub(super) fn follow_tracking(&mut self) -> Result<(), Error> {
+        if self.plan.tracked || !tracks() {
+            return Ok(());
+        }
+        self.plan.tracked = true;
+        self.renew()
+    }
+
+    fn renew(&mut self) -> Result<(), Error> {
+        self.plan.generation += 1;
+        let all: Vec<Value> = self.plan.contents().collect();
+        let input = self.nft.as_mut().and_then(|child| child.stdin.as_mut()).expect("it runs");
         writeln!(input, "{}", json!({ "nftables": all })).map_err(Error::system("change the rules of nftables"))?;
         self.await_generation()
     }
@@ -205,7 +258,7 @@ impl Steering {
     /// Waits until the table has the rules that were written last.
     fn await_generation(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        let comment = format!("\"{}\"", comment(self.generation));
+        let comment = format!("\"{}\"", comment(self.plan.generation));
         let table = self.plan.table.clone();
         while !nft(&["list", "chain", "inet", &table, "prerouting"], "").is_ok_and(|rules| rules.contains(&comment)) {
             if start.elapsed() > PATIENCE || !self.lives() {
@@ -251,8 +304,21 @@ fn lookups(rules: &str, mark: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-fn families() -> &'static [&'static str] {
-    if ipv6() { &["-4", "-6"] } else { &["-4"] }
+/// Whether the kernel tracks connections here at present.
+fn tracks() -> bool {
+    let count = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count");
+    count.is_ok_and(|count| count.trim().parse::<u64>().is_ok_and(|count| count > 0))
+}
+
+/// Whether rules are there that make the kernel track connections as soon as some come.
+fn may_track() -> bool {
+    let legacy = ["ip", "ip6"].iter().any(|family| {
+        std::fs::read_to_string(format!("/proc/net/{family}_tables_names")).is_ok_and(|names| !names.trim().is_empty())
+    });
+    // What iptables has added is shown by the names of its matches and targets.
+    let words = ["ct", "nat", "masquerade", "conntrack", "state", "MASQUERADE", "SNAT", "DNAT", "REDIRECT"];
+    let is_such = |rules: String| rules.split_whitespace().any(|word| words.contains(&word));
+    legacy || nft(&["list", "ruleset"], "").is_ok_and(is_such)
 }
 
 /// Runs `nft`. Returns what it prints, or its complaint on failure.
@@ -283,72 +349,133 @@ fn comment(generation: u32) -> String {
     format!("generation {generation}")
 }
 
-/// The rules of the table, in the JSON of libnftables-json(5).
-fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Value> {
-    let compare = |op: &str, left: Value, right: Value| json!({ "match": { "op": op, "left": left, "right": right } });
-    let equal = |left, right| compare("==", left, right);
-    let meta = |key: &str| json!({ "meta": { "key": key } });
-    let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
-    let accept = json!({ "accept": null });
-    let interfaces = json!({ "set": [settings.ran, settings.wan] });
-    let port = |range: &RangeInclusive<u16>| json!({ "range": [range.start(), range.end()] });
-    let ports: Vec<Value> = settings.ports.iter().map(port).collect();
-    let rule = |chain: &str, expr: Vec<Value>| json!({ "add": { "rule": { "family": "inet", "table": table, "chain": chain, "expr": expr } } });
-    let flags = json!({ "&": [{ "payload": { "protocol": "tcp", "field": "flags" } }, ["fin", "syn", "rst", "ack"]] });
-    let tproxy = |family: &str, address: &str, nfproto: &str| {
-        let tproxy = json!({ "tproxy": { "family": family, "addr": address, "port": settings.port } });
-        let tcp = equal(meta("l4proto"), json!("tcp"));
-        rule("new", vec![equal(meta("nfproto"), json!(nfproto)), tcp, tproxy, set_mark.clone(), accept.clone()])
-    };
-    let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
-    let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
-    // If it leaves by a third interface, its answers come from there and do not reach the proxy.
-    let leaves = json!({ "fib": { "result": "oifname", "flags": ["daddr"] } });
-    let new = |from: &str, to: &str| {
-        rule(
-            "prerouting",
-            vec![
-                equal(meta("iifname"), json!(from)),
-                equal(flags.clone(), json!("syn")),
-                equal(json!({ "payload": { "protocol": "tcp", "field": "dport" } }), json!({ "set": ports })),
-                equal(leaves.clone(), json!(to)),
-                json!({ "jump": { "target": "new" } }),
-            ],
-        )
-    };
-    // Not the listeners: they are bound to loopback addresses, which no packet from an interface has.
-    let ours = [equal(json!({ "socket": { "key": "transparent" } }), json!(1)), set_mark.clone(), accept.clone()];
-    let split = |from: &str| {
-        let is_old = [equal(meta("iifname"), json!(from)), compare("!=", flags.clone(), json!("syn"))];
-        rule("prerouting", [&is_old[..], &ours].concat())
-    };
-    let mut all = vec![
-        // Nearly all packets.
-        split(&settings.ran),
-        split(&settings.wan),
-        // For SYNs, these come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
-        new(&settings.ran, &settings.wan),
-        new(&settings.wan, &settings.ran),
-        rule(
-            "prerouting",
-            [
-                &[
-                    equal(meta("iifname"), interfaces),
-                    // ICMP tells a socket that a packet was too long for a link behind.
-                    equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
-                ][..],
-                &ours,
-            ]
-            .concat(),
-        ),
-        rule("new", vec![equal(here, local), json!({ "return": null })]),
-        tproxy("ip", "127.0.0.1", "ipv4"),
-    ];
-    all[0]["add"]["rule"]["comment"] = comment(generation).into();
-    if ipv6() {
-        all.push(tproxy("ip6", "::1", "ipv6"));
+impl Plan {
+    /// The rules of the table, in the JSON of libnftables-json(5).
+    fn rules(&self) -> Vec<Value> {
+        let Plan { table, mark, tracked, settings, .. } = self;
+        let rule = |chain: &str, expr: Vec<Value>| {
+            let rule = json!({ "family": "inet", "table": table, "chain": chain, "expr": expr });
+            json!({ "add": { "rule": rule } })
+        };
+        let [ran, wan] = [&settings.ran, &settings.wan].map(|name| equal(meta("iifname"), json!(name)));
+        let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
+        let set_zone = json!({ "mangle": { "key": { "ct": { "key": "zone" } }, "value": ZONE } });
+        let [accept, leave] = ["accept", "return"].map(|verdict| json!({ verdict: null }));
+        let is_syn = || equal(flags(), json!("syn"));
+        let is_not_syn = || compare("!=", flags(), json!("syn"));
+        let is_icmp = || equal(meta("l4proto"), json!({ "set": ["icmp", "ipv6-icmp"] }));
+        // Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no packet from an
+        // interface has.
+        let is_ours = || equal(json!({ "socket": { "key": "transparent" } }), json!(1));
+
+        let port = |range: &RangeInclusive<u16>| json!({ "range": [range.start(), range.end()] });
+        let ports: Vec<Value> = settings.ports.iter().map(port).collect();
+        // If it leaves by a third interface, its answers come from there and do not reach the proxy.
+        let leaves = |by: &str| equal(json!({ "fib": { "result": "oifname", "flags": ["daddr"] } }), json!(by));
+        // Zones are given before connections are tracked, but marks of others are restored after that.
+        let first = if *tracked { "early" } else { "prerouting" };
+        let new = |from: &Value, by: &str, chain: &str| {
+            let ports = equal(payload("tcp", "dport"), json!({ "set": ports }));
+            rule(first, vec![from.clone(), is_syn(), ports, leaves(by), json!({ "jump": { "target": chain } })])
+        };
+        let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
+        let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
+        let is_signed = equal(json!({ "tcp option": { "name": "md5sig" } }), json!(true));
+        let tproxy = |chain: &str, family: &str, address: &str, nfproto: &str| {
+            let tproxy = json!({ "tproxy": { "family": family, "addr": address, "port": settings.port } });
+            let tcp = equal(meta("l4proto"), json!("tcp"));
+            let set = match (tracked, chain) {
+                (true, "ran") => Some(set_zone.clone()),
+                (true, _) => None,
+                (false, _) => Some(set_mark.clone()),
+            };
+            let all =
+                [equal(meta("nfproto"), json!(nfproto)), tcp, tproxy].into_iter().chain(set).chain([accept.clone()]);
+            rule(chain, all.collect())
+        };
+        let marked = |mut conditions: Vec<Value>| {
+            conditions.extend([is_ours(), set_mark.clone(), accept.clone()]);
+            rule("prerouting", conditions)
+        };
+        let mut all = vec![
+            // Nearly all packets.
+            marked(vec![ran.clone(), is_not_syn()]),
+            marked(vec![wan.clone(), is_not_syn()]),
+            // For SYNs, these come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
+            new(&ran, &settings.wan, "ran"),
+            new(&wan, &settings.ran, "wan"),
+            // ICMP tells a socket that a packet was too long for a link behind.
+            marked(vec![
+                equal(meta("iifname"), json!({ "set": [settings.ran, settings.wan] })),
+                equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
+            ]),
+        ];
+        all[0]["add"]["rule"]["comment"] = comment(self.generation).into();
+        if *tracked {
+            let zoned = |chain: &str, mut conditions: Vec<Value>| {
+                conditions.extend([is_ours(), set_zone.clone(), accept.clone()]);
+                rule(chain, conditions)
+            };
+            let to_ran = equal(meta("oifname"), json!(settings.ran));
+            all.extend([
+                zoned("early", vec![ran.clone(), is_not_syn()]),
+                zoned("early", vec![ran.clone(), is_icmp()]),
+                zoned("output", vec![to_ran, equal(meta("l4proto"), json!("tcp"))]),
+            ]);
+            for (family, nfproto, set) in [("ip", "ipv4", "@kept"), ("ip6", "ipv6", "@kept6")] {
+                let original = |key: &str| json!({ "ct": { "key": key, "dir": "original" } });
+                let address = json!({ "ct": { "key": format!("{family} daddr"), "dir": "original" } });
+                let translated =
+                    json!({ "match": { "op": "in", "left": { "ct": { "key": "status" } }, "right": "dnat" } });
+                let note = json!({ "set": { "op": "update", "elem": { "concat": [address, original("proto-dst")] }, "set": set } });
+                all.push(rule(
+                    "translated",
+                    vec![
+                        ran.clone(),
+                        equal(meta("nfproto"), json!(nfproto)),
+                        is_syn(),
+                        equal(meta("mark"), json!(mark)),
+                        translated,
+                        note,
+                        json!({ "drop": null }),
+                    ],
+                ));
+                let destination = json!({ "concat": [payload(family, "daddr"), payload("tcp", "dport")] });
+                all.push(rule("ran", vec![equal(destination, json!(set)), leave.clone()]));
+            }
+        }
+        for chain in ["ran", "wan"] {
+            all.push(rule(chain, vec![equal(here.clone(), local.clone()), leave.clone()]));
+            // Only the hosts know the key.
+            all.push(rule(chain, vec![is_signed.clone(), leave.clone()]));
+            all.push(tproxy(chain, "ip", "127.0.0.1", "ipv4"));
+            if self.families.contains(&"-6") {
+                all.push(tproxy(chain, "ip6", "::1", "ipv6"));
+            }
+        }
+        all
     }
-    all
+}
+
+fn compare(op: &str, left: Value, right: Value) -> Value {
+    let parts = [("op", op.into()), ("left", left), ("right", right)];
+    json!({ "match": parts.into_iter().collect::<Value>() })
+}
+
+fn equal(left: Value, right: Value) -> Value {
+    compare("==", left, right)
+}
+
+fn meta(key: &str) -> Value {
+    json!({ "meta": { "key": key } })
+}
+
+fn payload(protocol: &str, field: &str) -> Value {
+    json!({ "payload": { "protocol": protocol, "field": field } })
+}
+
+fn flags() -> Value {
+    json!({ "&": [payload("tcp", "flags"), ["fin", "syn", "rst", "ack"]] })
 }
 
 #[cfg(test)]
@@ -359,7 +486,7 @@ mod tests {
     fn the_table_is_on_one_line_and_names_the_interfaces_and_ports() {
         let settings = Settings { ports: vec![80..=80, 8000..=8080], ..Settings::new("wan0", "ran0") };
         let plan = Plan::new(&settings, 7);
-        let text = json!(plan.rules).to_string();
+        let text = json!(plan.rules()).to_string();
         assert_eq!(text.lines().count(), 1);
         for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, "ranway_proxy_7"] {
             assert!(text.contains(part), "{part}: {text}");
