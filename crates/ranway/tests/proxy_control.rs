@@ -248,6 +248,26 @@ fn connections_are_controlled_once_they_carry_data_or_last(_: &mut Watch) {
     net.inside(ROUTER, || drop(proxy));
 }
 
+/// A UE with short segments is given windows by its own segments. The server's are longer.
+#[test]
+fn root_a_window_has_room_for_the_senders_segments_whatever_is_decided() {
+    const BYTES: usize = 2_000_000;
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let less_than_a_segment = Some(MSS - 448);
+    let decision =
+        Decision { receive_window: less_than_a_segment, receive_buffer: less_than_a_segment, ..Decision::UNLIMITED };
+    let proxy = start(&net, Told::new(decision), None);
+    let (mut client, mut server) = net.pair(&listener);
+    let sender = thread::spawn(move || server.write_all(&vec![7; BYTES]).expect("it is read"));
+    let start = Instant::now();
+    client.read_exact(&mut vec![0; BYTES]).expect("no reset");
+    // If the window is less than a segment, the server sends one of a kilobyte each 0.2 s.
+    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    sender.join().expect("it does not panic");
+    net.inside(ROUTER, || drop(proxy));
+}
+
 #[test]
 fn root_the_radio_legs_window_follows_the_decision() {
     conclusive(the_radio_legs_window_follows_the_decision);

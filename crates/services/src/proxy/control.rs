@@ -56,6 +56,9 @@ const MOVE: u64 = 64_000;
 /// less than an initial window of ten segments (RFC 6928), to which the control's settings would come too late.
 const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
+/// The least receive window and buffer, in full segments of the wired leg, which may be much longer than those of the radio leg: in a
+/// window of less, a sender waits until it has more.
+const LEAST_SEGMENTS: u64 = 4;
 /// Time between a change of a receive buffer and a small reduction.
 const SETTLING: Span = Span::from_secs(1);
 
@@ -115,6 +118,8 @@ struct Controlled {
     quiet: Option<[u64; 2]>,
     /// Payload of a full segment of the radio leg.
     mss: u32,
+    /// The same of the wired leg, as far as it is known.
+    wired_mss: u32,
     buffer: Option<u64>,
     /// When the buffer was last changed.
     resized: Time,
@@ -354,7 +359,7 @@ impl Controlled {
         }
         if let Ok(observed) = flow.observe() {
             self.last = observed.sample(self.before);
-            self.mss = observed.radio.snd_mss;
+            (self.mss, self.wired_mss) = (observed.radio.snd_mss, observed.wired.rcv_mss);
             self.quiet = (self.last.arrived == self.last.delivered && observed.held_from_ue == 0).then_some(taken);
         }
     }
@@ -368,11 +373,13 @@ impl Controlled {
     ) {
         let Some(flow) = self.flow.upgrade() else { return };
         flow.promise(decision.rate);
+        let at_least = |bytes: Option<u64>| bytes.map(|bytes| bytes.max(LEAST_SEGMENTS * u64::from(self.wired_mss)));
+        let (window, buffer) = (at_least(decision.receive_window), at_least(decision.receive_buffer));
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
-            flow.wired_window().limit_window(flow.wired(), decision.receive_window, self.quiet.is_some());
+            flow.wired_window().limit_window(flow.wired(), window, self.quiet.is_some());
         }
-        let wanted = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
+        let wanted = buffer.map(|bytes| bytes.min(most_buffer));
         let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
         if buffer != self.buffer {
             (self.buffer, self.resized) = (buffer, now);
