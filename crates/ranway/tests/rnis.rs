@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -158,6 +159,42 @@ fn a_recording_is_served_and_printed() {
     assert!(socket.exists());
     service.stop();
     assert!(!socket.exists(), "the socket was left behind");
+}
+
+/// Before, lines that came while output was slow were lost beyond 1024.
+#[test]
+fn all_reports_of_4096_ues_are_printed_when_output_is_slow() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let socket = directory.path().join("socket");
+    let mut command = ranway();
+    command.args(["rnis", "--listen", "127.0.0.1:0", "--print", "--input"]);
+    command.arg(format!("recording:unix:{}", socket.display())).stdout(Stdio::piped());
+    let mut service = Service::start(&mut command);
+    let output = BufReader::new(service.child.stdout.take().expect("it is piped"));
+    let sent: Vec<(u64, u16)> = (0..4).flat_map(|tick| (1..=4096).map(move |rnti| (tick, rnti))).collect();
+    let line = |&(tick, rnti): &(u64, u16)| {
+        let [high, low] = rnti.to_be_bytes();
+        let ue = format!(r#""rnti":{rnti},"address":"10.45.{high}.{low}""#);
+        let rest = r#""interval_us":1000,"n_prb":100,"slots":1,"acked_bits":8000,"blocks":1,"failed":0"#;
+        format!("{{\"time_us\":{},\"cell\":1,{ue},{rest}}}\n", 1_000_000 + 1000 * tick)
+    };
+    let text: String = sent.iter().map(line).collect();
+    let mut program = UnixStream::connect(&socket).expect("it listens");
+    let writing = std::thread::spawn(move || program.write_all(text.as_bytes()));
+    // Output stands still: the pipe has room for a few hundred lines.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut printed = Vec::new();
+    for line in output.lines() {
+        let report: Value = serde_json::from_str(&line.expect("it is text")).expect("it is JSON");
+        let time = report["time_us"].as_u64().expect("a time");
+        printed.push(((time - 1_000_000) / 1000, report["rnti"].as_u64().expect("a number") as u16));
+        if printed.last() == sent.last() {
+            break;
+        }
+    }
+    writing.join().expect("it writes").expect("it is read");
+    assert!(printed == sent, "{} of {} reports are printed", printed.len(), sent.len());
+    service.stop();
 }
 
 #[test]

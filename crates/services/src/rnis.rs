@@ -3,7 +3,8 @@
 //! Path of a report: an input (`input.rs`) parses it and calls [`Hub::feed`], which updates the state, hands the report to the
 //! in-process feed ([`Hub::records`]) and to the AMQP publisher (`amqp.rs`), and puts notifications of what it tells into the
 //! outboxes of subscriptions (`outbox.rs`). Tasks empty the outboxes, by callback (`callback.rs`) or WebSocket
-//! (`websocket.rs`). Queries (`http.rs`) are answered from the state. The feed never waits for a consumer.
+//! (`websocket.rs`). Queries (`http.rs`) are answered from the state. Inputs wait for readers of the in-process feed that lag,
+//! up to 2 s for one that stands still, and for no other consumer.
 //!
 //! What others send is bounded: connections, heads and bodies of requests, subscriptions, notifications that wait, replies to
 //! callbacks, lines and messages of feeds, UEs and cells.

@@ -171,7 +171,7 @@ async fn consume_all(channel: &Channel, hub: &Hub, faults: &mut Faults) -> Resul
             faults.report(&format!("a message is longer than {LONGEST_MESSAGE} bytes"));
         } else {
             match recording::parse_line(&delivery.data) {
-                Ok(record) => hub.feed(record),
+                Ok(record) => hub.feed_paced(record).await,
                 Err(why) => faults.report(&why.to_string()),
             }
         }

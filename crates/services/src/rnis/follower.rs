@@ -3,10 +3,10 @@
 use super::callback::CallbackPolicy;
 use super::hub::Hub;
 use super::input::{Input, SocketFile};
-use super::log::Log;
+use super::log::{Log, Losses};
 use super::settings::{Error, Limits};
 use rnis::feed::Carrier;
-use rnis::{AddressMap, Network, RadioReport, Record};
+use rnis::{AddressMap, Network, RadioReport};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -24,27 +24,24 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens an input and calls `report` with each of its reports. Later failures of the input are logged.
+    /// Opens an input and calls `report` with each of its reports as soon as it has arrived. It must not wait, and returns how
+    /// many reports it lost for lack of room. These losses and later failures of the input are logged.
     ///
     /// # Errors
     /// The input cannot be opened.
     pub fn start(
         input: Input,
         log: Log,
-        mut report: impl FnMut(&RadioReport) + Send + 'static,
+        mut report: impl FnMut(&RadioReport) -> u64 + Send + 'static,
     ) -> Result<Follower, Error> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("reports").enable_all().build();
         let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
         let (reading, socket_file) = runtime.block_on(async {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
+            let mut losses = Losses::new(log.clone(), format!("input {input}"));
             let opened = input.open(Carrier::default()).await?;
-            tokio::spawn(hub.for_each_record(move |next| {
-                if let Record::Report(next) = next {
-                    report(next);
-                }
-                true
-            }));
+            hub.for_each_report(move |next| losses.add(report(next)));
             tokio::spawn(hub.clone().expire());
             let socket_file = opened.socket_file();
             let reading = tokio::spawn(async move {

@@ -1,24 +1,30 @@
 //! What the parts of the service share: the state, the subscriptions, and who is to be told of what.
 
 use super::callback::{CallbackPolicy, Target};
-use super::log::Log;
+use super::log::{Log, Losses};
 use super::outbox::{Next, Outbox};
 use super::settings::Limits;
 use rnis::mec::{Book, Delivery, Entry, Notification, Refusal, Subscription};
+use rnis::state::MOST_UES;
 use rnis::{AddressMap, Network, RadioReport, Record, State};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::time::{Instant, sleep};
 use units::Time;
 
 /// Interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(200);
-/// Reports and events that a slow reader of the in-process feed may lag behind.
-const FEED_LENGTH: usize = 1024;
+/// Reports and events that a slow reader of the in-process feed may lag behind. Inputs wait for readers beyond half of it, so
+/// one report of each UE never waits.
+const FEED_LENGTH: usize = 2 * MOST_UES;
+/// The longest time that inputs wait for readers of the in-process feed that have stopped reading.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Callbacks in progress at a time, in all and of one subscriber's host.
 const MOST_CALLBACKS: usize = 256;
 /// See [`MOST_CALLBACKS`].
@@ -33,6 +39,8 @@ pub struct Hub {
     pub(super) log: Log,
     inner: Mutex<Inner>,
     records: broadcast::Sender<Arc<Record>>,
+    /// While the in-process feed is more than half full.
+    congestion: Mutex<Option<Congestion>>,
     callbacks: Arc<Semaphore>,
     runtime: Handle,
 }
@@ -43,7 +51,26 @@ struct Inner {
     book: Book,
     outboxes: BTreeMap<u64, Arc<Outbox>>,
     mailboxes: Vec<Arc<Mailbox>>,
+    takers: Vec<Taker>,
     owners: BTreeMap<IpAddr, Weak<Semaphore>>,
+}
+
+/// A consumer that takes each report at once.
+struct Taker(Box<dyn FnMut(&RadioReport) + Send>);
+
+impl fmt::Debug for Taker {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Taker")
+    }
+}
+
+/// What inputs know of readers of the in-process feed that lag.
+#[derive(Debug)]
+struct Congestion {
+    /// When the slowest reader was last seen to read.
+    since: Instant,
+    /// The fewest records that it has lagged behind.
+    least: usize,
 }
 
 /// The latest report of each UE that a slow consumer has not taken yet.
@@ -58,7 +85,7 @@ impl Mailbox {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (report.cell, report.ue.rnti);
         // As many as the state remembers; a consumer that is that slow loses the rest.
-        if latest.len() < rnis::state::MOST_UES || latest.contains_key(&key) {
+        if latest.len() < MOST_UES || latest.contains_key(&key) {
             latest.insert(key, report.clone());
         }
         drop(latest);
@@ -97,6 +124,7 @@ impl Hub {
             book: Book::default(),
             outboxes: BTreeMap::new(),
             mailboxes: Vec::new(),
+            takers: Vec::new(),
             owners: BTreeMap::new(),
         };
         Arc::new(Hub {
@@ -106,6 +134,7 @@ impl Hub {
             log,
             inner: Mutex::new(inner),
             records: broadcast::channel(FEED_LENGTH).0,
+            congestion: Mutex::new(None),
             callbacks: Arc::new(Semaphore::new(MOST_CALLBACKS)),
             runtime: Handle::current(),
         })
@@ -122,6 +151,7 @@ impl Hub {
         if let Some(record) = accepted.record {
             if let Record::Report(report) = &record {
                 inner.mailboxes.iter().for_each(|mailbox| mailbox.put(report));
+                inner.takers.iter_mut().for_each(|taker| (taker.0)(report));
             }
             // Nobody may be listening.
             let _ = self.records.send(Arc::new(record));
@@ -135,32 +165,65 @@ impl Hub {
         }
     }
 
-    /// Returns the in-process feed: each report and event from now on. A reader that lags more than 1024 of them behind loses
+    /// Takes in a record of an input, and waits while readers of the in-process feed are about to lose records. For readers that
+    /// have stopped reading, it waits no longer than [`PATIENCE`], and again once they read.
+    pub(super) async fn feed_paced(&self, record: Record) {
+        self.feed(record);
+        while self.must_wait() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn congestion(&self) -> MutexGuard<'_, Option<Congestion>> {
+        self.congestion.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether readers of the in-process feed are about to lose records, and are still reading.
+    fn must_wait(&self) -> bool {
+        let mut congestion = self.congestion();
+        let length = self.records.len();
+        if length <= FEED_LENGTH / 2 {
+            *congestion = None;
+            return false;
+        }
+        let known = congestion.get_or_insert_with(|| Congestion { since: Instant::now(), least: length });
+        if length < known.least {
+            *known = Congestion { since: Instant::now(), least: length };
+        }
+        known.since.elapsed() < PATIENCE
+    }
+
+    /// Calls `take` with each report from now on, before [`Hub::feed`] returns, so that none is lost. It must not wait.
+    pub(super) fn for_each_report(&self, take: impl FnMut(&RadioReport) + Send + 'static) {
+        self.inner().takers.push(Taker(Box::new(take)));
+    }
+
+    /// Returns the in-process feed: each report and event from now on. A reader that lags more than 8192 of them behind loses
     /// the oldest.
     pub fn records(&self) -> broadcast::Receiver<Arc<Record>> {
         self.records.subscribe()
     }
 
-    /// Calls `take` with each report and event from now on until it returns `false`.
-    pub(super) fn for_each_record<F>(&self, mut take: F) -> impl Future<Output = ()> + Send + use<F>
+    /// Calls `take` with each report and event from now on until it returns `false`. Losses are told.
+    pub(super) fn for_each_record<F>(self: Arc<Hub>, mut take: F) -> impl Future<Output = ()> + Send
     where
         F: FnMut(&Record) -> bool + Send,
     {
         let mut records = self.records();
+        let mut losses = Losses::new(self.log.clone(), "output".into());
         async move {
             loop {
                 match records.recv().await {
                     Ok(next) if take(&next) => {}
-                    Err(RecvError::Lagged(_)) => {}
                     Ok(_) | Err(RecvError::Closed) => return,
+                    Err(RecvError::Lagged(lost)) => {
+                        losses.add(lost);
+                        // It reads again, so inputs may wait for it again.
+                        *self.congestion() = None;
+                    }
                 }
             }
         }
-    }
-
-    /// Returns whether a reader of the in-process feed is about to lose records.
-    pub(super) fn is_congested(&self) -> bool {
-        self.records.len() > FEED_LENGTH / 2
     }
 
     /// Returns the latest report of the UE with an address.
@@ -340,4 +403,50 @@ impl Hub {
 fn text(notification: &Notification) -> String {
     // Notifications have text keys only, so serialisation cannot fail.
     serde_json::to_string(notification).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    #[tokio::test(start_paused = true)]
+    async fn inputs_wait_for_readers_unless_they_have_stopped_and_losses_are_told() {
+        let (lines, taken) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let log = {
+            let lines = lines.clone();
+            Log::new(move |line| lines.lock().unwrap().push(line.to_owned()))
+        };
+        let (network, policy) = (Network::default(), CallbackPolicy::default());
+        let hub = Hub::new(network, AddressMap::default(), policy, Limits::default(), log);
+        let text =
+            br#"{"time_us":1,"interval_us":1,"cell":1,"rnti":61,"n_prb":6,"slots":1,"acked_bits":0,"blocks":0,"failed":0}"#;
+        let record = rnis::feed::recording::parse_line(text).expect("it can be read");
+        let reading = {
+            let taken = taken.clone();
+            hub.clone().for_each_record(move |_| {
+                taken.fetch_add(1, Relaxed);
+                true
+            })
+        };
+
+        // It does not read yet, and is waited for once.
+        let start = Instant::now();
+        for _ in 0..FEED_LENGTH + 100 {
+            hub.feed_paced(record.clone()).await;
+        }
+        let waited = start.elapsed();
+        assert!(waited >= PATIENCE && waited < PATIENCE + Duration::from_millis(10), "{waited:?}");
+
+        // It reads whenever the input waits.
+        tokio::spawn(reading);
+        tokio::task::yield_now().await;
+        for _ in 0..4 * FEED_LENGTH {
+            hub.feed_paced(record.clone()).await;
+        }
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(taken.load(Relaxed), 5 * FEED_LENGTH);
+        let told = "output: 100 reports were lost: they came faster than they were taken";
+        assert_eq!(*lines.lock().unwrap(), [told]);
+    }
 }

@@ -38,8 +38,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 const MOST_PRODUCERS: usize = 16;
 /// Interval between queries of a modem, whose values change once a second at most.
 const MODEM_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time that a file waits for the readers of the feed.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest pause that a replay reproduces.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -280,7 +278,7 @@ impl Opened {
                 let mut parser = parser(format, self.carrier);
                 let mut lines = Lines::new(reader);
                 let mut replay = replay.then(Replay::default);
-                let (mut patient, mut is_empty) = (true, true);
+                let mut is_empty = true;
                 while let Some(line) = lines.next().await.map_err(|why| error(&why))? {
                     let records = line.and_then(|line| parser.parse(&line, unix_now()));
                     let records = records.map_err(|why| error(&FeedError::at(lines.number, why)))?;
@@ -289,13 +287,7 @@ impl Opened {
                         if let Some(replay) = &mut replay {
                             record.set_time(replay.wait(record.time()).await);
                         }
-                        hub.feed(record);
-                    }
-                    // A file can wait for those who read the feed, unless they have stopped to.
-                    let before = Instant::now();
-                    while patient && hub.is_congested() {
-                        sleep(Duration::from_millis(1)).await;
-                        patient = before.elapsed() < PATIENCE;
+                        hub.feed_paced(record).await;
                     }
                 }
                 if is_empty {
@@ -347,7 +339,11 @@ async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Arc<Hub
             let mut lines = Lines::new(stream);
             while let Ok(Some(line)) = lines.next().await {
                 match line.and_then(|line| parser.parse(&line, unix_now())) {
-                    Ok(records) => records.into_iter().for_each(|record| hub.feed(record)),
+                    Ok(records) => {
+                        for record in records {
+                            hub.feed_paced(record).await;
+                        }
+                    }
                     Err(why) => faults.lock().await.report(&FeedError::at(lines.number, why).to_string()),
                 }
             }
@@ -390,7 +386,11 @@ async fn gnb_session(address: &str, carrier: Carrier, hub: &Hub, faults: &mut Fa
             Some(Ok(_)) => continue,
         };
         match parser.parse(&body, unix_now()) {
-            Ok(records) => records.into_iter().for_each(|record| hub.feed(record)),
+            Ok(records) => {
+                for record in records {
+                    hub.feed_paced(record).await;
+                }
+            }
             Err(why) => faults.report(&why.to_string()),
         }
     }
@@ -406,7 +406,11 @@ async fn poll_modem(modem: &str, carrier: Carrier, hub: &Hub, mut faults: Faults
             Err(why) => Err(why),
         };
         match records {
-            Ok(records) => records.into_iter().for_each(|record| hub.feed(record)),
+            Ok(records) => {
+                for record in records {
+                    hub.feed_paced(record).await;
+                }
+            }
             Err(why) => faults.report(&why),
         }
     }

@@ -63,3 +63,65 @@ impl Faults {
         self.last = Some(Instant::now());
     }
 }
+
+/// Counts the reports that a consumer lost, and tells of them as often as of faults, and at its end.
+#[derive(Debug)]
+pub(super) struct Losses {
+    log: Log,
+    name: String,
+    last: Option<Instant>,
+    untold: u64,
+}
+
+impl Losses {
+    pub(super) fn new(log: Log, name: String) -> Losses {
+        Losses { log, name, last: None, untold: 0 }
+    }
+
+    pub(super) fn add(&mut self, lost: u64) {
+        self.untold += lost;
+        if self.untold > 0 && self.last.is_none_or(|last| last.elapsed() >= FAULTS) {
+            self.tell();
+            self.last = Some(Instant::now());
+        }
+    }
+
+    fn tell(&mut self) {
+        let lost = std::mem::take(&mut self.untold);
+        self.log.line(format_args!("{}: {lost} reports were lost: they came faster than they were taken", self.name));
+    }
+}
+
+impl Drop for Losses {
+    fn drop(&mut self) {
+        if self.untold > 0 {
+            self.tell();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[tokio::test(start_paused = true)]
+    async fn losses_are_told_each_ten_seconds_and_at_the_end() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let log = {
+            let lines = lines.clone();
+            Log::new(move |line| lines.lock().unwrap().push(line.to_owned()))
+        };
+        let mut losses = Losses::new(log, "input x".into());
+        for lost in [0, 3, 4] {
+            losses.add(lost);
+        }
+        tokio::time::sleep(FAULTS).await;
+        for lost in [0, 5, 6] {
+            losses.add(lost);
+        }
+        drop(losses);
+        let told = |lost| format!("input x: {lost} reports were lost: they came faster than they were taken");
+        assert_eq!(*lines.lock().unwrap(), [3, 4, 11].map(told));
+    }
+}

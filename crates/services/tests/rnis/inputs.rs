@@ -4,8 +4,9 @@
 use crate::common::{report, start, until};
 use futures_util::{SinkExt, StreamExt};
 use rnis::feed::recording;
-use rnis::{AddressMap, Record};
-use services::rnis::{Input, Log, Options, Service, unix_now};
+use rnis::{AddressMap, RadioReport, Record, UeId};
+use services::rnis::{Follower, Input, Log, Options, Service, unix_now};
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -220,6 +221,66 @@ async fn a_reader_that_lags_does_not_hold_up_the_feed() {
     assert!(matches!(slow.recv().await, Err(tokio::sync::broadcast::error::RecvError::Lagged(_))));
     assert_eq!(service.hub.latest(address(9)).expect("there is one").acked_bits, 49_999);
     sleep(Duration::from_millis(1)).await;
+}
+
+/// Four reports of each of 4096 UEs, as lines.
+fn bursts() -> String {
+    let burst = |_| {
+        (1..=4096u16).map(|rnti| {
+            let [high, low] = rnti.to_be_bytes();
+            let report = RadioReport { ue: UeId::new(rnti).at([10, 45, high, low]), ..report(1, rnti) };
+            recording::format_line(&Record::Report(report)) + "\n"
+        })
+    };
+    (0..4).flat_map(burst).collect()
+}
+
+/// Before, a burst of more than 1024 lost reports.
+#[test]
+fn a_follower_receives_all_reports_of_4096_ues_in_bursts() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let path = directory.path().join("socket");
+    let (log, lines) = logged();
+    let counts = Arc::new(Mutex::new(vec![0u64; 4097]));
+    let take = {
+        let counts = counts.clone();
+        move |report: &RadioReport| {
+            counts.lock().unwrap()[usize::from(report.ue.rnti)] += 1;
+            0
+        }
+    };
+    let input = input(&format!("recording:unix:{}", path.display()));
+    let follower = Follower::start(input, log, take).expect("it starts");
+    let mut program = std::os::unix::net::UnixStream::connect(&path).expect("the socket is there");
+    program.write_all(bursts().as_bytes()).expect("it is read");
+    let start = std::time::Instant::now();
+    while counts.lock().unwrap()[1..].iter().any(|&count| count != 4) {
+        let arrived: u64 = counts.lock().unwrap().iter().sum();
+        assert!(start.elapsed() < Duration::from_secs(20), "{arrived} of {} arrived", 4 * 4096);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(follower);
+    assert!(lines.lock().unwrap().is_empty(), "{lines:?}");
+}
+
+/// A consumer without room, as a control that has too many UEs.
+#[test]
+fn what_a_follower_loses_is_told() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let path = directory.path().join("socket");
+    let (log, lines) = logged();
+    let feed = format!("recording:unix:{}", path.display());
+    let follower = Follower::start(input(&feed), log, |_| 3).expect("it starts");
+    let mut program = std::os::unix::net::UnixStream::connect(&path).expect("the socket is there");
+    program.write_all(bursts().as_bytes()).expect("it is read");
+    let start = std::time::Instant::now();
+    while lines.lock().unwrap().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(20), "nothing is told");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let told = format!("input {feed}: 3 reports were lost: they came faster than they were taken");
+    assert_eq!(lines.lock().unwrap()[0], told);
+    drop(follower);
 }
 
 #[tokio::test]
