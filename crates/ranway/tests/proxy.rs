@@ -305,6 +305,28 @@ fn root_what_cannot_work_is_one_line_and_changes_nothing() {
 }
 
 #[test]
+fn root_an_interface_may_be_given_by_an_alternative_name() {
+    let Some(net) = Net::new() else { return };
+    for (interface, name) in [("wan", "to-the-servers"), ("ran", "to-the-phones")] {
+        ip(&format!("-n {} link property add dev {interface} altname {name}", net.space(ROUTER)));
+    }
+    let output = net.fails(&["--wan", "ran", "--ran", "to-the-phones"]);
+    let why = "error: `ran` and `ran` are one interface, and two are needed";
+    assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why));
+    let args = ["proxy", "--wan", "to-the-servers", "--ran", "to-the-phones", "--drain", "300 ms"];
+    let _proxy = Running(Some(net.start(ROUTER, &args)));
+    net.until("it accepts", |status| status.accepting);
+    net.await_listeners(|count| count >= 4);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    for name in ["ran", "to-the-phones"] {
+        let said = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status", "--ran", name]);
+        assert!(said.starts_with("1 connections; new connections are split"), "{name}: {said}");
+    }
+}
+
+#[test]
 fn root_two_proxies_do_not_share_an_interface() {
     let Some(net) = Net::new() else { return };
     let proxy = net.proxy(&[]);

@@ -40,6 +40,7 @@ pub use metrics::Metrics;
 pub use settings::Settings;
 pub use status::{Connection, Status, Totals, ask};
 
+use std::ffi::CString;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
@@ -151,6 +152,7 @@ impl Proxy {
         guardian_command: impl Fn() -> Command + Send + 'static,
     ) -> Result<Proxy, Error> {
         settings.check()?;
+        let settings = with_own_names(settings);
         let interfaces = interfaces(&settings)?;
         if !rights::has(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE) {
             return Err(Error::Missing(
@@ -235,6 +237,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::Wrong`] if a setting is invalid or fixed from the start, and [`Error::System`]. Then nothing is changed.
     pub fn change(&mut self, new: Settings) -> Result<(), Error> {
+        let new = with_own_names(new);
         let old = self.settings.get();
         old.check_change(&new)?;
         check_file_limit(&new)?;
@@ -434,6 +437,17 @@ fn is_another(name: &str, number: u32) -> bool {
         Ok(found) => found != number,
         Err(error) => error == nix::errno::Errno::ENODEV,
     }
+}
+
+/// Returns the settings with the names that nftables knows interfaces by, which are not their alternative ones.
+fn with_own_names(mut settings: Settings) -> Settings {
+    for name in [&mut settings.wan, &mut settings.ran] {
+        let own = nix::net::if_::if_nametoindex(name.as_str()).and_then(nix::net::if_::if_indextoname);
+        if let Ok(Ok(own)) = own.map(CString::into_string) {
+            *name = own;
+        }
+    }
+    settings
 }
 
 /// Returns the numbers of the interfaces towards the WAN and the RAN.

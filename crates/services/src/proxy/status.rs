@@ -245,7 +245,9 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let what = || "list the interfaces".to_owned();
     let all = nix::net::if_::if_nameindex().map_err(Error::system(what()))?;
     let named = all.iter().map(|interface| (interface.name().to_string_lossy().into_owned(), interface.index()));
-    let found = named.filter(|(name, _)| ran.is_none_or(|ran| ran == name));
+    // It may be an alternative name. No interface has the number 0.
+    let wanted = ran.map(|ran| nix::net::if_::if_nametoindex(ran).unwrap_or(0));
+    let found = named.filter(|(_, index)| wanted.is_none_or(|wanted| wanted == *index));
     let mut foreign = None;
     let mut connect = |index| {
         let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&name(index, n).ok()?).ok());
