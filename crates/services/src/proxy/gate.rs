@@ -115,7 +115,9 @@ impl Gate {
 
     /// Shuts the gate because a resource is exhausted. Call [`Gate::retry`] from time to time.
     pub(super) fn shut_for_want(&self) {
-        self.shut_above(self.count() - self.count().div_ceil(10));
+        // Others may leave in the meantime.
+        let count = self.count();
+        self.shut_above(count - count.div_ceil(10));
     }
 
     fn shut_above(&self, low: usize) {
