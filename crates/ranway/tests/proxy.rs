@@ -510,24 +510,57 @@ fn root_half_open_connections_do_not_keep_others_out() {
     let _proxy = net.proxy(&[]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let address = listener.local_addr().expect("an address");
-    // SYNs whose answers nobody takes: the UE drops what comes for these addresses.
-    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
-    net.inside(UE, || {
-        let flags = SockFlag::SOCK_NONBLOCK;
-        for n in 0..6_000_u32 {
-            let socket = socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw).expect("root may");
-            let source = Ipv4Addr::new(10, 66, (n >> 8) as u8, n as u8);
-            let packet = syn(source, address);
-            let to = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
-            let _ = sendto(socket.as_raw_fd(), &packet, &to, MsgFlags::empty());
-        }
-    });
+    half_open(&net, 6_000, address);
     let start = Instant::now();
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     let totals = net.status().totals;
     assert_eq!((totals.open, totals.overloads), (1, 0));
+}
+
+#[test]
+fn root_new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues() {
+    conclusive(new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues);
+}
+
+fn new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--threads", "2"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    // Nobody listens at this port of the server, whose queue must not fill.
+    let closed = SocketAddr::new(listener.local_addr().expect("an address").ip(), 9);
+    thread::scope(|scope| {
+        scope.spawn(|| half_open(&net, 20_000, closed));
+        thread::sleep(Duration::from_secs(1));
+        for _ in 0..20 {
+            let start = Instant::now();
+            let (mut client, mut server) = net.pair(&listener);
+            exchange(&mut client, &mut server);
+            assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        }
+    });
+    let status = net.status();
+    assert_eq!((status.accepting, status.totals.from_ue, status.totals.overloads), (false, 0, 1), "{status:?}");
+    net.until("the queues have emptied", |status| status.accepting);
+    net.await_listeners(|count| count >= 8);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let totals = net.status().totals;
+    assert_eq!((totals.from_ue, totals.open, totals.overloads), (1, 1, 1), "{totals:?}");
+}
+
+/// Sends the first packets of connections from as many addresses. The UE drops the answers to them.
+fn half_open(net: &Net, count: u32, to: SocketAddr) {
+    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
+    net.inside(UE, || {
+        let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw).expect("root may");
+        let server = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
+        for n in 0..count {
+            let packet = syn(Ipv4Addr::new(10, 66, (n >> 8) as u8, n as u8), to);
+            let _ = sendto(raw.as_raw_fd(), &packet, &server, MsgFlags::empty());
+        }
+    });
 }
 
 /// A SYN with an IPv4 header.

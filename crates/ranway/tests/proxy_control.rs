@@ -364,7 +364,7 @@ fn root_flows_go_on_without_limits_when_the_control_fails() {
     read_for(&mut client, Duration::from_secs(1));
     let notice = net.inside(ROUTER, || proxy.tick()).expect("it goes on");
     let why = "the control of windows and rates has failed: connections go on without limits";
-    assert!(matches!(notice, Some(Notice::Failed(said)) if said.starts_with(why)), "{notice:?}");
+    assert!(matches!(&notice, Some(Notice::Failed(said)) if said.starts_with(why)), "{notice:?}");
     // The failure is reported once.
     assert_eq!(net.inside(ROUTER, || proxy.tick()).expect("it goes on"), None);
     let fast = read_for(&mut client, Duration::from_secs(1));

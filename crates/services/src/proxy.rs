@@ -5,18 +5,20 @@
 //! connects to the destination from the client's own address and port. From then on the worker moves bytes between the two
 //! legs ([`relay`]). An end of one side reaches the other side after all bytes; a reset resets both.
 //!
-//! Four things can go wrong, and none may look like a regular end of a connection or block new ones:
+//! Five things can go wrong, and none may look like a regular end of a connection or block new ones:
 //!
 //! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
 //!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
 //! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] shuts the listeners.
 //! - **There are too many connections.** The [`gate`] hides the listeners until some have ended.
+//! - **Half-open connections fill the queues.** The [`flood`] is noticed, and the gate hides the listeners for a while.
 //! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
 //!
 //! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
 //! [`Flow`]s: the status, the metrics and a [`Governor`] of windows and rates.
 
 mod control;
+mod flood;
 mod flow;
 mod gate;
 mod guardian;
@@ -40,6 +42,8 @@ pub use metrics::Metrics;
 pub use settings::Settings;
 pub use status::{Connection, Status, Totals, ask};
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -53,6 +57,7 @@ use netio::{Error, rights};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 
+use flood::{Change, Flood};
 use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
@@ -81,6 +86,9 @@ pub struct Proxy {
     others: Vec<JoinHandle<()>>,
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
+    flood: Flood,
+    /// What the operator has not been told yet.
+    notices: VecDeque<Notice>,
     looked: Instant,
     routes_looked: Instant,
     /// Whether the last check of rules and routes failed.
@@ -113,12 +121,12 @@ enum Answering {
 }
 
 /// What an operator should know of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Something was amiss, and has been repaired.
-    Repaired(&'static str),
+    Repaired(Cow<'static, str>),
     /// Something has failed, and the proxy goes on without it.
-    Failed(&'static str),
+    Failed(Cow<'static, str>),
 }
 
 /// Reads the status of a proxy, also after its end.
@@ -202,6 +210,8 @@ impl Proxy {
             others: Vec::new(),
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
+            flood: Flood::new(),
+            notices: VecDeque::new(),
             looked: Instant::now(),
             routes_looked: Instant::now(),
             unchecked: false,
@@ -333,23 +343,27 @@ impl Proxy {
                     self.unguarded = true;
                     return Ok(Some(Notice::Failed(
                         "the process that cleans up if the proxy is killed was killed itself, and cannot be started again \
-                         (is the limit of open files or processes reached?); the proxy tries on",
+                         (is the limit of open files or processes reached?); the proxy tries on"
+                            .into(),
                     )));
                 }
             }
         }
+        self.look_at_flood(now);
         if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
             self.end_control();
             return Ok(Some(Notice::Failed(
                 "the control of windows and rates has failed: connections go on without limits; restart the proxy, and \
-                 report this as a fault of it",
+                 report this as a fault of it"
+                    .into(),
             )));
         }
         if self.answering == Answering::No {
             self.answering = Answering::Told;
             return Ok(Some(Notice::Failed(
                 "another program has all names of the status socket (find it with `ss -xlp`): until it ends, \
-                 `ranway proxy status` does not work",
+                 `ranway proxy status` does not work"
+                    .into(),
             )));
         }
         if now.duration_since(self.looked) >= LOOK {
@@ -357,7 +371,7 @@ impl Proxy {
             if self.answering == Answering::Told {
                 self.answer()?;
                 if self.answering == Answering::Yes {
-                    return Ok(Some(Notice::Repaired("`ranway proxy status` works again")));
+                    return Ok(Some(Notice::Repaired("`ranway proxy status` works again".into())));
                 }
             }
             if !self.steering.lives() {
@@ -369,10 +383,25 @@ impl Proxy {
             }
             if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
                 self.routes_looked = now;
-                return Ok(self.look_at_routes());
+                let notice = self.look_at_routes();
+                self.notices.extend(notice);
             }
         }
-        Ok(None)
+        Ok(self.notices.pop_front())
+    }
+
+    /// Lets new connections bypass the proxy while half-open ones fill the queues of the listeners.
+    fn look_at_flood(&mut self, now: Instant) {
+        let Some(change) = self.flood.look(now) else { return };
+        self.gate.set_flooded(change == Change::Began);
+        self.notices.push_back(match change {
+            Change::Began => Notice::Failed(
+                "half-open connections fill the queues of listeners (a SYN flood?): new connections bypass the proxy for a \
+                 while"
+                    .into(),
+            ),
+            Change::Ended => Notice::Repaired("new connections are split again after too many half-open ones".into()),
+        });
     }
 
     /// Adds rules and routes again that somebody has removed. That may fail for a while, for want of open files or because `ip`
@@ -383,13 +412,16 @@ impl Proxy {
         match (restored, before) {
             (Err(_), false) => Some(Notice::Failed(
                 "the proxy's routing rules and routes can be neither checked nor added again (`ip rule`, `ip route` and \
-                 the limit of open files say more); it tries again every 5 s",
+                 the limit of open files say more); it tries again every 5 s"
+                    .into(),
             )),
             (Err(_), true) | (Ok(false), false) => None,
             (Ok(true), _) => {
-                Some(Notice::Repaired("somebody removed the proxy's routing rule or route; it is there again"))
+                Some(Notice::Repaired("somebody removed the proxy's routing rule or route; it is there again".into()))
             }
-            (Ok(false), true) => Some(Notice::Repaired("the proxy's routing rules and routes can be checked again")),
+            (Ok(false), true) => {
+                Some(Notice::Repaired("the proxy's routing rules and routes can be checked again".into()))
+            }
         }
     }
 

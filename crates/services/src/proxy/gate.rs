@@ -2,7 +2,7 @@
 //!
 //! While it does not, the rule of nftables finds no listener, and SYNs pass to their destination as without a proxy. The gate
 //! shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of
-//! them is gone.
+//! them is gone. It is also shut during a SYN flood.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -46,6 +46,8 @@ pub(super) struct Gate {
     low: AtomicUsize,
     /// How often it shut.
     shuts: AtomicUsize,
+    /// Whether half-open connections fill the queues of the listeners.
+    flooded: AtomicBool,
     /// Whether it never opens again.
     draining: AtomicBool,
     wakers: Vec<Waker>,
@@ -59,13 +61,14 @@ impl Gate {
             shut: AtomicBool::new(false),
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
+            flooded: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             wakers,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.shut.load(SeqCst) && !self.draining.load(SeqCst)
+        ![&self.shut, &self.flooded, &self.draining].iter().any(|reason| reason.load(SeqCst))
     }
 
     /// Number of connections.
@@ -131,6 +134,14 @@ impl Gate {
     /// Opens the gate if it shut for want of a resource: what there are connections for has no need to wait for their end.
     pub(super) fn retry(&self) {
         if self.count() <= self.low_mark() && self.shut.swap(false, SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    /// Shuts the gate during a flood, which counts as an overload.
+    pub(super) fn set_flooded(&self, flooded: bool) {
+        if self.flooded.swap(flooded, SeqCst) != flooded {
+            self.shuts.fetch_add(usize::from(flooded), SeqCst);
             self.wake_all();
         }
     }
@@ -202,6 +213,20 @@ mod tests {
         assert!(!gate.is_open());
         (0..11).for_each(|_| gate.leave());
         assert!(gate.is_open());
+    }
+
+    #[test]
+    fn a_gate_that_is_shut_for_two_reasons_opens_when_both_are_gone() {
+        let gate = Gate::new(1, Vec::new());
+        gate.set_flooded(true);
+        gate.set_flooded(true);
+        gate.enter();
+        gate.leave();
+        assert!(!gate.is_open());
+        gate.set_flooded(false);
+        assert!(gate.is_open());
+        // The flood, and the one connection that it may have.
+        assert_eq!(gate.shuts(), 2);
     }
 
     #[test]
