@@ -15,6 +15,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -404,18 +405,133 @@ fn root_a_link_behind_with_a_smaller_mtu_is_found_out() {
 }
 
 #[test]
-fn root_a_kernel_that_drops_what_is_marked_is_refused() {
+fn root_a_kernel_that_leads_no_connection_to_the_proxy_is_refused() {
     let Some(net) = Net::new() else { return };
     let before = net.traces();
-    net.on_router("sysctl", &["-qw", "net.ipv4.conf.ran.src_valid_mark=1"]);
+    for (setting, harmful, usual) in [
+        ("net.ipv4.conf.ran.src_valid_mark", "1", "0"),
+        ("net.ipv4.conf.all.src_valid_mark", "1", "0"),
+        ("net.ipv4.tcp_fwmark_accept", "1", "0"),
+        ("net.ipv4.tcp_syncookies", "2", "1"),
+    ] {
+        net.on_router("sysctl", &["-qw", &format!("{setting}={harmful}")]);
+        let output = net.fails(&["--wan", "wan", "--ran", "ran"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(&format!("error: {setting} is ")) && said.lines().count() == 1, "{said}");
+        assert_eq!(net.traces(), before);
+        net.on_router("sysctl", &["-qw", &format!("{setting}={usual}")]);
+    }
+    net.on_router("ip", &["rule", "add", "pref", "10", "lookup", "main"]);
+    let before = net.traces();
     let output = net.fails(&["--wan", "wan", "--ran", "ran"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.starts_with("error: net.ipv4.conf.ran.src_valid_mark is not 0") && said.lines().count() == 1,
-        "{said}"
-    );
-    assert_eq!(net.traces(), before);
+    let why = "error: a rule of `ip -4 rule` before the proxy's leads its packets elsewhere: move that rule behind it";
+    assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why));
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_new_connections_bypass_the_proxy_while_the_kernel_leads_none_to_it() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stderr = child.stderr.take().expect("it is piped");
+    let proxy = Running(Some(child));
+    net.until("it accepts", |status| status.accepting);
+    let obstacles = [
+        ("sysctl -qw net.ipv4.conf.all.src_valid_mark=1", "sysctl -qw net.ipv4.conf.all.src_valid_mark=0"),
+        ("sysctl -qw net.ipv4.tcp_fwmark_accept=1", "sysctl -qw net.ipv4.tcp_fwmark_accept=0"),
+        ("ip rule add pref 10 lookup main", "ip rule del pref 10"),
+        ("ip -6 rule add pref 10 lookup main", "ip -6 rule del pref 10"),
+    ];
+    for (set, unset) in obstacles {
+        net.on_router("sh", &["-c", set]);
+        net.until("it takes no more", |status| !status.accepting);
+        net.await_listeners(|count| count == 0);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        assert_eq!(net.status().totals.open, 0, "{set}");
+        drop((client, server));
+        net.on_router("sh", &["-c", unset]);
+        net.until("it takes them again", |status| status.accepting);
+        net.await_listeners(|count| count >= 4);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        net.until("it is split", |status| status.totals.open == 1);
+        drop((client, server));
+        net.until("it has ended", |status| status.totals.open == 0);
+    }
+    assert_eq!(net.status().totals.overloads, 0);
+    proxy.end(Signal::SIGTERM);
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).expect("it is text");
+    // Once for each.
+    assert_eq!(said.matches("; new connections bypass the proxy until then").count(), obstacles.len(), "{said}");
+    assert_eq!(said.matches("leads new connections to the proxy again").count(), obstacles.len(), "{said}");
+}
+
+#[test]
+fn root_a_bridge_whose_packets_pass_netfilter_before_it_is_refused_and_bypassed() {
+    let Some(net) = Net::new() else { return };
+    if !Path::new("/proc/sys/net/bridge").exists() {
+        println!("br_netfilter is not loaded here");
+        return;
+    }
+    for line in [
+        "link add cell type bridge",
+        "link set cell up",
+        "addr flush dev ran",
+        "link set ran master cell",
+        "addr add 10.1.0.1/24 dev cell",
+        "addr add fd01::1/64 dev cell nodad",
+    ] {
+        ip(&format!("-n {} {line}", net.space(ROUTER)));
+    }
+    let set = |setting: &str, value: &str| net.on_router("sysctl", &["-qw", &format!("net.bridge.{setting}={value}")]);
+    let bridge = |value: &str| {
+        ip(&format!("-n {} link set cell type bridge nf_call_iptables {value}", net.space(ROUTER)));
+    };
+    let settings = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
+    settings.iter().for_each(|setting| drop(set(setting, "0")));
+    let before = net.traces();
+    let is_refused = |why: &str| {
+        let output = net.fails(&["--wan", "wan", "--ran", "cell"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(why) && said.contains("`cell`") && said.lines().count() == 1, "{said}");
+        net.is_clean_again(&before);
+    };
+    for setting in settings {
+        set(setting, "1");
+        is_refused(&format!("error: net.bridge.{setting} is not 0"));
+        set(setting, "0");
+    }
+    bridge("1");
+    is_refused("error: the bridge `cell` has nf_call_iptables 1");
+    bridge("0");
+    let args = ["proxy", "--wan", "wan", "--ran", "cell", "--drain", "300 ms"];
+    let _proxy = Running(Some(net.start(ROUTER, &args)));
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let passes = |is_split: bool| {
+        net.until("it has seen the setting", |status| status.accepting == is_split);
+        net.await_listeners(|count| if is_split { count >= 4 } else { count == 0 });
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        assert_eq!(net.status().totals.open, u64::from(is_split));
+        drop((client, server));
+        net.until("it has ended", |status| status.totals.open == 0);
+    };
+    passes(true);
+    set(settings[0], "1");
+    passes(false);
+    set(settings[0], "0");
+    passes(true);
+    bridge("1");
+    passes(false);
+    bridge("0");
+    passes(true);
 }
 
 #[test]

@@ -5,13 +5,14 @@
 //! connects to the destination from the client's own address and port. From then on the worker moves bytes between the two
 //! legs ([`relay`]). An end of one side reaches the other side after all bytes; a reset resets both.
 //!
-//! Five things can go wrong, and none may look like a regular end of a connection or block new ones:
+//! Six things can go wrong, and none may look like a regular end of a connection or block new ones:
 //!
 //! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
 //!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
 //! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] shuts the listeners.
 //! - **There are too many connections.** The [`gate`] hides the listeners until some have ended.
 //! - **Half-open connections fill the queues.** The [`flood`] is noticed, and the gate hides the listeners for a while.
+//! - **A setting of the kernel keeps connections from the proxy.** Such [`obstacles`] are found, and the gate hides the listeners.
 //! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
 //!
 //! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
@@ -25,6 +26,7 @@ mod guardian;
 mod inbox;
 mod listen;
 mod metrics;
+mod obstacles;
 mod relay;
 mod settings;
 mod status;
@@ -62,6 +64,7 @@ use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
 use listen::Listener;
+use obstacles::Obstacles;
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering};
 use worker::{Counters, Shared, Worker};
@@ -87,6 +90,9 @@ pub struct Proxy {
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     flood: Flood,
+    obstacles: Obstacles,
+    /// The obstacles in the settings and in the rules of the kernel, as of the last looks.
+    obstructed: [Option<String>; 2],
     /// What the operator has not been told yet.
     notices: VecDeque<Notice>,
     looked: Instant,
@@ -171,9 +177,10 @@ impl Proxy {
         let plan = Plan::new(&settings, interfaces[1]);
         let reserve = |name: &str, index| Reservation::by_index(Role::Proxy, name, index);
         let reservations = [reserve(&settings.wan, interfaces[0])?, reserve(&settings.ran, interfaces[1])?];
-        check_marks(&settings)?;
         plan.await_predecessor();
         plan.check()?;
+        let obstacles = Obstacles::new(&settings, interfaces[1])?;
+        refuse(obstacles.in_settings())?;
         listen::check_congestion_control(&settings)?;
         let listeners = listen::open_patiently(&settings)?;
 
@@ -200,6 +207,7 @@ impl Proxy {
         let orders = Orders { undo: plan.undo_commands(), reports: None };
         let guardian = Guardian::start(guardian_command(), &orders, &all)?;
         let steering = plan.clone().start()?;
+        refuse(obstacles.in_rules()?)?;
         let mut proxy = Proxy {
             settings,
             interfaces,
@@ -211,6 +219,8 @@ impl Proxy {
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
             flood: Flood::new(),
+            obstacles,
+            obstructed: [None, None],
             notices: VecDeque::new(),
             looked: Instant::now(),
             routes_looked: Instant::now(),
@@ -381,11 +391,13 @@ impl Proxy {
             if [wan, ran].into_iter().zip(self.interfaces).any(|(name, number)| is_another(name, number)) {
                 return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
             }
-            if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
+            let is_time = now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES;
+            if is_time {
                 self.routes_looked = now;
                 let notice = self.look_at_routes();
                 self.notices.extend(notice);
             }
+            self.look_at_obstacles(is_time);
         }
         Ok(self.notices.pop_front())
     }
@@ -401,6 +413,29 @@ impl Proxy {
                     .into(),
             ),
             Change::Ended => Notice::Repaired("new connections are split again after too many half-open ones".into()),
+        });
+    }
+
+    /// Lets new connections bypass the proxy while the kernel does not lead them to it. Looks also at what takes a run of `ip` if
+    /// `in_rules`.
+    fn look_at_obstacles(&mut self, in_rules: bool) {
+        let before = self.obstructed.iter().flatten().next().cloned();
+        self.obstructed[0] = self.obstacles.in_settings();
+        // Without the proxy's own rule, others say nothing.
+        if in_rules
+            && !self.unchecked
+            && let Ok(found) = self.obstacles.in_rules()
+        {
+            self.obstructed[1] = found;
+        }
+        let now = self.obstructed.iter().flatten().next().cloned();
+        if now == before {
+            return;
+        }
+        self.gate.set_obstructed(now.is_some());
+        self.notices.push_back(match now {
+            Some(why) => Notice::Failed(format!("{why}; new connections bypass the proxy until then").into()),
+            None => Notice::Repaired("this kernel leads new connections to the proxy again".into()),
         });
     }
 
@@ -519,18 +554,9 @@ pub fn permitted_connections(settings: &Settings) -> usize {
     wanted.saturating_sub(missing.div_ceil(FILES_EACH) as usize)
 }
 
-/// Checks that the kernel lets packets in whose mark leads them to the proxy: with this setting, it looks for their sender in the
-/// routing table of the mark, where all addresses are this machine's.
-fn check_marks(settings: &Settings) -> Result<(), Error> {
-    for interface in ["all", &settings.wan, &settings.ran] {
-        let path = format!("/proc/sys/net/ipv4/conf/{interface}/src_valid_mark");
-        if std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0") {
-            return Err(Error::Missing(format!(
-                "net.ipv4.conf.{interface}.src_valid_mark is not 0, with which this kernel drops what the proxy marks: set it to 0"
-            )));
-        }
-    }
-    Ok(())
+/// Refuses to start with an obstacle.
+fn refuse(obstacle: Option<String>) -> Result<(), Error> {
+    obstacle.map_or(Ok(()), |why| Err(Error::Missing(why)))
 }
 
 fn check_file_limit(settings: &Settings) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //!
 //! While it does not, the rule of nftables finds no listener, and SYNs pass to their destination as without a proxy. The gate
 //! shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of
-//! them is gone. It is also shut during a SYN flood.
+//! them is gone. It is also shut during a SYN flood, and while the kernel does not lead connections to the proxy.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -48,6 +48,8 @@ pub(super) struct Gate {
     shuts: AtomicUsize,
     /// Whether half-open connections fill the queues of the listeners.
     flooded: AtomicBool,
+    /// Whether a setting of the kernel is an obstacle.
+    obstructed: AtomicBool,
     /// Whether it never opens again.
     draining: AtomicBool,
     wakers: Vec<Waker>,
@@ -62,13 +64,14 @@ impl Gate {
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
             flooded: AtomicBool::new(false),
+            obstructed: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             wakers,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        ![&self.shut, &self.flooded, &self.draining].iter().any(|reason| reason.load(SeqCst))
+        ![&self.shut, &self.flooded, &self.obstructed, &self.draining].iter().any(|reason| reason.load(SeqCst))
     }
 
     /// Number of connections.
@@ -142,6 +145,13 @@ impl Gate {
     pub(super) fn set_flooded(&self, flooded: bool) {
         if self.flooded.swap(flooded, SeqCst) != flooded {
             self.shuts.fetch_add(usize::from(flooded), SeqCst);
+            self.wake_all();
+        }
+    }
+
+    /// Shuts the gate while there is an obstacle.
+    pub(super) fn set_obstructed(&self, obstructed: bool) {
+        if self.obstructed.swap(obstructed, SeqCst) != obstructed {
             self.wake_all();
         }
     }
@@ -220,10 +230,12 @@ mod tests {
         let gate = Gate::new(1, Vec::new());
         gate.set_flooded(true);
         gate.set_flooded(true);
+        gate.set_obstructed(true);
         gate.enter();
         gate.leave();
-        assert!(!gate.is_open());
         gate.set_flooded(false);
+        assert!(!gate.is_open());
+        gate.set_obstructed(false);
         assert!(gate.is_open());
         // The flood, and the one connection that it may have.
         assert_eq!(gate.shuts(), 2);
