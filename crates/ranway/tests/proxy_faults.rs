@@ -535,6 +535,38 @@ fn root_a_bridge_whose_packets_pass_netfilter_before_it_is_refused_and_bypassed(
 }
 
 #[test]
+fn root_a_firewall_that_drops_what_comes_to_the_router_is_told_unless_it_accepts_the_marks() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let nft = |rules: &str| assert!(net.command(ROUTER, "nft").arg(rules).status().expect("nft").success());
+    nft("add table inet fw; add chain inet fw in { type filter hook input priority 0; policy drop; }");
+    for accepts in [false, true] {
+        if accepts {
+            // As in the manual.
+            nft("add rule inet fw in meta mark & 0xffff0000 == 0x72610000 accept");
+        }
+        let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+        command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stderr = child.stderr.take().expect("it is piped");
+        let proxy = Running(Some(child));
+        net.until("it accepts", |status| status.accepting);
+        net.await_listeners(|count| count >= 4);
+        if accepts {
+            let (mut client, mut server) = net.pair(&listener);
+            exchange(&mut client, &mut server);
+            assert_eq!(net.status().totals.open, 1);
+        }
+        thread::sleep(Duration::from_millis(300));
+        proxy.end(Signal::SIGTERM);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).expect("it is text");
+        let warnings = said.matches("warning: chain `in` of table `inet fw` drops").count();
+        assert_eq!(warnings, usize::from(!accepts), "{said}");
+    }
+}
+
+#[test]
 fn root_a_proxy_that_can_open_no_file_for_a_while_keeps_its_connections() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);

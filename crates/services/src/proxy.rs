@@ -133,6 +133,8 @@ pub enum Notice {
     Repaired(Cow<'static, str>),
     /// Something has failed, and the proxy goes on without it.
     Failed(Cow<'static, str>),
+    /// Something may be amiss.
+    Doubtful(Cow<'static, str>),
 }
 
 /// Reads the status of a proxy, also after its end.
@@ -240,6 +242,13 @@ impl Proxy {
         }
         proxy.set_governor(governor)?;
         proxy.answer()?;
+        if let Some(chain) = obstacles::dropping_chain() {
+            let doubt = format!(
+                "{chain} drops what comes to this machine unless a rule accepts it; where none accepts the mark \
+                 0x72610000/0xffff0000, new connections time out"
+            );
+            proxy.notices.push_back(Notice::Doubtful(doubt.into()));
+        }
         Ok(proxy)
     }
 

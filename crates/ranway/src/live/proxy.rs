@@ -290,7 +290,7 @@ fn show(notice: Option<Notice>, quiet: bool) {
         Some(Notice::Failed(what)) => {
             terminal::message!("error: {what}");
         }
-        Some(Notice::Repaired(what)) if !quiet => terminal::message!("warning: {what}"),
+        Some(Notice::Repaired(what) | Notice::Doubtful(what)) if !quiet => terminal::message!("warning: {what}"),
         _ => {}
     }
 }

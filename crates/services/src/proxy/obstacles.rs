@@ -4,9 +4,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use netio::Error;
 use netio::program::ip;
+use serde_json::Value;
 
 use super::listen::ipv6;
 use super::settings::Settings;
@@ -124,6 +126,27 @@ impl Obstacles {
         }
         Ok(false)
     }
+}
+
+/// Returns a chain of nftables that drops what comes to this machine unless a rule accepts it, as in "chain `input` of table
+/// `inet filter`", if there is one and its table has no rule about marks of the proxy. `None` also if `nft` cannot say it.
+pub(super) fn dropping_chain() -> Option<String> {
+    let listed: Value = serde_json::from_str(&nft(&["-j", "list", "chains"])?).ok()?;
+    listed["nftables"].as_array()?.iter().map(|item| &item["chain"]).find_map(|chain| {
+        let text = |key: &str| chain[key].as_str();
+        let (family, table, name) = (text("family")?, text("table")?, text("name")?);
+        if text("hook")? != "input" || text("policy")? != "drop" || !["inet", "ip", "ip6"].contains(&family) {
+            return None;
+        }
+        let rules = nft(&["list", "table", family, table])?;
+        (!rules.contains(&format!("{:#x}", MARKS >> 16))).then(|| format!("chain `{name}` of table `{family} {table}`"))
+    })
+}
+
+/// Runs `nft`, and returns what it prints unless it fails.
+fn nft(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("nft").args(arguments).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the settings of a bridge as `ip` shows them, or nothing if the interface is none.
