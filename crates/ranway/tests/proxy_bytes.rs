@@ -6,13 +6,15 @@ mod common;
 
 use common::proxied::*;
 use common::text;
+use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt};
 use services::proxy::{Connection, Settings};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn root_a_reader_that_stops_stops_the_writer_within_the_bounds_of_memory() {
@@ -185,6 +187,136 @@ fn every_byte_passes_once_and_in_order_whatever_the_hosts_do(limits: bool) {
     assert!(whole >= 45, "{whole}");
     let status = net.until("all have ended", |status| status.totals.open == 0);
     assert_eq!((status.totals.from_ue, status.totals.internal_errors), (60, 0));
+}
+
+/// Reads and checks all that comes. Returns how many bytes there were, and what [`ending`] returns.
+fn read_all(stream: &mut TcpStream, salt: u64) -> (u64, Option<ErrorKind>) {
+    let (mut read, mut buffer) = (0, vec![0; 50_000]);
+    loop {
+        let count = match stream.read(&mut buffer) {
+            Ok(0) => return (read, None),
+            Ok(count) => count,
+            Err(error) => return (read, Some(error.kind())),
+        };
+        for &found in &buffer[..count] {
+            assert_eq!(found, byte(read, salt), "at {read}");
+            read += 1;
+        }
+    }
+}
+
+#[test]
+fn root_a_reset_does_not_overtake_the_answer_before_it() {
+    const EACH: usize = 40;
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let mut connections = 0;
+    for (from, to, addresses) in [(UE, SERVER, SERVERS), (SERVER, UE, UES)] {
+        let listeners = addresses.map(|address| net.listen(to, address));
+        // With and without a FIN before the reset.
+        for (count, ends) in [(500, false), (3_000, false), (10_000, false), (10_000, true)] {
+            let answer: Vec<u8> = (0..count).map(|at| byte(at, 6)).collect();
+            for n in 0..EACH {
+                let listener = &listeners[n % 2];
+                let opener = net.connect(from, listener.local_addr().expect("an address"));
+                let other = accept(listener);
+                let (mut asking, mut answering) = if n % 4 < 2 { (opener, other) } else { (other, opener) };
+                asking.write_all(&[1; 1_000]).expect("it is open");
+                answering.read_exact(&mut [0; 10]).expect("it arrives");
+                answering.peek(&mut [0]).expect("there is more");
+                answering.write_all(&answer).expect("it is open");
+                if ends {
+                    answering.shutdown(Shutdown::Write).expect("it is open");
+                }
+                // Closing with unread data resets the connection, and discards what is unsent.
+                while netio::sys::tcp_info(answering.as_fd()).expect("it is a connection").notsent_bytes > 0 {
+                    thread::yield_now();
+                }
+                drop(answering);
+                let end = (!ends).then_some(ErrorKind::ConnectionReset);
+                assert_eq!(read_all(&mut asking, 6), (count, end), "from {from}: {n}");
+                connections += 1;
+            }
+        }
+    }
+    let totals = net.until("all have ended", |status| status.totals.open == 0).totals;
+    assert_eq!((totals.reset, totals.internal_errors), (connections, 0), "{totals:?}");
+}
+
+/// More bytes than the kernel of a reader takes that does not read, and fewer than it and the proxy take together.
+const MUCH: u64 = 300_000;
+
+/// Returns a reader that has not read yet. The proxy has [`MUCH`] bytes for it, and the writer has reset the connection.
+fn unread_and_reset(net: &Net, listener: &TcpListener, by_server: bool) -> TcpStream {
+    let (client, server) = net.pair(listener);
+    let (mut writer, reader) = if by_server { (server, client) } else { (client, server) };
+    let bytes: Vec<u8> = (0..MUCH).map(|at| byte(at, 8)).collect();
+    writer.write_all(&bytes).expect("there is room");
+    net.until("it has taken all", |status| {
+        status.connections.iter().all(|one| one.arrived.max(one.from_ue_bytes) >= MUCH)
+    });
+    reset(writer);
+    reader
+}
+
+#[test]
+fn root_what_came_before_a_reset_waits_for_a_reader_and_not_for_ever() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    // In its sockets, and in its pipes.
+    for unsent in ["1 MiB", "32 KiB"] {
+        let proxy = net.proxy(&["--unsent", unsent]);
+        for by_server in [true, false] {
+            let mut reader = unread_and_reset(&net, &listener, by_server);
+            thread::sleep(Duration::from_secs(1));
+            let end = read_all(&mut reader, 8);
+            assert_eq!(end, (MUCH, Some(ErrorKind::ConnectionReset)), "unsent {unsent}, by server: {by_server}");
+        }
+        net.until("both have ended", |status| status.totals.open == 0);
+        // These read too late.
+        let mut readers = [true, false].map(|by_server| unread_and_reset(&net, &listener, by_server));
+        let start = Instant::now();
+        let totals = net.until("both have ended", |status| status.totals.open == 0).totals;
+        let waited = start.elapsed();
+        assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(15), "{waited:?}");
+        assert_eq!((totals.reset, totals.internal_errors), (4, 0), "{totals:?}");
+        for reader in &mut readers {
+            let (read, end) = read_all(reader, 8);
+            assert_eq!(end, Some(ErrorKind::ConnectionReset), "after {read} bytes");
+            assert!(read < MUCH);
+        }
+        // A FIN would say that this was all.
+        let mut readers = [true, false].map(|by_server| unread_and_reset(&net, &listener, by_server));
+        thread::sleep(Duration::from_millis(200));
+        assert_eq!(net.status().totals.open, 2);
+        proxy.end(Signal::SIGKILL);
+        for reader in &mut readers {
+            let (read, end) = read_all(reader, 8);
+            assert_eq!(end, Some(ErrorKind::ConnectionReset), "after {read} bytes");
+            assert!(read < MUCH);
+        }
+    }
+}
+
+#[test]
+fn root_resets_of_both_sides_at_once_end_a_connection_at_once() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    for n in 0..40 {
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        for side in [&mut client, &mut server] {
+            side.write_all(&[1; 10_000]).expect("there is room");
+        }
+        let (first, second) = if n % 2 == 0 { (client, server) } else { (server, client) };
+        reset(first);
+        reset(second);
+    }
+    let start = Instant::now();
+    let totals = net.until("all have ended", |status| status.totals.open == 0).totals;
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert_eq!((totals.established, totals.reset, totals.internal_errors), (40, 40, 0), "{totals:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Path of a connection: the host that opens it sends a SYN through this machine, a router between the interfaces `--wan` and
 //! `--ran`. A rule of nftables ([`steering`]) gives the SYN to a listening socket of a [`worker`], which accepts it and
 //! connects to the destination from the client's own address and port. From then on the worker moves bytes between the two
-//! legs ([`relay`]). An end of one side reaches the other side after all bytes; a reset resets both.
+//! legs ([`relay`]). An end of one side reaches the other side after all bytes, and so does a reset.
 //!
 //! Six things can go wrong, and none may look like a regular end of a connection or block new ones:
 //!

@@ -170,6 +170,16 @@ impl Flow {
         }
     }
 
+    /// Whether bytes from the client's leg (0) or from the outgoing one (1) go to the UE.
+    pub(super) fn is_to_ue(&self, source: usize) -> bool {
+        (source == 0) == (self.opened_by == Side::Wan)
+    }
+
+    /// The bytes that passed from one of these legs.
+    pub(super) fn passed(&self, source: usize) -> &Passed {
+        if self.is_to_ue(source) { &self.to_ue } else { &self.from_ue }
+    }
+
     /// Counts what the proxy has taken from either side: as long as it does not change, no bytes have come.
     pub(super) fn taken(&self) -> [u64; 2] {
         [&self.to_ue, &self.from_ue].map(|passed| passed.taken.load(Relaxed))

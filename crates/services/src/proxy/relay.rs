@@ -95,10 +95,31 @@ pub(super) enum Turn {
     More,
 }
 
+/// Why a direction cannot go on as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The source has failed; see [`Direction::on_source_failed`].
+    Source(Errno),
+    /// The sink has failed: nothing more can pass.
+    Sink(Errno),
+    /// A pipe has failed, and bytes are lost.
+    Pipe(Errno),
+}
+
+/// What is left of a source that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failed {
+    /// Its socket may have bytes. If the end seems to follow them, it has only if `may_end`.
+    Unread { may_end: bool },
+    /// Nothing. It has not ended.
+    Read,
+}
+
 /// One direction of a connection.
 ///
 /// The owner calls the `on_…` methods for events of both sockets, which are edge-triggered, and then [`Direction::advance`]
-/// until it waits.
+/// until it waits. If the source fails, it calls [`Direction::on_source_failed`] and goes on until
+/// [`Direction::is_drained`]; if the sink fails, it calls [`Direction::discard`] and no other method that moves bytes.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     pipe: Option<Pipe>,
@@ -122,6 +143,8 @@ pub(super) struct Direction {
     ended: bool,
     /// The sink knows that.
     finished: bool,
+    /// Whether the source has failed.
+    failed: Option<Failed>,
 }
 
 impl Direction {
@@ -140,6 +163,30 @@ impl Direction {
     /// The sink may have room.
     pub(super) fn on_writable(&mut self) {
         self.writable = true;
+    }
+
+    /// The source's socket has failed. Bytes that it has received still pass, and then its end if that came before the failure.
+    ///
+    /// The kernel reports an error once: to a reader after those bytes, or at once to a writer. From then on a reader seems to be
+    /// at an end. So if a call has `reported` an error, an end counts only if that error tells of one: `EPIPE` is a reset after it,
+    /// and `ENOTCONN` leaves the report to a reader.
+    pub(super) fn on_source_failed(&mut self, reported: Option<Errno>) {
+        let may_end = matches!(reported, None | Some(Errno::PIPE | Errno::NOTCONN));
+        self.failed = Some(Failed::Unread { may_end });
+        self.readable = true;
+        // Where there is urgent data, splice(2) reports the error before it.
+        self.on_urgent();
+    }
+
+    /// Drops what is held.
+    pub(super) fn discard(&mut self) {
+        // A pipe that is not empty is not used again.
+        (self.pipe, self.rest, self.held) = (None, VecDeque::new(), 0);
+    }
+
+    /// Whether the sink's socket has all that will ever come from a source that has failed, and its end if it has one.
+    pub(super) fn is_drained(&self) -> bool {
+        self.finished || (self.held == 0 && self.failed == Some(Failed::Read))
     }
 
     /// Whether the source has ended and the sink knows it, after all bytes.
@@ -163,23 +210,23 @@ impl Direction {
     /// quarter of the bound may pass before that is asked again, so small messages need not ask.
     ///
     /// # Errors
-    /// One of the sockets has failed. The connection cannot go on.
+    /// One of the sockets has failed, or a pipe. A source of which that is known is no error.
     pub(super) fn advance(
         &mut self,
         source: BorrowedFd,
         sink: BorrowedFd,
         most: usize,
         tools: &mut Tools,
-    ) -> io::Result<Turn> {
+    ) -> Result<Turn, Fault> {
         let is_bounded = most != NO_LIMIT;
         let mut burst = 0;
         for _ in 0..TURN {
             if self.held > 0 && self.writable {
-                self.write(sink, tools)?;
+                self.write(sink, tools).map_err(Fault::Sink)?;
             }
-            if self.ended {
-                if self.held == 0 && !self.finished {
-                    shutdown(sink, Shutdown::Write)?;
+            if self.ended || self.failed == Some(Failed::Read) {
+                if self.ended && self.held == 0 && !self.finished {
+                    shutdown(sink, Shutdown::Write).map_err(Fault::Sink)?;
                     self.finished = true;
                 }
                 if self.held == 0 || !self.writable {
@@ -198,7 +245,7 @@ impl Direction {
                 return Ok(Turn::Waits);
             }
             if is_bounded && self.credit == 0 {
-                if !has_room(sink)? {
+                if !has_room(sink).map_err(Fault::Sink)? {
                     self.writable = false;
                     return Ok(Turn::Waits);
                 }
@@ -239,7 +286,7 @@ impl Direction {
     }
 
     /// Reads from the source to the pipe. Returns whether anything came.
-    fn fill(&mut self, source: BorrowedFd, most: usize, tools: &mut Tools) -> io::Result<bool> {
+    fn fill(&mut self, source: BorrowedFd, most: usize, tools: &mut Tools) -> Result<bool, Fault> {
         let room = tools.size.min(most).saturating_sub(self.held);
         if room == 0 {
             return Ok(false);
@@ -248,8 +295,10 @@ impl Direction {
             self.bulk = false;
             return Ok(false);
         };
-        let read =
-            if self.urgent { self.read_urgent(source, &pipe, room, tools) } else { splice_in(source, &pipe, room) };
+        let read = match self.urgent {
+            true => self.read_urgent(source, &pipe, room, tools),
+            false => splice_in(source, &pipe, room).map_err(Fault::Source),
+        };
         match read {
             // With an end behind urgent data of which no event has told yet, splice(2) sees an end, too.
             Ok(0) => match recv(source, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -261,45 +310,55 @@ impl Direction {
                 self.taken += count as u64;
             }
             // The source is empty, or the pipe is full although it holds less than its size: each packet takes a slot.
-            Err(Errno::AGAIN) if self.held > 0 => {}
-            Err(Errno::AGAIN) => self.readable = false,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+            Err(Fault::Source(Errno::AGAIN)) if self.held > 0 => {}
+            Err(Fault::Source(Errno::AGAIN)) => self.readable = false,
+            Err(Fault::Source(Errno::INTR)) => {}
+            // It may not be empty.
+            Err(Fault::Pipe(_)) => return read.map(|_| false),
+            // What is held still passes.
+            Err(_) => {}
         }
         if self.held > 0 {
             self.pipe = Some(pipe);
         } else {
             tools.give_back(pipe);
         }
-        Ok(matches!(read, Ok(1..)))
+        match read {
+            Err(Fault::Source(Errno::AGAIN | Errno::INTR)) => Ok(false),
+            read => read.map(|count| count > 0),
+        }
     }
 
-    fn read_urgent(&self, source: BorrowedFd, pipe: &Pipe, room: usize, tools: &mut Tools) -> io::Result<usize> {
+    fn read_urgent(&self, source: BorrowedFd, pipe: &Pipe, room: usize, tools: &mut Tools) -> Result<usize, Fault> {
         // A page of a pipe may be used for one byte alone, so what is read might not fit beside what is there.
         if self.held > 0 {
-            return Err(Errno::AGAIN);
+            return Err(Fault::Source(Errno::AGAIN));
         }
         let room = room.min(SCRATCH);
-        let (count, _) = recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT)?;
-        write_all(pipe, &tools.scratch[..count])?;
+        let (count, _) = recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT).map_err(Fault::Source)?;
+        write_all(pipe, &tools.scratch[..count]).map_err(Fault::Pipe)?;
         Ok(count)
     }
 
     /// Reads from the source to the shared buffer and writes that to the sink; the rest goes to a pipe.
-    fn copy(&mut self, source: BorrowedFd, sink: BorrowedFd, most: usize, tools: &mut Tools) -> io::Result<()> {
+    fn copy(&mut self, source: BorrowedFd, sink: BorrowedFd, most: usize, tools: &mut Tools) -> Result<(), Fault> {
         let room = most.clamp(1, SCRATCH);
-        let count = match recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => {
+        let count = match (recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT), self.failed) {
+            (Ok((count @ 1.., _)), _) => count,
+            (Err(Errno::INTR), _) => return Ok(()),
+            (Ok(_), None | Some(Failed::Unread { may_end: true })) => {
                 self.ended = true;
                 return Ok(());
             }
-            Ok((count, _)) => count,
-            Err(Errno::AGAIN) => {
+            (_, Some(_)) => {
+                self.failed = Some(Failed::Read);
+                return Ok(());
+            }
+            (Err(Errno::AGAIN), None) => {
                 self.readable = false;
                 return Ok(());
             }
-            Err(Errno::INTR) => return Ok(()),
-            Err(error) => return Err(error),
+            (Err(error), None) => return Err(Fault::Source(error)),
         };
         self.taken += count as u64;
         if count == room {
@@ -318,12 +377,12 @@ impl Direction {
                     self.held = count - written;
                     self.pipe = tools.take();
                     match &self.pipe {
-                        Some(pipe) => write_all(pipe, &tools.scratch[written..count])?,
+                        Some(pipe) => write_all(pipe, &tools.scratch[written..count]).map_err(Fault::Pipe)?,
                         None => self.rest.extend(&tools.scratch[written..count]),
                     }
                     break;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(Fault::Sink(error)),
             }
         }
         Ok(())

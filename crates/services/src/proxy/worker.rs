@@ -20,7 +20,7 @@ use slab::Slab;
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
 use super::listen::{Listener, connect_as, destination};
-use super::relay::{Direction, NO_LIMIT, Tools, Turn};
+use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 use super::vigil::Vigil;
 
@@ -35,6 +35,12 @@ const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NO_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// Interval between checks of all connections for timeouts.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Interval between checks of connections in [`Phase::Failed`], and the longest sleep while there are any.
+const CHECK: Duration = Duration::from_millis(10);
+const CHECK_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+/// How long such a connection waits for the next acknowledgement. Some retransmissions fit into it, and a host that has stopped
+/// reading does not hold the connection for longer.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
 /// A closed socket's state in `TCP_INFO`.
@@ -96,6 +102,13 @@ enum Phase {
     Open,
     /// Both sides have ended and know it; data and FINs may not be acknowledged.
     Closing,
+    /// The leg with this number has failed. What it has received goes to the other host, which has acknowledged `acked` bytes, the
+    /// last of them at `since`. What the other host sends stays where it is.
+    Failed {
+        leg: usize,
+        acked: u64,
+        since: Instant,
+    },
 }
 
 /// Why a connection ended.
@@ -103,6 +116,7 @@ enum Phase {
 enum End {
     /// Both sides have acknowledged everything.
     Closed,
+    /// A leg has failed, as after a reset by its host.
     Reset,
     ConnectFailed,
     ConnectTimeout,
@@ -137,6 +151,10 @@ pub(super) struct Worker {
     connections: Slab<Connection>,
     tools: Tools,
     ready: VecDeque<u64>,
+    /// Tokens of all connections in [`Phase::Failed`]. Some may have ended.
+    failed: Vec<u64>,
+    /// When those were checked last.
+    checked: Instant,
     listening: Listening,
     generation: u32,
     opened: u64,
@@ -168,6 +186,8 @@ impl Worker {
             connections: Slab::new(),
             tools,
             ready: VecDeque::new(),
+            failed: Vec::new(),
+            checked: now,
             listening: Listening::No,
             generation: 0,
             opened: 0,
@@ -202,6 +222,10 @@ impl Worker {
                     self.guarded(key, Worker::advance);
                 }
             }
+            if !self.failed.is_empty() && self.now.duration_since(self.checked) >= CHECK {
+                self.checked = self.now;
+                self.check_failed();
+            }
             if self.now.duration_since(self.swept) >= SWEEP {
                 self.swept = self.now;
                 self.sweep();
@@ -228,7 +252,7 @@ impl Worker {
                 return;
             }
         }
-        take(&LONGEST_SLEEP);
+        take(if self.failed.is_empty() { &LONGEST_SLEEP } else { &CHECK_SLEEP });
         self.vigil.on_slept(start.elapsed());
     }
 
@@ -380,11 +404,10 @@ impl Worker {
     }
 
     fn on_leg(&mut self, key: usize, leg: usize, flags: EventFlags) {
-        let connection = &mut self.connections[key];
         if flags.contains(EventFlags::ERR) {
-            let end = if connection.phase == Phase::Connecting && leg == 1 { End::ConnectFailed } else { End::Reset };
-            return self.end(key, end);
+            return self.fail(key, leg, None);
         }
+        let connection = &mut self.connections[key];
         if connection.phase == Phase::Connecting && leg == 1 {
             if !flags.contains(EventFlags::OUT) {
                 return;
@@ -415,29 +438,30 @@ impl Worker {
         }
     }
 
-    /// Moves bytes in both directions.
+    /// Moves bytes in both directions, or in the one from a leg that has failed.
     fn advance(&mut self, key: usize) {
         let connection = &mut self.connections[key];
-        if connection.phase == Phase::Connecting {
-            return;
-        }
+        let sources = match connection.phase {
+            Phase::Connecting => return,
+            Phase::Open | Phase::Closing => 0..2,
+            Phase::Failed { leg, .. } => leg..leg + 1,
+        };
         let flow = Arc::clone(&connection.flow);
         let legs = flow.legs();
         let most_buffer = self.receive_buffer;
         let mut more = false;
-        for source in 0..2 {
+        for source in sources {
             let direction = &mut connection.directions[source];
             let (taken, held, finished) = (direction.taken(), direction.held(), direction.is_finished());
-            let to_ue = (source == 0) == (flow.opened_by() == Side::Wan);
+            let to_ue = flow.is_to_ue(source);
             let most = if to_ue { flow.passing.load(Relaxed) } else { NO_LIMIT };
             let turn = direction.advance(legs[source], legs[1 - source], most, &mut self.tools);
             let new = direction.taken() - taken;
             if new > 0 || direction.held() != held || direction.is_finished() != finished {
                 connection.active = self.now;
-                let (passed, total) = match to_ue {
-                    true => (&flow.to_ue, &self.shared.counters.to_ue_bytes),
-                    false => (&flow.from_ue, &self.shared.counters.from_ue_bytes),
-                };
+                let counters = &self.shared.counters;
+                let total = if to_ue { &counters.to_ue_bytes } else { &counters.from_ue_bytes };
+                let passed = flow.passed(source);
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
@@ -450,26 +474,84 @@ impl Worker {
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
-                Err(error) => {
-                    if is_exhaustion(error) {
-                        self.on_exhausted();
-                    }
+                Err(Fault::Source(error) | Fault::Sink(error) | Fault::Pipe(error)) if is_exhaustion(error) => {
+                    self.on_exhausted();
                     return self.end(key, End::Reset);
                 }
+                Err(Fault::Source(error)) => return self.fail(key, source, Some(error)),
+                Err(Fault::Sink(error)) => return self.fail(key, 1 - source, Some(error)),
+                Err(Fault::Pipe(_)) => return self.end(key, End::Reset),
             }
         }
         let connection = &mut self.connections[key];
-        if connection.directions.iter().all(Direction::is_finished) {
+        if matches!(connection.phase, Phase::Failed { .. }) {
+            if self.end_if_delivered(key) {
+                return;
+            }
+        } else if connection.directions.iter().all(Direction::is_finished) {
             connection.phase = Phase::Closing;
             if is_closed(&flow) {
                 return self.end(key, End::Closed);
             }
         }
+        let connection = &mut self.connections[key];
         if more && !connection.queued {
             connection.queued = true;
             let token = self.token(key);
             self.ready.push_back(token);
         }
+    }
+
+    /// A leg has failed, as a call has `reported`, or none yet. The other leg is reset as well, but only after its host has what came
+    /// before: a reset must not overtake data.
+    fn fail(&mut self, key: usize, leg: usize, reported: Option<Errno>) {
+        let connection = &mut self.connections[key];
+        match connection.phase {
+            Phase::Connecting => {
+                return self.end(key, if leg == 1 { End::ConnectFailed } else { End::Reset });
+            }
+            Phase::Failed { leg: failed, .. } if failed == leg => return,
+            // Nobody is left to take anything.
+            Phase::Failed { .. } => return self.end(key, End::Reset),
+            Phase::Open | Phase::Closing => {}
+        }
+        connection.phase = Phase::Failed { leg, acked: 0, since: self.now };
+        connection.directions[leg].on_source_failed(reported);
+        connection.directions[1 - leg].discard();
+        connection.flow.passed(1 - leg).held.store(0, Relaxed);
+        let token = self.token(key);
+        self.advance(key);
+        if self.find(token).is_some() {
+            self.failed.push(token);
+        }
+    }
+
+    /// Ends connections in [`Phase::Failed`] whose time has come.
+    fn check_failed(&mut self) {
+        let mut failed = std::mem::take(&mut self.failed);
+        failed.retain(|&token| self.find(token).is_some_and(|key| !self.end_if_delivered(key)));
+        self.failed = failed;
+    }
+
+    /// Ends a connection in [`Phase::Failed`] if the other host has acknowledged everything, or has acknowledged nothing for too
+    /// long. Returns whether it has ended.
+    fn end_if_delivered(&mut self, key: usize) -> bool {
+        let Connection { flow, directions, phase, .. } = &mut self.connections[key];
+        let Phase::Failed { leg, acked, since } = phase else { return false };
+        let is_over = match sys::tcp_info(flow.legs()[1 - *leg]) {
+            Ok(info) => {
+                if info.bytes_acked > *acked {
+                    (*acked, *since) = (info.bytes_acked, self.now);
+                }
+                let is_acked = info.unacked == 0 && info.notsent_bytes == 0;
+                (is_acked && directions[*leg].is_drained()) || self.now.saturating_duration_since(*since) >= PATIENCE
+            }
+            Err(_) => true,
+        };
+        if is_over {
+            self.end(key, End::Reset);
+        }
+        is_over
     }
 
     /// Ends a connection. Legs that are not closed are reset, because they do not linger.
@@ -504,6 +586,7 @@ impl Worker {
                 Phase::Closing if is_closed(&connection.flow) => Some(End::Closed),
                 Phase::Open if !half_closed => (idle >= idle_timeout).then_some(End::Idle),
                 Phase::Open | Phase::Closing => (idle >= half_closed_timeout).then_some(End::HalfClosed),
+                Phase::Failed { .. } => None,
             };
             over.extend(end.map(|end| (key, end)));
         }
