@@ -429,3 +429,25 @@ fn root_bytes_pass_whatever_mtu_and_offloads_the_interfaces_have() {
     let status = net.until("all have ended", |status| status.totals.open == 0);
     assert_eq!(status.totals.internal_errors, 0);
 }
+
+/// A receive buffer that is full of short packets holds less than its window. The kernel drops the rest of a burst, and the sender
+/// waits for 0.2 s.
+#[test]
+fn root_a_burst_finds_room_for_all_of_its_packets() {
+    const BYTES: usize = 600_000;
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    for turn in 0..60 {
+        let (one, other) = net.pair(&listener);
+        let (mut from, mut to) = if turn % 2 == 0 { (one, other) } else { (other, one) };
+        let sender = thread::spawn(move || from.write_all(&vec![7; BYTES]).expect("it is read"));
+        to.read_exact(&mut vec![0; BYTES]).expect("no reset");
+        sender.join().expect("it does not panic");
+    }
+    let counters = net.on_router("cat", &["/proc/net/netstat"]);
+    let mut lines = counters.lines().filter(|line| line.starts_with("TcpExt:")).map(str::split_whitespace);
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let dropped = names.zip(values).find(|(name, _)| *name == "TCPRcvQDrop").expect("it is counted").1;
+    assert_eq!(dropped, "0", "packets were dropped");
+}

@@ -377,14 +377,14 @@ impl Controlled {
         let (window, buffer) = (at_least(decision.receive_window), at_least(decision.receive_buffer));
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
-            flow.wired_window().limit_window(flow.wired(), window, self.quiet.is_some());
+            flow.wired_window.limit_window(flow.wired(), window, self.quiet.is_some());
         }
         let wanted = buffer.map(|bytes| bytes.min(most_buffer));
         let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
         if buffer != self.buffer {
             (self.buffer, self.resized) = (buffer, now);
             let bytes = buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-            flow.wired_window().limit_buffer(flow.wired(), bytes);
+            flow.wired_window.limit_buffer(flow.wired(), bytes);
         }
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {

@@ -58,8 +58,8 @@ pub struct Flow {
     radio: OwnedFd,
     wired: OwnedFd,
     established: AtomicBool,
-    /// The receive windows of the client's and of the outgoing leg.
-    windows: [ReceiveWindow; 2],
+    /// The receive window of the wired leg.
+    pub(super) wired_window: ReceiveWindow,
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
     /// it shrinks the window.
     pub(super) passing: AtomicUsize,
@@ -72,7 +72,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`. Both legs begin with a receive
+    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`. Both legs have a receive
     /// buffer of `buffer` bytes.
     pub(super) fn new(
         opened_by: Side,
@@ -95,7 +95,7 @@ impl Flow {
             radio,
             wired,
             established: AtomicBool::new(false),
-            windows: [ReceiveWindow::new(buffer), ReceiveWindow::new(buffer)],
+            wired_window: ReceiveWindow::new(buffer),
             passing: AtomicUsize::new(NO_LIMIT),
             promised: AtomicU64::new(NO_PROMISE),
             to_ue: Passed::default(),
@@ -154,19 +154,6 @@ impl Flow {
         match self.opened_by {
             Side::Ran => [self.radio(), self.wired()],
             Side::Wan => [self.wired(), self.radio()],
-        }
-    }
-
-    /// The legs' receive windows in the same order.
-    pub(super) fn windows(&self) -> &[ReceiveWindow; 2] {
-        &self.windows
-    }
-
-    /// The receive window of the wired leg.
-    pub(super) fn wired_window(&self) -> &ReceiveWindow {
-        match self.opened_by {
-            Side::Ran => &self.windows[1],
-            Side::Wan => &self.windows[0],
         }
     }
 

@@ -9,9 +9,6 @@ use rustix::process::{Resource, getrlimit};
 
 use super::relay::LEAST_PIPE;
 
-/// See [`Settings::first_receive_buffer`].
-pub(super) const FIRST_BUFFER: usize = 64 << 10;
-
 /// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
 pub(super) const FILES_EACH: u64 = 2;
 /// Descriptors of a worker beside its connections, and pipes that it may always have.
@@ -76,12 +73,6 @@ impl Settings {
             keepalive: Duration::from_secs(60 * 60),
             radio_congestion: None,
         }
-    }
-
-    /// The receive buffer of a leg after the handshake. It grows as long as bytes arrive at the other host, so that a connection whose
-    /// reader stops early holds little.
-    pub(super) fn first_receive_buffer(&self) -> usize {
-        self.receive_buffer.min(FIRST_BUFFER)
     }
 
     /// Files that the proxy needs for these connections, without pipes for most of them.

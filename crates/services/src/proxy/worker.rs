@@ -160,8 +160,6 @@ pub(super) struct Worker {
     opened: u64,
     now: Instant,
     swept: Instant,
-    /// The largest receive buffer, as of the last sweep.
-    receive_buffer: usize,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
     vigil: Vigil,
@@ -193,7 +191,6 @@ impl Worker {
             opened: 0,
             now,
             swept: now,
-            receive_buffer: settings.receive_buffer,
             exhausted: None,
             vigil: Vigil::new(now),
         })
@@ -365,9 +362,8 @@ impl Worker {
         if !outgoing.same_port {
             counters.other_port.fetch_add(1, Relaxed);
         }
-        let buffer = settings.first_receive_buffer();
+        let buffer = settings.receive_buffer;
         let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, buffer, self.now));
-        flow.windows()[0].begin(flow.legs()[0]);
         self.generation = (self.generation + 1) & 0x7fff_ffff;
         self.opened += 1;
         let id = self.opened;
@@ -418,7 +414,6 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
-            connection.flow.windows()[1].begin(connection.flow.legs()[1]);
             self.shared.registry.establish(connection.id, &connection.flow);
             self.shared.counters.established.fetch_add(1, Relaxed);
         }
@@ -448,7 +443,6 @@ impl Worker {
         };
         let flow = Arc::clone(&connection.flow);
         let legs = flow.legs();
-        let most_buffer = self.receive_buffer;
         let mut more = false;
         for source in sources {
             let direction = &mut connection.directions[source];
@@ -467,10 +461,6 @@ impl Worker {
                 total.fetch_add(new, Relaxed);
                 self.vigil.on_moved(new);
                 self.shared.registry.progress(connection.id, &flow);
-                if direction.held() == 0 {
-                    let arrived = || sys::tcp_info(legs[1 - source]).map_or(0, |info| info.bytes_acked);
-                    flow.windows()[source].grow(legs[source], most_buffer, direction.taken(), arrived);
-                }
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
@@ -574,8 +564,7 @@ impl Worker {
     /// Ends what took too long, and looks after listeners.
     fn sweep(&mut self) {
         let settings = self.shared.settings.get();
-        let Settings { connect_timeout, idle_timeout, half_closed_timeout, receive_buffer, .. } = *settings;
-        self.receive_buffer = receive_buffer;
+        let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *settings;
         self.tools.set_most(settings.pipes_each());
         let mut over = Vec::new();
         for (key, connection) in &self.connections {
