@@ -166,7 +166,7 @@ impl Load {
 }
 
 /// The outcome of a measurement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The wall-clock time at which it began, since the Unix epoch.
     pub unix: Span,
@@ -294,16 +294,7 @@ mod tests {
             // The router has stopped answering.
             probe(3200, Probe::Request, 30),
         ];
-        let outcome = Outcome {
-            unix: Span::ZERO,
-            loads: vec![load.clone()],
-            latencies,
-            cells: Vec::new(),
-            missing: Vec::new(),
-            finished: 1,
-            interrupted: false,
-            fault: None,
-        };
+        let outcome = Outcome { loads: vec![load.clone()], latencies, finished: 1, ..Outcome::default() };
         let parts = |host, modem, network, total| {
             let span = |part: Option<u64>| part.map(ms);
             Located { host: span(host), modem: span(modem), network: span(network), total: span(total) }

@@ -177,14 +177,10 @@ mod tests {
         let loads = flows.into_iter().map(|flows| Load { times: [0, 1000, 2000, 3000].map(at), flows });
         let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
         Outcome {
-            unix: Span::ZERO,
             loads: loads.collect(),
             latencies: [500, 1500].iter().flat_map(|&ms| probes.iter().map(move |probe| latency(probe, ms))).collect(),
-            cells: Vec::new(),
-            missing: Vec::new(),
             finished,
-            interrupted: false,
-            fault: None,
+            ..Outcome::default()
         }
     }
 

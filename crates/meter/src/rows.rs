@@ -402,14 +402,9 @@ mod tests {
     /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
     fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, String, f64, Option<[f64; 2]>)> {
         let outcome = Outcome {
-            unix: Span::ZERO,
             loads: vec![Load { times: [0, 0, 2000, 2000].map(at), flows }],
-            latencies: Vec::new(),
-            cells: Vec::new(),
-            missing: Vec::new(),
             finished: 1,
-            interrupted: false,
-            fault: None,
+            ..Outcome::default()
         };
         let mut results = Results { tables: outcome.tables(), ..Results::default() };
         results.meta.points.push(record::Point::default());

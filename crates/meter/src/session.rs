@@ -84,16 +84,7 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         measurement: format!("{:016x}", u64::from_le_bytes(name)),
         inside_http: OnceLock::new(),
     };
-    let mut outcome = Outcome {
-        unix: course.clock.unix,
-        loads: Vec::new(),
-        latencies: Vec::new(),
-        cells: Vec::new(),
-        missing: Vec::new(),
-        finished: 0,
-        interrupted: false,
-        fault: None,
-    };
+    let mut outcome = Outcome { unix: course.clock.unix, ..Outcome::default() };
     let probing_ends = AtomicBool::new(false);
     // The first connection finds out whether the server can be reached, before anything else happens.
     let requests = course.probe_line()?;

@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,17 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
     while write(&written, &[b'\n'; 512]).is_ok() {}
     fcntl(&written, FcntlArg::F_SETFL(OFlag::empty())).expect("it is a pipe");
     (read, written)
+}
+
+/// A proxy that accepts connections, and what it says.
+fn audible(net: &Net) -> (Running, ChildStderr) {
+    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let stderr = child.stderr.take().expect("it is piped");
+    let proxy = Running(Some(child));
+    net.until("it accepts", |status| status.accepting);
+    (proxy, stderr)
 }
 
 /// Waits for the end of a process. Returns whether it came in this time.
@@ -434,12 +445,7 @@ fn root_a_kernel_that_leads_no_connection_to_the_proxy_is_refused() {
 fn root_new_connections_bypass_the_proxy_while_the_kernel_leads_none_to_it() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);
-    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
-    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("it starts");
-    let mut stderr = child.stderr.take().expect("it is piped");
-    let proxy = Running(Some(child));
-    net.until("it accepts", |status| status.accepting);
+    let (proxy, mut stderr) = audible(&net);
     let obstacles = [
         ("sysctl -qw net.ipv4.conf.all.src_valid_mark=1", "sysctl -qw net.ipv4.conf.all.src_valid_mark=0"),
         ("sysctl -qw net.ipv4.tcp_fwmark_accept=1", "sysctl -qw net.ipv4.tcp_fwmark_accept=0"),
@@ -545,12 +551,7 @@ fn root_a_firewall_that_drops_what_comes_to_the_router_is_told_unless_it_accepts
             // As in the manual.
             nft("add rule inet fw in meta mark & 0xffff0000 == 0x72610000 accept");
         }
-        let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
-        command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let mut stderr = child.stderr.take().expect("it is piped");
-        let proxy = Running(Some(child));
-        net.until("it accepts", |status| status.accepting);
+        let (proxy, mut stderr) = audible(&net);
         net.await_listeners(|count| count >= 4);
         if accepts {
             let (mut client, mut server) = net.pair(&listener);
@@ -570,15 +571,12 @@ fn root_a_firewall_that_drops_what_comes_to_the_router_is_told_unless_it_accepts
 fn root_a_proxy_that_can_open_no_file_for_a_while_keeps_its_connections() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);
-    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
-    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
-    let mut proxy = Running(Some(command.spawn().expect("it starts")));
-    let mut said = BufReader::new(proxy.0.as_mut().and_then(|child| child.stderr.take()).expect("it is piped")).lines();
+    let (proxy, stderr) = audible(&net);
+    let mut said = BufReader::new(stderr).lines();
     let mut until = |what: &str| {
         let found = said.by_ref().map_while(Result::ok).find(|line| line.contains(what));
         assert!(found.is_some(), "it ended without `{what}`");
     };
-    net.until("it accepts", |status| status.accepting);
     let (mut client, mut server) = net.pair(&listener);
     let pid = proxy.pid().to_string();
     let limit = |files: &str| {

@@ -245,7 +245,8 @@ impl Proxy {
         if let Some(chain) = obstacles::dropping_chain() {
             let doubt = format!(
                 "{chain} drops what comes to this machine unless a rule accepts it; where none accepts the mark \
-                 0x72610000/0xffff0000, new connections time out"
+                 {:#x}/0xffff0000, new connections time out",
+                steering::BASE
             );
             proxy.notices.push_back(Notice::Doubtful(doubt.into()));
         }

@@ -17,21 +17,22 @@ const ENOUGH: f64 = 0.05;
 /// A UE's blocks carry per resource element what its MCS and rank say, or else its CQI; if neither is known, as much as those of
 /// the others. So what a UE was sent tells its part of the cell's blocks, and those of a UE that is alone with data are the cell's.
 pub(super) fn fill_in<'a>(reports: impl Iterator<Item = &'a mut RadioReport>) {
-    let mut reports: Vec<_> = reports.collect();
-    let known: Vec<f64> = reports.iter().filter_map(|report| bits_per_element(report)).collect();
+    let mut reports: Vec<_> = reports.map(|report| (bits_per_element(report), report)).collect();
+    let known: Vec<f64> = reports.iter().filter_map(|(bits, _)| *bits).collect();
     let usual = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
-    let part = |report: &RadioReport| sent_bits(report) / bits_per_element(report).unwrap_or(usual);
-    let sum: f64 = reports.iter().map(|report| part(report)).sum();
-    for report in &mut reports {
-        let per_block = bits_per_element(report).map(|bits| bits * ELEMENTS);
+    let part = |bits: Option<f64>, report: &RadioReport| sent_bits(report) / bits.unwrap_or(usual);
+    let sum: f64 = reports.iter().map(|(bits, report)| part(*bits, report)).sum();
+    for (bits, report) in &mut reports {
+        let per_block = bits.map(|bits| bits * ELEMENTS);
         if report.prbs.is_none() {
             let enough = ENOUGH * report.all_prbs() as f64;
             report.prbs = match (report.cell_prbs.map(|used| used as f64), per_block) {
                 _ if report.acked_bits == 0 => Some(0),
-                (Some(used), _) if used >= enough => Some(scaled(used * part(report) / sum)),
+                (Some(used), _) if used >= enough || per_block.is_none() => {
+                    Some(scaled(used * part(*bits, report) / sum))
+                }
                 (_, Some(bits)) => Some(scaled(sent_bits(report) / bits).min(report.all_prbs())),
-                (Some(used), None) => Some(scaled(used * part(report) / sum)),
-                (None, None) => None,
+                (_, None) => None,
             };
         }
         report.bits_per_prb = report.bits_per_prb.or(per_block);

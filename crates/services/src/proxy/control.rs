@@ -30,6 +30,7 @@ use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
+use super::window::ReceiveWindow;
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
 
@@ -120,8 +121,9 @@ struct Controlled {
     mss: u32,
     /// The same of the wired leg, as far as it is known.
     wired_mss: u32,
-    buffer: Option<u64>,
-    /// When the buffer was last changed.
+    /// The receive window of the wired leg.
+    receive: ReceiveWindow,
+    /// When its buffer was last changed.
     resized: Time,
     unsent: Option<u64>,
     pacing: Option<u64>,
@@ -264,8 +266,8 @@ fn adopt(
     if flow.taken() != [0, 0] {
         control.on_progress(key);
     }
-    let flow = Arc::downgrade(flow);
-    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
+    let (receive, flow) = (ReceiveWindow::new(flow.receive_buffer), Arc::downgrade(flow));
+    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, receive, ..Controlled::default() });
 }
 
 /// Tells the control of the UE that the flows of `former` belong to by now.
@@ -377,14 +379,13 @@ impl Controlled {
         let (window, buffer) = (at_least(decision.receive_window), at_least(decision.receive_buffer));
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
-            flow.wired_window.limit_window(flow.wired(), window, self.quiet.is_some());
+            self.receive.limit_window(flow.wired(), window, self.quiet.is_some());
         }
         let wanted = buffer.map(|bytes| bytes.min(most_buffer));
-        let buffer = stepped(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
-        if buffer != self.buffer {
-            (self.buffer, self.resized) = (buffer, now);
-            let bytes = buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-            flow.wired_window.limit_buffer(flow.wired(), bytes);
+        let buffer = stepped(wanted, self.receive.buffer(), now.saturating_since(self.resized) >= SETTLING);
+        if buffer != self.receive.buffer() {
+            self.resized = now;
+            self.receive.limit_buffer(flow.wired(), buffer);
         }
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::relay::NO_LIMIT;
-use super::window::ReceiveWindow;
 use netio::sys::tcp_info;
 use rapid::Sample;
 use units::{Rate, Span};
@@ -58,8 +57,8 @@ pub struct Flow {
     radio: OwnedFd,
     wired: OwnedFd,
     established: AtomicBool,
-    /// The receive window of the wired leg.
-    pub(super) wired_window: ReceiveWindow,
+    /// The receive buffer of each leg without a control.
+    pub(super) receive_buffer: usize,
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
     /// it shrinks the window.
     pub(super) passing: AtomicUsize,
@@ -73,14 +72,14 @@ pub struct Flow {
 
 impl Flow {
     /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`. Both legs have a receive
-    /// buffer of `buffer` bytes.
+    /// buffer of `receive_buffer` bytes.
     pub(super) fn new(
         opened_by: Side,
         client: SocketAddr,
         server: SocketAddr,
         accepted: OwnedFd,
         outgoing: OwnedFd,
-        buffer: usize,
+        receive_buffer: usize,
         now: Instant,
     ) -> Flow {
         let (ue, peer, radio, wired) = match opened_by {
@@ -95,7 +94,7 @@ impl Flow {
             radio,
             wired,
             established: AtomicBool::new(false),
-            wired_window: ReceiveWindow::new(buffer),
+            receive_buffer,
             passing: AtomicUsize::new(NO_LIMIT),
             promised: AtomicU64::new(NO_PROMISE),
             to_ue: Passed::default(),

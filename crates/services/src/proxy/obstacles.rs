@@ -4,17 +4,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use netio::Error;
 use netio::program::ip;
 use serde_json::Value;
 
-use super::listen::ipv6;
 use super::settings::Settings;
+use super::steering::{BASE, families, mark, nft};
 
-/// The upper half of the marks of all proxies, see [`super::steering`].
-const MARKS: u32 = 0x7261_0000;
 /// Where `br_netfilter` has its settings, if it is loaded.
 const BRIDGE_SETTINGS: &str = "/proc/sys/net/bridge";
 
@@ -40,8 +37,7 @@ impl Obstacles {
                 bridges.push(name.clone());
             }
         }
-        let (wan, ran_name) = (settings.wan.clone(), settings.ran.clone());
-        Ok(Obstacles { wan, ran: ran_name, bridges, mark: MARKS | (ran & 0xffff) })
+        Ok(Obstacles { wan: settings.wan.clone(), ran: settings.ran.clone(), bridges, mark: mark(ran) })
     }
 
     /// Returns a setting in `/proc/sys` that is an obstacle, if there is one.
@@ -95,8 +91,7 @@ impl Obstacles {
                 }
             }
         }
-        let families = if ipv6() { &["-4", "-6"][..] } else { &["-4"] };
-        for family in families {
+        for family in families() {
             if self.is_led_elsewhere(family)? {
                 return Ok(Some(format!(
                     "a rule of `ip {family} rule` before the proxy's leads its packets elsewhere: move that rule behind it"
@@ -131,22 +126,16 @@ impl Obstacles {
 /// Returns a chain of nftables that drops what comes to this machine unless a rule accepts it, as in "chain `input` of table
 /// `inet filter`", if there is one and its table has no rule about marks of the proxy. `None` also if `nft` cannot say it.
 pub(super) fn dropping_chain() -> Option<String> {
-    let listed: Value = serde_json::from_str(&nft(&["-j", "list", "chains"])?).ok()?;
+    let listed: Value = serde_json::from_str(&nft(&["-j", "list", "chains"], "").ok()?).ok()?;
     listed["nftables"].as_array()?.iter().map(|item| &item["chain"]).find_map(|chain| {
         let text = |key: &str| chain[key].as_str();
         let (family, table, name) = (text("family")?, text("table")?, text("name")?);
         if text("hook")? != "input" || text("policy")? != "drop" || !["inet", "ip", "ip6"].contains(&family) {
             return None;
         }
-        let rules = nft(&["list", "table", family, table])?;
-        (!rules.contains(&format!("{:#x}", MARKS >> 16))).then(|| format!("chain `{name}` of table `{family} {table}`"))
+        let rules = nft(&["list", "table", family, table], "").ok()?;
+        (!rules.contains(&format!("{:#x}", BASE >> 16))).then(|| format!("chain `{name}` of table `{family} {table}`"))
     })
-}
-
-/// Runs `nft`, and returns what it prints unless it fails.
-fn nft(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("nft").args(arguments).stdin(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the settings of a bridge as `ip` shows them, or nothing if the interface is none.
@@ -204,7 +193,7 @@ mod tests {
     #[test]
     fn the_mark_is_that_of_the_rule() {
         let settings = Settings::new("wan0", "ran0");
-        let ours = format!(" fwmark {:#x}", MARKS | 7);
+        let ours = format!(" fwmark {:#x}", mark(7));
         let commands = Plan::new(&settings, 7).undo_commands();
         assert!(commands.iter().all(|(_, commands)| commands.contains(&ours)), "{commands:?}");
     }

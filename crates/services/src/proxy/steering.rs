@@ -32,7 +32,7 @@ use super::settings::Settings;
 /// Before the rules that an operator is likely to have.
 const PREFERENCE: u32 = 99;
 /// The upper half of marks and of numbers of routing tables ("ra").
-const BASE: u32 = 0x7261_0000;
+pub(super) const BASE: u32 = 0x7261_0000;
 /// The zone of connection tracking for legs towards UEs ("ra").
 const ZONE: u32 = BASE >> 16;
 /// Before connection tracking; with the marks of others; and after destinations were translated.
@@ -70,9 +70,9 @@ impl Plan {
         let instance = std::process::id().wrapping_mul(31).wrapping_add(INSTANCES.fetch_add(1, Relaxed));
         Plan {
             table: format!("ranway_proxy_{ran}"),
-            mark: BASE | (ran & 0xffff),
+            mark: mark(ran),
             routes: BASE | (instance & 0xffff),
-            families: if ipv6() { &["-4", "-6"] } else { &["-4"] },
+            families: families(),
             tracked: tracks() || may_track(),
             generation: 0,
             settings: settings.clone(),
@@ -287,6 +287,16 @@ impl Drop for Steering {
     }
 }
 
+/// Returns the mark of packets for the proxy whose interface towards the RAN has the number `ran`.
+pub(super) fn mark(ran: u32) -> u32 {
+    BASE | (ran & 0xffff)
+}
+
+/// Returns the families that there are, as options of `ip`.
+pub(super) fn families() -> &'static [&'static str] {
+    if ipv6() { &["-4", "-6"] } else { &["-4"] }
+}
+
 /// Commands that add or delete (`verb`) a rule and a route.
 fn commands(verb: &str, mark: u32, routes: u32) -> String {
     format!(
@@ -322,7 +332,7 @@ fn may_track() -> bool {
 }
 
 /// Runs `nft`. Returns what it prints, or its complaint on failure.
-fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
+pub(super) fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
     let run = || -> std::io::Result<std::process::Output> {
         let mut child = Command::new("nft")
             .args(arguments)

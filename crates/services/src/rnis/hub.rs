@@ -174,6 +174,13 @@ impl Hub {
         }
     }
 
+    /// Takes in the records of a message as [`Hub::feed_paced`] does.
+    pub(super) async fn feed_all(&self, records: Vec<Record>) {
+        for record in records {
+            self.feed_paced(record).await;
+        }
+    }
+
     fn congestion(&self) -> MutexGuard<'_, Option<Congestion>> {
         self.congestion.lock().unwrap_or_else(PoisonError::into_inner)
     }

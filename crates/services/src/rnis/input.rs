@@ -339,11 +339,7 @@ async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Arc<Hub
             let mut lines = Lines::new(stream);
             while let Ok(Some(line)) = lines.next().await {
                 match line.and_then(|line| parser.parse(&line, unix_now())) {
-                    Ok(records) => {
-                        for record in records {
-                            hub.feed_paced(record).await;
-                        }
-                    }
+                    Ok(records) => hub.feed_all(records).await,
                     Err(why) => faults.lock().await.report(&FeedError::at(lines.number, why).to_string()),
                 }
             }
@@ -386,11 +382,7 @@ async fn gnb_session(address: &str, carrier: Carrier, hub: &Hub, faults: &mut Fa
             Some(Ok(_)) => continue,
         };
         match parser.parse(&body, unix_now()) {
-            Ok(records) => {
-                for record in records {
-                    hub.feed_paced(record).await;
-                }
-            }
+            Ok(records) => hub.feed_all(records).await,
             Err(why) => faults.report(&why.to_string()),
         }
     }
@@ -406,11 +398,7 @@ async fn poll_modem(modem: &str, carrier: Carrier, hub: &Hub, mut faults: Faults
             Err(why) => Err(why),
         };
         match records {
-            Ok(records) => {
-                for record in records {
-                    hub.feed_paced(record).await;
-                }
-            }
+            Ok(records) => hub.feed_all(records).await,
             Err(why) => faults.report(&why),
         }
     }

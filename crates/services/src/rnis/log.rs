@@ -36,22 +36,37 @@ impl fmt::Debug for Log {
     }
 }
 
+/// Tells when the operator may be told something again.
+#[derive(Debug, Default)]
+struct Pace(Option<Instant>);
+
+impl Pace {
+    /// Whether something may be told now, which it then is.
+    fn may_tell(&mut self) -> bool {
+        let may = self.0.is_none_or(|last| last.elapsed() >= FAULTS);
+        if may {
+            self.0 = Some(Instant::now());
+        }
+        may
+    }
+}
+
 /// Reports faults of an input, not more often than the operator can read.
 #[derive(Debug)]
 pub(super) struct Faults {
     log: Log,
     name: String,
-    last: Option<Instant>,
+    pace: Pace,
     suppressed: u64,
 }
 
 impl Faults {
     pub(super) fn new(log: Log, name: String) -> Faults {
-        Faults { log, name, last: None, suppressed: 0 }
+        Faults { log, name, pace: Pace::default(), suppressed: 0 }
     }
 
     pub(super) fn report(&mut self, fault: &str) {
-        if self.last.is_some_and(|last| last.elapsed() < FAULTS) {
+        if !self.pace.may_tell() {
             self.suppressed += 1;
             return;
         }
@@ -60,7 +75,6 @@ impl Faults {
             n => format!(" ({n} more faults before)"),
         };
         self.log.line(format_args!("{}: {fault}{more}", self.name));
-        self.last = Some(Instant::now());
     }
 }
 
@@ -69,20 +83,19 @@ impl Faults {
 pub(super) struct Losses {
     log: Log,
     name: String,
-    last: Option<Instant>,
+    pace: Pace,
     untold: u64,
 }
 
 impl Losses {
     pub(super) fn new(log: Log, name: String) -> Losses {
-        Losses { log, name, last: None, untold: 0 }
+        Losses { log, name, pace: Pace::default(), untold: 0 }
     }
 
     pub(super) fn add(&mut self, lost: u64) {
         self.untold += lost;
-        if self.untold > 0 && self.last.is_none_or(|last| last.elapsed() >= FAULTS) {
+        if self.untold > 0 && self.pace.may_tell() {
             self.tell();
-            self.last = Some(Instant::now());
         }
     }
 

@@ -641,14 +641,10 @@ mod tests {
     /// The outcome of a load in the second second, between two of probes alone.
     fn outcome(flows: Vec<FlowOutcome>, latencies: Vec<Latency>) -> Outcome {
         Outcome {
-            unix: Span::ZERO,
             loads: vec![Load { times: [0, 1_000, 2_000, 3_000].map(at), flows }],
             latencies,
-            cells: Vec::new(),
-            missing: Vec::new(),
             finished: 1,
-            interrupted: false,
-            fault: None,
+            ..Outcome::default()
         }
     }
 
