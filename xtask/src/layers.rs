@@ -19,7 +19,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("link", &["units", "aqm"]),
     ("tcp", &["units", "wire", "cc"]),
     ("pep", &["units", "wire"]),
-    ("rnis", &["units"]),
+    ("rnis", &["units", "channel"]),
     ("rapid", &["units", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
