@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_count_that_come_before_the_proxys_own() {
+    fn rules_count_that_come_before_that_of_the_proxy() {
         let local = "0:\tfrom all lookup local\n";
         let ours = "99:\tfrom all fwmark 0x72610007 lookup 1918959623\n";
         let main = "32766:\tfrom all lookup main\n";
