@@ -203,6 +203,13 @@ pub fn window_clamp(socket: BorrowedFd) -> io::Result<i32> {
     Ok(bytes)
 }
 
+/// Keeps the kernel from changing the size of a socket's receive buffer, or lets it (`SO_BUF_LOCK`).
+pub fn lock_receive_buffer(socket: BorrowedFd, locked: bool) -> io::Result<()> {
+    // linux/net.h, not in `libc`.
+    const SOCK_RCVBUF_LOCK: c_int = 2;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BUF_LOCK, &if locked { SOCK_RCVBUF_LOCK } else { 0 })
+}
+
 /// Limits the bytes that a socket accepts beyond those that it has sent (`TCP_NOTSENT_LOWAT`).
 pub fn set_notsent_lowat(socket: BorrowedFd, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &bytes)

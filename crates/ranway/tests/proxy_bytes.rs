@@ -244,7 +244,7 @@ fn root_a_reset_does_not_overtake_the_answer_before_it() {
 }
 
 /// More bytes than the kernel of a reader takes that does not read, and fewer than it and the proxy take together.
-const MUCH: u64 = 300_000;
+const MUCH: u64 = 190_000;
 
 /// Returns a reader that has not read yet. The proxy has [`MUCH`] bytes for it, and the writer has reset the connection.
 fn unread_and_reset(net: &Net, listener: &TcpListener, by_server: bool) -> TcpStream {
@@ -450,4 +450,57 @@ fn root_a_burst_finds_room_for_all_of_its_packets() {
     let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
     let dropped = names.zip(values).find(|(name, _)| *name == "TCPRcvQDrop").expect("it is counted").1;
     assert_eq!(dropped, "0", "packets were dropped");
+}
+
+/// Bytes that the receive buffers of the router take, with the kernel's overhead.
+fn received(net: &Net) -> Vec<u64> {
+    let said = net.on_router("ss", &["-tmnH"]);
+    let of = |part: &str| part.split(',').next().and_then(|bytes| bytes.parse().ok()).expect("a number");
+    said.split("skmem:(r").skip(1).map(of).collect()
+}
+
+#[test]
+fn root_a_reader_that_never_reads_costs_little_memory() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&[]);
+    for to_ue in [true, false] {
+        let (client, server) = net.pair(&listener);
+        let (mut writer, reader) = if to_ue { (server, client) } else { (client, server) };
+        setsockopt(&reader, sockopt::RcvBuf, &(8 << 10)).expect("it can be set");
+        writer.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
+        while writer.write(&[7; 1 << 16]).is_ok() {}
+        let connection = &net.status().connections[0];
+        let taken = received(&net);
+        eprintln!("{taken:?}, {connection:?}");
+        // The kernel's first receive buffer is 128 KiB; the largest would be 2 MiB.
+        assert!(taken.iter().all(|&taken| taken < 320 << 10), "{taken:?}");
+        assert!(connection.waiting() < 512 << 10, "{connection:?}");
+        drop((writer, reader));
+        net.until("it has ended", |status| status.totals.open == 0);
+    }
+}
+
+#[test]
+fn root_many_short_packets_take_no_more_than_the_receive_buffer() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&["--receive-buffer", "256 KiB"]);
+    let (reader, mut writer) = net.pair(&listener);
+    setsockopt(&reader, sockopt::RcvBuf, &(8 << 10)).expect("it can be set");
+    writer.set_nodelay(true).expect("it is open");
+    writer.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
+    let start = Instant::now();
+    let mut most = 0;
+    for n in 0.. {
+        if start.elapsed() > Duration::from_secs(10) || writer.write(b"x").is_err() {
+            break;
+        }
+        if n % 10_000 == 0 {
+            most = most.max(*received(&net).iter().max().expect("it is open"));
+        }
+    }
+    eprintln!("at most {most} bytes");
+    // The kernel uses as much again for its overhead, and looks after each packet.
+    assert!(most > 256 << 10 && most < 768 << 10, "{most}");
 }

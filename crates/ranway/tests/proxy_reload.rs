@@ -100,11 +100,19 @@ fn root_settings_change_without_touching_a_connection() {
         assert_eq!(proxy.reload(&second), again);
         assert!(!proxy.splits(&one) && proxy.splits(&other));
         // The size holds for new connections, and the kernel doubles it.
-        let (mut new, mut new_server) = net.pair(&other);
-        exchange(&mut new, &mut new_server);
-        let buffers = net.on_router("ss", &["-Htnm", "state", "established"]);
-        assert_eq!(buffers.matches("rb81920").count(), 2, "{buffers}");
-        drop((new, new_server));
+        let has_buffers = |bytes: u32| {
+            let (mut new, mut new_server) = net.pair(&other);
+            exchange(&mut new, &mut new_server);
+            let of_new = format!("( sport = {0} or dport = {0} )", port(&other));
+            let buffers = net.on_router("ss", &["-Htnm", "state", "established", &of_new]);
+            assert_eq!(buffers.matches(&format!(",rb{bytes},")).count(), 2, "{buffers}");
+        };
+        has_buffers(81_920);
+        // A large one begins as the kernel's, and not as the one before.
+        assert_eq!(proxy.reload(&options(&format!("ports = {}", port(&other)))), again);
+        has_buffers(131_072);
+        assert_eq!(proxy.reload(&second), again);
+        has_buffers(81_920);
 
         for (wrong, why) in [
             ("prots = 80", "there is no option `prots`; did you mean `ports`?"),

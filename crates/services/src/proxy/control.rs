@@ -385,8 +385,8 @@ impl Controlled {
         let buffer = stepped(wanted, self.receive.buffer(), now.saturating_since(self.resized) >= SETTLING);
         if buffer != self.receive.buffer() {
             self.resized = now;
-            self.receive.limit_buffer(flow.wired(), buffer);
         }
+        self.receive.limit_buffer(flow.wired(), buffer, flow.is_whole());
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;

@@ -4,11 +4,16 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::relay::NO_LIMIT;
+use super::settings::Settings;
+use super::window::set_whole;
 use netio::sys::tcp_info;
 use rapid::Sample;
 use units::{Rate, Span};
@@ -57,8 +62,10 @@ pub struct Flow {
     radio: OwnedFd,
     wired: OwnedFd,
     established: AtomicBool,
-    /// The receive buffer of each leg without a control.
+    /// The whole receive buffer of each leg.
     pub(super) receive_buffer: usize,
+    /// Whether the wired leg has its whole receive buffer, but for a control.
+    is_whole: AtomicBool,
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
     /// it shrinks the window.
     pub(super) passing: AtomicUsize,
@@ -71,15 +78,14 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`. Both legs have a receive
-    /// buffer of `receive_buffer` bytes.
+    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`.
     pub(super) fn new(
         opened_by: Side,
         client: SocketAddr,
         server: SocketAddr,
         accepted: OwnedFd,
         outgoing: OwnedFd,
-        receive_buffer: usize,
+        settings: &Settings,
         now: Instant,
     ) -> Flow {
         let (ue, peer, radio, wired) = match opened_by {
@@ -94,7 +100,8 @@ impl Flow {
             radio,
             wired,
             established: AtomicBool::new(false),
-            receive_buffer,
+            receive_buffer: settings.receive_buffer,
+            is_whole: AtomicBool::new(!settings.is_tuned()),
             passing: AtomicUsize::new(NO_LIMIT),
             promised: AtomicU64::new(NO_PROMISE),
             to_ue: Passed::default(),
@@ -154,6 +161,20 @@ impl Flow {
             Side::Ran => [self.radio(), self.wired()],
             Side::Wan => [self.wired(), self.radio()],
         }
+    }
+
+    /// Gives a leg its whole receive buffer.
+    pub(super) fn enlarge(&self, source: usize) {
+        set_whole(self.legs()[source], self.receive_buffer);
+        if self.is_to_ue(source) {
+            // Only then: a control that limits the buffer does so again.
+            self.is_whole.store(true, Release);
+        }
+    }
+
+    /// Whether [`Flow::enlarge`] has enlarged the wired leg's receive buffer, or it was whole from the start.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole.load(Acquire)
     }
 
     /// Whether bytes from the client's leg (0) or from the outgoing one (1) go to the UE.

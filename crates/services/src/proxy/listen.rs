@@ -65,6 +65,11 @@ impl Listener {
         let v6 = sockopt::socket_domain(&self.socket).is_ok_and(|domain| domain == AddressFamily::INET6);
         let prepare = || -> std::io::Result<()> {
             prepare(self.socket.as_fd(), settings, self.side, v6)?;
+            if let Some(bytes) = settings.first_receive_buffer() {
+                // It may have had a whole one before.
+                sockopt::set_socket_recv_buffer_size_force(&self.socket, bytes)?;
+                sys::lock_receive_buffer(self.socket.as_fd(), false)?;
+            }
             if self.side == Side::Ran && settings.radio_congestion.is_none() {
                 // It may have had another one before.
                 let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
@@ -200,8 +205,10 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(socket, KEEPALIVES)?;
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
-    // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
-    sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
+    if !settings.is_tuned() {
+        // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
+        sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
+    }
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
         sockopt::set_tcp_congestion(socket, control)?;
     }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use netio::sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{self, Errno};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
@@ -23,6 +24,11 @@ pub(super) const LEAST_PIPE: usize = SCRATCH;
 const TURN: usize = 16;
 /// No bound on what is between the sockets but the size of a pipe.
 pub(super) const NO_LIMIT: usize = usize::MAX;
+/// The most that a direction holds before [`Direction::on_proven`].
+const UNPROVEN: usize = 64 << 10;
+/// Bytes that a source can send without its receive buffer being kept as it is, and the longest read among them. Up to its initial
+/// window of ten segments, the kernel sees no reason to enlarge it.
+const SMALL: usize = 8 << 10;
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
@@ -145,9 +151,16 @@ pub(super) struct Direction {
     finished: bool,
     /// Whether the source has failed.
     failed: Option<Failed>,
+    /// See [`Direction::on_proven`].
+    proven: bool,
 }
 
 impl Direction {
+    /// A direction that is or is not proven; see [`Direction::on_proven`].
+    pub(super) fn new(proven: bool) -> Direction {
+        Direction { proven, ..Direction::default() }
+    }
+
     /// The source may have bytes; `ending` if its end has come.
     pub(super) fn on_readable(&mut self, ending: bool) {
         self.readable = true;
@@ -197,6 +210,23 @@ impl Direction {
     /// Bytes that the source has sent and the sink's socket has not yet taken.
     pub(super) fn held(&self) -> usize {
         self.held
+    }
+
+    /// Whether the sink takes nothing at present.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.writable
+    }
+
+    /// Whether [`Direction::on_proven`] was called.
+    pub(super) fn is_proven(&self) -> bool {
+        self.proven
+    }
+
+    /// The sink's host has shown that it reads, so the direction may hold as much as a pipe does, and the source's receive buffer
+    /// may have its size set. Until then, the kernel may enlarge that buffer, but not because bytes are read: it would soon be large,
+    /// and fill up if the host stops reading. What remains is room for packets that the window has promised to take.
+    pub(super) fn on_proven(&mut self) {
+        self.proven = true;
     }
 
     /// Bytes taken from the source since the start.
@@ -287,7 +317,8 @@ impl Direction {
 
     /// Reads from the source to the pipe. Returns whether anything came.
     fn fill(&mut self, source: BorrowedFd, most: usize, tools: &mut Tools) -> Result<bool, Fault> {
-        let room = tools.size.min(most).saturating_sub(self.held);
+        let size = if self.proven { tools.size } else { tools.size.min(UNPROVEN) };
+        let room = size.min(most).saturating_sub(self.held);
         if room == 0 {
             return Ok(false);
         }
@@ -296,8 +327,8 @@ impl Direction {
             return Ok(false);
         };
         let read = match self.urgent {
-            true => self.read_urgent(source, &pipe, room, tools),
-            false => splice_in(source, &pipe, room).map_err(Fault::Source),
+            true => self.read(source, || self.read_urgent(source, &pipe, room, tools)),
+            false => self.read(source, || splice_in(source, &pipe, room)).map_err(Fault::Source),
         };
         match read {
             // With an end behind urgent data of which no event has told yet, splice(2) sees an end, too.
@@ -329,6 +360,20 @@ impl Direction {
         }
     }
 
+    /// Reads from the source by `read`; see [`Direction::on_proven`].
+    fn read<T>(&self, source: BorrowedFd, read: impl FnOnce() -> T) -> T {
+        let keeps = !self.proven && self.taken >= SMALL as u64;
+        // Neither call fails from Linux 5.14 on; with an earlier one, the buffer may become larger.
+        if keeps {
+            let _ = sys::lock_receive_buffer(source, true);
+        }
+        let read = read();
+        if keeps {
+            let _ = sys::lock_receive_buffer(source, false);
+        }
+        read
+    }
+
     fn read_urgent(&self, source: BorrowedFd, pipe: &Pipe, room: usize, tools: &mut Tools) -> Result<usize, Fault> {
         // A page of a pipe may be used for one byte alone, so what is read might not fit beside what is there.
         if self.held > 0 {
@@ -342,8 +387,10 @@ impl Direction {
 
     /// Reads from the source to the shared buffer and writes that to the sink; the rest goes to a pipe.
     fn copy(&mut self, source: BorrowedFd, sink: BorrowedFd, most: usize, tools: &mut Tools) -> Result<(), Fault> {
-        let room = most.clamp(1, SCRATCH);
-        let count = match (recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT), self.failed) {
+        let longest = if self.proven || self.taken >= SMALL as u64 { SCRATCH } else { SMALL };
+        let room = most.clamp(1, longest);
+        let read = self.read(source, || recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT));
+        let count = match (read, self.failed) {
             (Ok((count @ 1.., _)), _) => count,
             (Err(Errno::INTR), _) => return Ok(()),
             (Ok(_), None | Some(Failed::Unread { may_end: true })) => {

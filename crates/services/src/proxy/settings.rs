@@ -20,6 +20,13 @@ const OTHER_FILES: u64 = 128;
 /// Processors at the start. Others may be assigned while it runs.
 static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
+/// The kernel's first and its largest receive buffer, with its overhead.
+static RECEIVE_BUFFERS: LazyLock<Option<[usize; 2]>> = LazyLock::new(|| {
+    let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok()?;
+    let mut all = all.split_whitespace().map_while(|bytes| bytes.parse().ok()).skip(1);
+    Some([all.next()?, all.next()?])
+});
+
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -73,6 +80,18 @@ impl Settings {
             keepalive: Duration::from_secs(60 * 60),
             radio_congestion: None,
         }
+    }
+
+    /// Returns the receive buffer with which legs begin if the kernel tunes it at first. Where it would begin with too much, or choose
+    /// too small a window scale, buffers have their whole size from the start.
+    pub(super) fn first_receive_buffer(&self) -> Option<usize> {
+        let [first, most] = (*RECEIVE_BUFFERS)?;
+        (first..=most).contains(&(2 * self.receive_buffer)).then_some(first / 2)
+    }
+
+    /// Whether the kernel tunes receive buffers at first.
+    pub(super) fn is_tuned(&self) -> bool {
+        self.first_receive_buffer().is_some()
     }
 
     /// Files that the proxy needs for these connections, without pipes for most of them.

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -41,6 +41,8 @@ const CHECK_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How long such a connection waits for the next acknowledgement. Some retransmissions fit into it, and a host that has stopped
 /// reading does not hold the connection for longer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that a host has to acknowledge before its connection may hold much for it.
+const PROOF: u64 = 64 << 10;
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
 /// A closed socket's state in `TCP_INFO`.
@@ -362,15 +364,14 @@ impl Worker {
         if !outgoing.same_port {
             counters.other_port.fetch_add(1, Relaxed);
         }
-        let buffer = settings.receive_buffer;
-        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, buffer, self.now));
+        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, settings, self.now));
         self.generation = (self.generation + 1) & 0x7fff_ffff;
         self.opened += 1;
         let id = self.opened;
         let key = self.connections.insert(Connection {
             flow: Arc::clone(&flow),
             id,
-            directions: Default::default(),
+            directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
             phase: Phase::Connecting,
             generation: self.generation,
             queued: false,
@@ -461,6 +462,14 @@ impl Worker {
                 total.fetch_add(new, Relaxed);
                 self.vigil.on_moved(new);
                 self.shared.registry.progress(connection.id, &flow);
+            }
+            if !direction.is_proven()
+                && ((new > 0 && is_read(direction, legs[1 - source]))
+                    || (direction.is_blocked() && is_larger(legs[source], flow.receive_buffer)))
+            {
+                // In this order: from then on, the buffer is not unlocked.
+                direction.on_proven();
+                flow.enlarge(source);
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
@@ -596,6 +605,17 @@ impl Worker {
 /// Whether both legs have acknowledged everything and are over, but for a kernel's TIME-WAIT.
 fn is_closed(flow: &Flow) -> bool {
     flow.legs().iter().all(|leg| sys::tcp_info(*leg).is_ok_and(|info| info.state == TCP_CLOSE))
+}
+
+/// Whether the host of the sink has shown that it reads.
+fn is_read(direction: &Direction, sink: BorrowedFd) -> bool {
+    direction.taken() >= PROOF && sys::tcp_info(sink).is_ok_and(|info| info.bytes_acked >= PROOF)
+}
+
+/// Whether the kernel has enlarged the receive buffer of a leg beyond these bytes and its overhead: many short packets take much
+/// memory.
+fn is_larger(leg: BorrowedFd, bytes: usize) -> bool {
+    sockopt::socket_recv_buffer_size(leg).is_ok_and(|found| found > 2 * bytes)
 }
 
 /// Whether descriptors or memory have run out.
