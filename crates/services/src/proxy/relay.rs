@@ -212,9 +212,9 @@ impl Direction {
         self.held
     }
 
-    /// Whether the sink takes nothing at present.
+    /// Whether the sink takes nothing at present, after more than a short message.
     pub(super) fn is_blocked(&self) -> bool {
-        !self.writable
+        !self.writable && self.taken >= SMALL as u64
     }
 
     /// Whether [`Direction::on_proven`] was called.
