@@ -37,7 +37,7 @@ LEFT_OUT = {
     r"reproduce ./my-paper": "a folder of the reader's own; crates/ranway/tests/reproduce.rs has one",
     r"^target/peers|valgrind": "ns-3 or valgrind, which tests do not install",
     r"sysctl|mdcc (load|status|unload)|/etc/ranway.key": "changes the host; crates/ranway/tests/mdcc.rs",
-    r"^nft add|^iptables": "the host's firewall; crates/ranway/tests/proxy_nat.rs",
+    r"^nft add|^iptables": "the host's firewall; crates/ranway/tests/proxy_faults.rs has nft's rule",
     r"figures/pages.py": "writes a figure of the book",
     r"sweep loss-sweep": "a minute; crates/ranway/tests/sweep.rs has it shorter",
     r"emulate-lossy-radio": "is about the two before and after it",

@@ -455,8 +455,8 @@ fn root_a_burst_finds_room_for_all_of_its_packets() {
 /// Bytes that the receive buffers of the router take, with the kernel's overhead.
 fn received(net: &Net) -> Vec<u64> {
     let said = net.on_router("ss", &["-tmnH"]);
-    let of = |part: &str| part.split(',').next().and_then(|bytes| bytes.parse().ok()).expect("a number");
-    said.split("skmem:(r").skip(1).map(of).collect()
+    let shown = said.lines().filter_map(|line| line.split_once("skmem:(r")).map(|(_, shown)| shown);
+    shown.map(|shown| shown.split_once(',').and_then(|(bytes, _)| bytes.parse().ok()).expect("a number")).collect()
 }
 
 #[test]
@@ -481,26 +481,27 @@ fn root_a_reader_that_never_reads_costs_little_memory() {
     }
 }
 
+/// Where packets hold a byte each, their memory is hundreds of times the window.
 #[test]
 fn root_many_short_packets_take_no_more_than_the_receive_buffer() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);
-    let _proxy = net.proxy(&["--receive-buffer", "256 KiB"]);
-    let (reader, mut writer) = net.pair(&listener);
-    setsockopt(&reader, sockopt::RcvBuf, &(8 << 10)).expect("it can be set");
-    writer.set_nodelay(true).expect("it is open");
-    writer.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
-    let start = Instant::now();
-    let mut most = 0;
-    for n in 0.. {
-        if start.elapsed() > Duration::from_secs(10) || writer.write(b"x").is_err() {
-            break;
+    let _proxy = net.proxy(&["--receive-buffer", "128 KiB"]);
+    let mut pairs: Vec<_> = (0..5).map(|_| net.pair(&listener)).collect();
+    for (reader, writer) in &pairs {
+        setsockopt(reader, sockopt::RcvBuf, &(8 << 10)).expect("it can be set");
+        writer.set_nodelay(true).expect("it is open");
+        writer.set_nonblocking(true).expect("it is open");
+    }
+    let (start, mut most) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_secs(10) {
+        for (_, writer) in &mut pairs {
+            // Some have no more room.
+            (0..10_000).for_each(|_| drop(writer.write(b"x")));
         }
-        if n % 10_000 == 0 {
-            most = most.max(*received(&net).iter().max().expect("it is open"));
-        }
+        most = most.max(*received(&net).iter().max().expect("they are open"));
     }
     eprintln!("at most {most} bytes");
-    // The kernel uses as much again for its overhead, and looks after each packet.
-    assert!(most > 256 << 10 && most < 768 << 10, "{most}");
+    // The kernel uses as much again for its overhead; some packets more may come before the proxy looks. Without that it is 8 MB.
+    assert!(most > 128 << 10 && most < 768 << 10, "{most}");
 }

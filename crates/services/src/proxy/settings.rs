@@ -23,8 +23,9 @@ static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallel
 /// The kernel's first and its largest receive buffer, with its overhead.
 static RECEIVE_BUFFERS: LazyLock<Option<[usize; 2]>> = LazyLock::new(|| {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok()?;
-    let mut all = all.split_whitespace().map_while(|bytes| bytes.parse().ok()).skip(1);
-    Some([all.next()?, all.next()?])
+    let all: Vec<usize> = all.split_whitespace().map(|bytes| bytes.parse().ok()).collect::<Option<_>>()?;
+    let [_least, first, most] = all[..] else { return None };
+    Some([first, most])
 });
 
 /// The settings of a proxy.

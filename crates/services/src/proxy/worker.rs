@@ -467,7 +467,6 @@ impl Worker {
                 && ((new > 0 && is_read(direction, legs[1 - source]))
                     || (direction.is_blocked() && is_larger(legs[source], flow.receive_buffer)))
             {
-                // In this order: from then on, the buffer is not unlocked.
                 direction.on_proven();
                 flow.enlarge(source);
             }
