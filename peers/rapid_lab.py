@@ -59,11 +59,12 @@ name = "download-{n}"
 cc = "{cc}"
 start = "100 ms"
 """
+# iperf3 exchanges its parameters first, which takes 0.24 s.
 BBR = """
 [[flows]]
 name = "bbr"
 cc = "bbr"
-start = "100 ms"
+start = "340 ms"
 """
 SSH = """
 [[flows]]
