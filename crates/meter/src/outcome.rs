@@ -118,8 +118,9 @@ impl FlowOutcome {
 /// A load, with the probes before and after it.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// When the probes alone began, the load, the probes alone again, and the end.
-    pub times: [Time; 4],
+    /// When the probes alone began, the warm-up of the flows (the same as the next without one), the load, the probes alone again,
+    /// and the end.
+    pub times: [Time; 5],
     /// Its flows.
     pub flows: Vec<FlowOutcome>,
 }
@@ -133,12 +134,12 @@ pub(crate) fn round_trip(info: &TcpInfo, at_sender: bool) -> Option<Span> {
 }
 
 impl Load {
-    /// The part that a moment belongs to; `None` outside of the load.
+    /// The part that a moment belongs to; `None` outside of the load and in the warm-up.
     pub fn phase(&self, at: Time) -> Option<Phase> {
-        let [before, during, after, end] = self.times;
+        let [before, warming, during, after, end] = self.times;
         match at {
-            at if at < before || at >= end => None,
-            at if at < during => Some(Phase::Before),
+            at if at < before || (warming..during).contains(&at) || at >= end => None,
+            at if at < warming => Some(Phase::Before),
             at if at < after => Some(Phase::During),
             _ => Some(Phase::After),
         }
@@ -215,7 +216,7 @@ impl Outcome {
             host: Vec<Span>,
             rtts: BTreeMap<Probe, Vec<Span>>,
         }
-        let [start, _, _, end] = load.times;
+        let [start, .., end] = load.times;
         let place = |at: Time| (at.saturating_since(start).as_nanos() / WINDOW.as_nanos()) as usize;
         let mut windows = vec![Window::default(); place(end) + 1];
         let mut before = Window::default();
@@ -282,11 +283,14 @@ mod tests {
             passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
             failure: None,
         };
-        let load = Load { times: [0, 1000, 3000, 4000].map(at), flows: vec![flow] };
+        let load = Load { times: [0, 800, 1000, 3000, 4000].map(at), flows: vec![flow] };
         let probe = |ms_at, probe, rtt| Latency { at: at(ms_at), probe, rtt: Some(ms(rtt)) };
         let latencies = vec![
             probe(100, Probe::Hop(2), 20),
             probe(200, Probe::Request, 30),
+            // In the warm-up.
+            probe(900, Probe::Hop(2), 500),
+            probe(900, Probe::Request, 500),
             probe(1100, Probe::Hop(2), 70),
             probe(1200, Probe::Request, 180),
             probe(2100, Probe::Hop(2), 224),

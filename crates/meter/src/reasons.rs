@@ -174,7 +174,7 @@ mod tests {
 
     fn outcome(flows: Vec<Vec<FlowOutcome>>, probes: &[Probe]) -> Outcome {
         let finished = flows.len();
-        let loads = flows.into_iter().map(|flows| Load { times: [0, 1000, 2000, 3000].map(at), flows });
+        let loads = flows.into_iter().map(|flows| Load { times: [0, 1000, 1000, 2000, 3000].map(at), flows });
         let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
         Outcome {
             loads: loads.collect(),

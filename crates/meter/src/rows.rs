@@ -42,7 +42,7 @@ impl Outcome {
                     counts_bytes: false,
                     before: None,
                 };
-                add_flow(&mut tables, flow, load.times[2], point, &told);
+                add_flow(&mut tables, flow, load.times[3], point, &told);
             }
             for latency in &self.latencies {
                 let Some(phase) = load.phase(latency.at) else { continue };
@@ -402,7 +402,7 @@ mod tests {
     /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
     fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, String, f64, Option<[f64; 2]>)> {
         let outcome = Outcome {
-            loads: vec![Load { times: [0, 0, 2000, 2000].map(at), flows }],
+            loads: vec![Load { times: [0, 0, 0, 2000, 2000].map(at), flows }],
             finished: 1,
             ..Outcome::default()
         };

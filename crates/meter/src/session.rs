@@ -187,7 +187,7 @@ impl Course<'_> {
         ways: &[Way],
         glance: &mut dyn FnMut(&Glance),
     ) -> Result<Load, Fault> {
-        let flows = self.ready(ways)?;
+        let mut flows = self.ready(ways)?;
         let shared: Vec<Arc<Shared>> = flows.iter().map(|(shared, _)| Arc::clone(shared)).collect();
         let look = |ways: &[Way]| Glance {
             at: self.clock.now(),
@@ -198,6 +198,8 @@ impl Course<'_> {
         };
         let before = self.clock.now();
         self.idle(&mut || glance(&look(&[])))?;
+        let warming = self.clock.now();
+        self.warm(&mut flows)?;
         let during = self.clock.now();
         let sampling_ends = Arc::new(AtomicBool::new(false));
         let sampler = {
@@ -224,12 +226,12 @@ impl Course<'_> {
             .zip(results.into_iter().zip(samples))
             .map(|(shared, (result, samples))| self.outcome(shared, result, samples, during))
             .collect();
-        let mut load = Load { times: [before, during, after, after], flows };
+        let mut load = Load { times: [before, warming, during, after, after], flows };
         if self.check(&load).is_ok() {
             // An interruption from here on is noticed by the next load.
             let _ = self.idle(&mut || glance(&look(&[])));
         }
-        load.times[3] = self.clock.now();
+        load.times[4] = self.clock.now();
         Ok(load)
     }
 
@@ -268,15 +270,28 @@ impl Course<'_> {
         let shared = Arc::new(Shared::new(way, number));
         let ready = match self.plan.target.protocol {
             Protocol::Rmbt => {
-                let mut rmbt = Rmbt::admit(self.connect_flow(&shared)?, &self.plan.target, &self.inside_http)?;
-                if self.plan.warm {
-                    rmbt.warm(way, &self.random)?;
-                }
+                let rmbt = Rmbt::admit(self.connect_flow(&shared)?, &self.plan.target, &self.inside_http)?;
                 Ready::Rmbt(Box::new(rmbt))
             }
             Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab,
         };
         Ok((shared, ready))
+    }
+
+    /// Warms up the flows at the same time if the plan says so. Their load follows at once: Linux shrinks the congestion window of a
+    /// sender that is idle for longer than its retransmission timeout.
+    fn warm(&self, flows: &mut [(Arc<Shared>, Ready)]) -> Result<(), Fault> {
+        if !self.plan.warm {
+            return Ok(());
+        }
+        thread::scope(|scope| {
+            let warm = |(shared, ready): &'_ mut (Arc<Shared>, Ready)| match ready {
+                Ready::Rmbt(rmbt) => rmbt.warm(shared.way, &self.random),
+                Ready::MLab => Ok(()),
+            };
+            let threads: Vec<_> = flows.iter_mut().map(|flow| scope.spawn(move || warm(flow))).collect();
+            threads.into_iter().try_for_each(join)
+        })
     }
 
     fn transfer(&self, ready: Ready, shared: &Shared, remote: &mut Remote) -> Transferred {

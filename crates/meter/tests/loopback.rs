@@ -136,8 +136,12 @@ fn transfers_of_an_amount_count_its_bytes_and_not_those_that_have_warmed_the_con
     for warm in [false, true] {
         let amount = Amount::Bytes(3_000_000);
         let outcome = run(&Plan { amount, warm, ..plan(server.address(), Protocol::Rmbt) }).expect("it succeeds");
-        for flow in outcome.loads.iter().flat_map(|load| &load.flows) {
+        for (load, flow) in outcome.loads.iter().flat_map(|load| load.flows.iter().map(move |flow| (load, flow))) {
             let (way, total) = (flow.way, flow.total().expect("it is known"));
+            // The warm-up is between the probes alone and the load, before which no window has the time to shrink.
+            let [_, warming, during, ..] = load.times;
+            assert_eq!(during.saturating_since(warming) > Span::from_millis(900), warm, "{way:?}");
+            assert_eq!(load.phase(warming + Span::from_millis(1)).is_none(), warm);
             assert!((3_000_000..3_000_000 + (64 << 10)).contains(&total), "{way:?} {total}");
             // The kernel counts all that the connection has carried: only a warm one has carried data before.
             let earlier = earlier(flow);

@@ -641,7 +641,7 @@ mod tests {
     /// The outcome of a load in the second second, between two of probes alone.
     fn outcome(flows: Vec<FlowOutcome>, latencies: Vec<Latency>) -> Outcome {
         Outcome {
-            loads: vec![Load { times: [0, 1_000, 2_000, 3_000].map(at), flows }],
+            loads: vec![Load { times: [0, 1_000, 1_000, 2_000, 3_000].map(at), flows }],
             latencies,
             finished: 1,
             ..Outcome::default()
