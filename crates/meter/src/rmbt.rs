@@ -54,6 +54,11 @@ pub(crate) struct Rmbt {
     limit: Option<Time>,
 }
 
+/// Tells what a connection was closed at.
+fn closed(at: &'static str) -> impl Fn(Fault) -> Fault {
+    move |fault| if let Fault::Closed(_) = fault { Fault::Closed(at) } else { fault }
+}
+
 impl Rmbt {
     /// Waits until the server admits the connection. A server that does not begin to speak expects HTTP first; `inside_http`
     /// remembers that.
@@ -63,7 +68,7 @@ impl Rmbt {
         let inside = match inside_http.get() {
             Some(&known) => known,
             None => {
-                let silent = !rmbt.is_greeted()?;
+                let silent = !rmbt.is_greeted().map_err(closed("before it said anything"))?;
                 *inside_http.get_or_init(|| silent)
             }
         };
@@ -71,7 +76,7 @@ impl Rmbt {
             let rest = upgrade(&mut rmbt.line, &http::request_rmbt(&target.name, PATH), None, None)?;
             rmbt.take(&rest)?;
         }
-        rmbt.drive(None, &[])?;
+        rmbt.drive(None, &[]).map_err(closed("after it was sent the token, which may be made with another key"))?;
         match rmbt.client.need() {
             Need::Command => Ok(rmbt),
             _ => Err(Fault::Closed("before it admitted the measurement")),

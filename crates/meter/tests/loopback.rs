@@ -372,8 +372,12 @@ fn a_control_servers_token_admits_each_protocol() {
 
 #[test]
 fn servers_that_misbehave_are_one_line() {
-    let cases: [(&'static [u8], &str); 5] = [
-        (b"", "the server closed the connection in the middle of the measurement"),
+    let cases: [(&'static [u8], &str); 6] = [
+        (b"", "the server closed the connection before it said anything"),
+        (
+            b"RMBTv1.3.5\nACCEPT TOKEN QUIT\n",
+            "the server closed the connection after it was sent the token, which may be made with another key",
+        ),
         (
             b"SSH-2.0-OpenSSH_9.2\r\n",
             "the server sent `SSH-2.0-OpenSSH_9.2`, which is not the protocol of RMBT at this point",
