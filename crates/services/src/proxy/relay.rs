@@ -293,20 +293,27 @@ impl Direction {
         Ok(Turn::More)
     }
 
-    /// Writes what is held to the sink.
+    /// Writes what is held to the sink, as far as there is room.
     fn write(&mut self, sink: BorrowedFd, tools: &mut Tools) -> io::Result<()> {
-        let written = match &self.pipe {
-            Some(pipe) => splice(&pipe.read, None, sink, None, self.held, FLAGS),
-            None => send(sink, self.rest.as_slices().0, SEND),
-        };
-        match written {
-            Ok(count) => {
-                self.held = self.held.saturating_sub(count);
-                self.rest.drain(..count.min(self.rest.len()));
+        let mut has_spliced = false;
+        while self.held > 0 && self.writable {
+            let written = match &self.pipe {
+                Some(pipe) => splice(&pipe.read, None, sink, None, self.held, FLAGS),
+                None => send(sink, self.rest.as_slices().0, SEND),
+            };
+            match written {
+                Ok(count) => {
+                    self.held = self.held.saturating_sub(count);
+                    self.rest.drain(..count.min(self.rest.len()));
+                    has_spliced = self.pipe.is_some();
+                }
+                Err(Errno::AGAIN) => self.writable = false,
+                Err(Errno::INTR) => {}
+                // splice(2) does not tell of an error after it has written something, and the kernel tells it once. What follows is
+                // `EPIPE`, which says no more than that nothing can be sent.
+                Err(Errno::PIPE) if has_spliced => return Err(Errno::CONNRESET),
+                Err(error) => return Err(error),
             }
-            Err(Errno::AGAIN) => self.writable = false,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
         }
         if self.held == 0 {
             self.rest = VecDeque::new();

@@ -136,9 +136,9 @@ impl Split {
         assert!(self.tools.count() <= self.tools.most);
     }
 
-    /// One turn of both directions. Returns whether there is more at once.
-    fn turn(&mut self) -> bool {
-        let mut more = false;
+    /// Tells the directions of events. Returns whether the client's leg has failed.
+    fn look(&mut self) -> bool {
+        let mut has_failed = false;
         for leg in 0..2 {
             let flags = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::PRI;
             let mut ends = [PollFd::new(&self.legs[leg], flags)];
@@ -154,7 +154,15 @@ impl Split {
             if found.contains(PollFlags::OUT) {
                 self.directions[1 - leg].on_writable();
             }
+            has_failed |= leg == 0 && found.contains(PollFlags::ERR);
         }
+        has_failed
+    }
+
+    /// One turn of both directions. Returns whether there is more at once.
+    fn turn(&mut self) -> bool {
+        self.look();
+        let mut more = false;
         for source in 0..2 {
             let (before, held) = (self.directions[source].taken(), self.directions[source].held());
             let [from, to] = [source, 1 - source].map(|leg| self.legs[leg].as_fd());
@@ -322,6 +330,52 @@ fn a_reset_that_a_writer_has_been_told_of_is_no_end() {
         while server.read < written || server.seen_end != ends {
             server.read(1 << 10, 1);
         }
+    }
+}
+
+/// A client resets while splice(2) writes to its leg, which keeps an error to itself after it has written something.
+#[test]
+fn a_reset_in_the_middle_of_a_write_is_no_end() {
+    const BYTES: usize = 1 << 20;
+    for turn in 0..1000 {
+        let ((client, accepted), (outgoing, server)) = (pair(), pair());
+        for host in [&client, &server] {
+            host.set_nonblocking(false).expect("it is a socket");
+        }
+        for sender in [&accepted, &server] {
+            rustix::net::sockopt::set_socket_send_buffer_size(sender, BYTES).expect("it can be set");
+        }
+        let mut split = Split::new([accepted, outgoing], 256 << 10);
+        std::thread::scope(|scope| {
+            // In short packets, of which splice(2) passes few at a time. The end of the split resets it.
+            scope.spawn(|| (0..BYTES / 1000).try_for_each(|_| (&server).write_all(&[7; 1000])));
+            scope.spawn(move || {
+                let count = 100_000 + turn * 7919 % (BYTES / 2);
+                (&client).read_exact(&mut vec![0; count]).expect("the server writes more");
+                does_not_linger(&client);
+            });
+            let reported = 'failed: loop {
+                if split.look() {
+                    break None;
+                }
+                for source in 0..2 {
+                    let [from, to] = [source, 1 - source].map(|leg| split.legs[leg].as_fd());
+                    match split.directions[source].advance(from, to, NO_LIMIT, &mut split.tools) {
+                        Ok(_) => {}
+                        Err(Fault::Source(error) | Fault::Sink(error)) => break 'failed Some(error),
+                        Err(Fault::Pipe(error)) => panic!("{error}"),
+                    }
+                }
+                assert!(!split.directions[0].is_finished(), "an end in turn {turn}");
+            };
+            split.fail(reported);
+            while !split.directions[0].is_drained() {
+                split.drain();
+            }
+            assert!(!split.directions[0].is_finished(), "an end in turn {turn}, after {reported:?}");
+            split.legs.iter().for_each(does_not_linger);
+            drop(split);
+        });
     }
 }
 
