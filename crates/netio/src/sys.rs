@@ -135,6 +135,16 @@ pub fn bbr_info(socket: BorrowedFd) -> io::Result<Option<BbrInfo>> {
     Ok(BbrInfo::decode(&buffer[..length.min(buffer.len())]))
 }
 
+/// Returns the memory of the packets that a socket has received and that nobody has read, in bytes with the kernel's overhead
+/// (`SO_MEMINFO`).
+pub fn received_memory(socket: BorrowedFd) -> io::Result<u32> {
+    // SK_MEMINFO_RMEM_ALLOC is the first.
+    let mut all = [0_u32; 9];
+    // SAFETY: any bytes are numbers.
+    unsafe { get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut all) }?;
+    Ok(all[0])
+}
+
 /// Drops up to `most` bytes that a TCP socket has received, without copying them. Returns how many there were; 0 at the end of the
 /// stream. It does not wait.
 pub fn discard(socket: BorrowedFd, most: usize) -> io::Result<usize> {

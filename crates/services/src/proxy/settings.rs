@@ -17,16 +17,20 @@ const LEAST_PIPES: usize = 16;
 /// Descriptors for reports, metrics, status, programs and the like.
 const OTHER_FILES: u64 = 128;
 
+/// The least receive buffer for the beginning, with the kernel's overhead. Little is sent into a smaller one, and it does not grow until
+/// enough has arrived.
+const LEAST_FIRST: usize = 64 << 10;
+
 /// Processors at the start. Others may be assigned while it runs.
 static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
-/// The kernel's first and its largest receive buffer, with its overhead.
-static RECEIVE_BUFFERS: LazyLock<Option<[usize; 2]>> = LazyLock::new(|| {
+/// Returns the kernel's first and its largest receive buffer, with its overhead.
+fn kernel_receive_buffers() -> Option<[usize; 2]> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").ok()?;
     let all: Vec<usize> = all.split_whitespace().map(|bytes| bytes.parse().ok()).collect::<Option<_>>()?;
     let [_least, first, most] = all[..] else { return None };
     Some([first, most])
-});
+}
 
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +51,8 @@ pub struct Settings {
     pub buffer: usize,
     /// Receive buffer of each leg in bytes. The kernel uses up to as much again for its overhead.
     pub receive_buffer: usize,
+    /// The kernel's first and its largest receive buffer (`net.ipv4.tcp_rmem`), with its overhead; `None` if unknown.
+    pub kernel_receive_buffers: Option<[usize; 2]>,
     /// Bytes that a leg's socket holds beyond those that it has sent.
     pub unsent: usize,
     /// Time to connect.
@@ -73,6 +79,7 @@ impl Settings {
             max_connections: 20_000,
             buffer: 256 << 10,
             receive_buffer: 1 << 20,
+            kernel_receive_buffers: kernel_receive_buffers(),
             unsent: 256 << 10,
             connect_timeout: Duration::from_secs(60),
             // RFC 5382, REQ-5.
@@ -83,11 +90,9 @@ impl Settings {
         }
     }
 
-    /// Returns the receive buffer with which legs begin if the kernel tunes it at first. Where it would begin with too much, or choose
-    /// too small a window scale, buffers have their whole size from the start.
+    /// Returns the receive buffer with which legs begin if the kernel tunes it at first.
     pub(super) fn first_receive_buffer(&self) -> Option<usize> {
-        let [first, most] = (*RECEIVE_BUFFERS)?;
-        (first..=most).contains(&(2 * self.receive_buffer)).then_some(first / 2)
+        self.kernel_receive_buffers.and_then(|kernels| tuned(kernels, self.receive_buffer))
     }
 
     /// Whether the kernel tunes receive buffers at first.
@@ -145,6 +150,12 @@ impl Settings {
     }
 }
 
+/// Returns the receive buffer with which legs begin if the kernel tunes it at first. Where it would begin with too much or too little,
+/// or choose too small a window scale, buffers have their whole size from the start.
+fn tuned([first, most]: [usize; 2], whole: usize) -> Option<usize> {
+    (first >= LEAST_FIRST && (first..=most).contains(&(2 * whole))).then_some(first / 2)
+}
+
 /// The settings at present, for all threads.
 #[derive(Debug)]
 pub(super) struct Current(RwLock<Arc<Settings>>);
@@ -160,5 +171,21 @@ impl Current {
 
     pub(super) fn set(&self, settings: Settings) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_tunes_buffers_if_it_begins_with_enough_and_may_reach_the_whole() {
+        // Since Linux 4.20, and before.
+        assert_eq!(tuned([131_072, 6 << 20], 1 << 20), Some(65_536));
+        assert_eq!(tuned([87_380, 6 << 20], 1 << 20), Some(43_690));
+        for kernels in [[16_384, 6 << 20], [131_072, 1 << 20], [4 << 20, 6 << 20], [4096, 4096]] {
+            assert_eq!(tuned(kernels, 1 << 20), None, "{kernels:?}");
+        }
+        assert_eq!(tuned([131_072, 6 << 20], 32 << 10), None);
     }
 }

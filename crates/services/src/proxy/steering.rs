@@ -231,8 +231,8 @@ impl Steering {
     /// # Errors
     /// [`Error::System`]; then nothing is changed, or the owner of the table has ended.
     pub(super) fn change(&mut self, settings: &Settings) -> Result<(), Error> {
-        self.plan.settings = settings.clone();
-        self.renew()
+        let before = std::mem::replace(&mut self.plan.settings, settings.clone());
+        self.renew().inspect_err(|_| self.plan.settings = before)
     }
 
     /// Adapts the rules if connections have come to be tracked since the start.

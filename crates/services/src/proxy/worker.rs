@@ -43,6 +43,9 @@ const CHECK_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that a host has to acknowledge before its connection may hold much for it.
 const PROOF: u64 = 64 << 10;
+/// A host whose packets take this many times the memory that a receive buffer allows, with the kernel's overhead, is an attacker: short
+/// packets with gaps between them, of which none can be read.
+const HOARD: u64 = 4;
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
 /// A closed socket's state in `TCP_INFO`.
@@ -579,6 +582,7 @@ impl Worker {
             let idle = self.now.saturating_duration_since(connection.active);
             let half_closed = connection.directions.iter().any(Direction::is_finished);
             let end = match connection.phase {
+                Phase::Connecting | Phase::Open if hoards(&connection.flow) => Some(End::Reset),
                 Phase::Connecting => (idle >= connect_timeout).then_some(End::ConnectTimeout),
                 Phase::Closing if is_closed(&connection.flow) => Some(End::Closed),
                 Phase::Open if !half_closed => (idle >= idle_timeout).then_some(End::Idle),
@@ -615,6 +619,12 @@ fn is_read(direction: &Direction, sink: BorrowedFd) -> bool {
 /// memory.
 fn is_larger(leg: BorrowedFd, bytes: usize) -> bool {
     sockopt::socket_recv_buffer_size(leg).is_ok_and(|found| found > 2 * bytes)
+}
+
+/// Whether the packets that a host has sent take far more memory than they may.
+fn hoards(flow: &Flow) -> bool {
+    let most = HOARD * 2 * flow.receive_buffer as u64;
+    flow.legs().iter().any(|leg| sys::received_memory(*leg).is_ok_and(|bytes| u64::from(bytes) > most))
 }
 
 /// Whether descriptors or memory have run out.
