@@ -13,11 +13,14 @@ use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ExchangeDeclareOptions,
     QueueBindOptions, QueueDeclareOptions,
 };
+use lapin::tcp::{AMQPUriTcpExt, AsyncTcpStream};
 use lapin::types::{AMQPValue, FieldTable, LongString};
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 use rnis::feed::{LONGEST_MESSAGE, recording};
 use rnis::{RadioReport, Record};
+use rustix::net::sockopt;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -26,6 +29,8 @@ use tokio::time::{sleep, timeout};
 const EXCHANGE: &str = "rni";
 /// The longest time for one step with the broker.
 const STEP: Duration = Duration::from_secs(5);
+/// Silence after which the kernel asks a broker's host three times, a [`STEP`] apart, whether it is there.
+const SILENCE: Duration = Duration::from_secs(10);
 /// The waits between attempts to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// Messages that the broker sends ahead, and messages that wait there for this consumer.
@@ -58,8 +63,21 @@ impl Broker {
 
     async fn connect(&self, log: &Log) -> Result<(Connection, Channel), lapin::Error> {
         let properties = ConnectionProperties::default().with_connection_name("ranway rnis".into());
-        let mut opening = pin!(Connection::connect_uri(self.uri.clone(), properties));
-        // Of an attempt that is given up, lapin keeps the thread and the socket: one waits for a broker that does not answer.
+        let runtime = lapin::runtime::default_runtime()?;
+        let mut opening = pin!(Connection::connector(
+            self.uri.clone(),
+            runtime,
+            async |uri, runtime| {
+                let stream = uri.connect_async(&runtime).await?;
+                if let AsyncTcpStream::Plain(stream) = &stream {
+                    probe(stream.get_ref())?;
+                }
+                Ok(stream)
+            },
+            properties,
+        ));
+        // Of an attempt that is given up, lapin keeps the thread and the socket: one waits for a broker that does not answer, until
+        // it does or its host is gone.
         let connection = match timeout(STEP, &mut opening).await {
             Ok(opened) => opened?,
             Err(_) => {
@@ -118,6 +136,15 @@ impl Broker {
             wait = (wait * 2).min(RETRY.1);
         }
     }
+}
+
+/// Has the kernel ask a silent host whether it is there. A broker that vanishes before heartbeats have begun would be waited for
+/// without end.
+fn probe(stream: impl AsFd) -> std::io::Result<()> {
+    sockopt::set_tcp_keepidle(&stream, SILENCE)?;
+    sockopt::set_tcp_keepintvl(&stream, STEP)?;
+    sockopt::set_tcp_keepcnt(&stream, 3)?;
+    Ok(sockopt::set_socket_keepalive(&stream, true)?)
 }
 
 /// Bounds the time of a step.

@@ -7,11 +7,13 @@ use super::settings::Error;
 use futures_util::{SinkExt, StreamExt};
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
@@ -167,10 +169,7 @@ impl Input {
             Kind::Lines { source: Source::Socket(path), .. } => {
                 let listener = bind(path).map_err(|why| error(&why))?;
                 let file = SocketFile::at(path).map_err(|why| error(&why))?;
-                let socket = Socket { file, listener };
-                let owner_only = std::fs::Permissions::from_mode(0o600);
-                std::fs::set_permissions(path, owner_only).map_err(|why| error(&why))?;
-                Stream::Socket(socket)
+                Stream::Socket(Socket { file, listener })
             }
             Kind::Modem { modem } => {
                 let output = query_modem(modem).await.map_err(|why| error(&why))?;
@@ -242,7 +241,7 @@ impl SocketFile {
 
 /// Listens at `path`, where a program that was killed may have left its socket.
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
+    match listen(path) {
         Err(why) if why.kind() == io::ErrorKind::AddrInUse => {
             let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
             let answer = std::os::unix::net::UnixStream::connect(path);
@@ -250,10 +249,21 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
                 return Err(why);
             }
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)
+            listen(path)
         }
         bound => bound,
     }
+}
+
+/// Listens at `path`, for its owner alone.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The file gets the socket's mode. Changed afterwards, it would be open to others for a moment, and another file might be there.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, 128)?;
+    UnixListener::from_std(socket.into())
 }
 
 impl Drop for Socket {

@@ -320,6 +320,10 @@ async fn a_broker_that_accepts_and_says_nothing_is_waited_for_with_one_connectio
     // An attempt that was given up would be followed by another one after half a second.
     let again = timeout(Duration::from_secs(3), listener.accept()).await;
     assert!(again.is_err(), "there is another connection: {lines:?}");
+    // A host that is gone is noticed.
+    let filter = format!("dport = :{port}");
+    let shown = std::process::Command::new("ss").args(["-tnoH", &filter]).output().expect("ss").stdout;
+    assert!(String::from_utf8_lossy(&shown).contains("timer:(keepalive,"), "{}", String::from_utf8_lossy(&shown));
     drop(silent);
     timeout(Duration::from_secs(10), listener.accept()).await.expect("it tries again").expect("it is bound");
     let lines = lines.lock().unwrap();
