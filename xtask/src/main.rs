@@ -100,9 +100,9 @@ fn every_test() -> Result<()> {
     // As root, a test that needs root fails where it would be skipped.
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    // Tests of real networks, of which `.config/nextest.toml` lets two run at once, wait more than they compute.
+    // Tests of real networks, of which `.config/nextest.toml` lets three run at once, wait more than they compute.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = (processors + 2).to_string();
+    let threads = (processors + 4).to_string();
     let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads];
     step_with(required, "Rust tests", "cargo", &all)?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;

@@ -378,7 +378,7 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
     // sockets hold is sent in the beginning of them.
     let stops = [("", false), ("(sleep 6; kill -STOP $$; sleep 3; kill -CONT $$) &", true)];
     let measured = at_once(stops, |(before, is_stopped)| {
-        let dir = scratch(&network("50 Mbit/s", "50 Mbit/s"));
+        let dir = scratch(&network("20 Mbit/s", "20 Mbit/s"));
         measure(dir.path(), before, "-d up --cc cubic --flows 2 -t 6s");
         (is_stopped, dir)
     });
