@@ -60,13 +60,12 @@ impl ReceiveWindow {
     /// Limits the buffer, or lifts the limit. Call it also when [`set_whole`] was called for the leg, after which it `is_whole`.
     pub(super) fn limit_buffer(&mut self, leg: BorrowedFd, bytes: Option<u64>, is_whole: bool) {
         self.buffer = bytes;
-        if is_whole && !std::mem::replace(&mut self.is_whole, true) {
-            self.set = Some(self.whole);
-        }
+        // Set in any case: [`set_whole`] may have been called before or after the limit that was set last.
+        let is_new = is_whole && !std::mem::replace(&mut self.is_whole, true);
         let most = if is_whole { self.whole } else { self.whole.min(TUNED) };
         let allowed = bytes.map_or(most, |bytes| bytes.min(most));
         let before = self.set.unwrap_or(most);
-        if allowed == before {
+        if allowed == before && !is_new {
             return;
         }
         self.set = Some(allowed);
@@ -151,6 +150,13 @@ mod tests {
         set_whole(leg, WHOLE);
         window.limit_buffer(leg, Some(TUNED / 2), true);
         assert_eq!(buffer(leg), TUNED as usize / 2);
+        window.limit_buffer(leg, None, true);
+        assert_eq!(buffer(leg), WHOLE);
+        // A limit that was set just after the buffer had become whole is lifted as well.
+        let (leg, _peer) = pair();
+        let (leg, mut window) = (leg.as_fd(), ReceiveWindow::new(WHOLE));
+        set_whole(leg, WHOLE);
+        window.limit_buffer(leg, Some(TUNED / 2), false);
         window.limit_buffer(leg, None, true);
         assert_eq!(buffer(leg), WHOLE);
     }

@@ -46,6 +46,8 @@ const PROOF: u64 = 64 << 10;
 /// A host whose packets take this many times the memory that a receive buffer allows, with the kernel's overhead, is an attacker: short
 /// packets with gaps between them, of which none can be read.
 const HOARD: u64 = 4;
+/// The same in bytes, at least: short packets of which none is missing take up to 4 KiB each, and the first window is 64 KiB.
+const LEAST_HOARD: u64 = 4 << 20;
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
 /// A closed socket's state in `TCP_INFO`.
@@ -623,7 +625,7 @@ fn is_larger(leg: BorrowedFd, bytes: usize) -> bool {
 
 /// Whether the packets that a host has sent take far more memory than they may.
 fn hoards(flow: &Flow) -> bool {
-    let most = HOARD * 2 * flow.receive_buffer as u64;
+    let most = (HOARD * 2 * flow.receive_buffer as u64).max(LEAST_HOARD);
     flow.legs().iter().any(|leg| sys::received_memory(*leg).is_ok_and(|bytes| u64::from(bytes) > most))
 }
 
