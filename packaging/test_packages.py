@@ -240,7 +240,7 @@ for s in backlog measure pep proxy rnis; do
 done
 # A proxy without its interface tries again until that comes back.
 ip link del ran
-expect "the proxy ends with its interface" sh -c "[ \$(systemctl show -p SubState --value ranway-proxy) = auto-restart ]"
+expect "the proxy ends" sh -c "[ \$(systemctl show -p SubState --value ranway-proxy) = auto-restart ]"
 expect "there is no interface" sh -c "[ \$(systemctl show -p ExecMainStatus --value ranway-proxy) = 2 ]"
 ip link add ran type veth peer name far-ran
 ip link set ran up; ip addr add 10.7.2.1/24 dev ran
