@@ -29,10 +29,11 @@ import { slug, type View } from "./location";
 import { cellMarks } from "./marks";
 import { measuredSpan, measurement, measurementFacts } from "./measurement";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, sequenceLines, type Line, type Look, type Mark } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, type Line, type Look, type Mark } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { keepPlace, whenIdle } from "./place";
 import { reproduction } from "./reproduction";
+import { sequenceLines } from "./sequence";
 import {
   choiceOf,
   choose,
