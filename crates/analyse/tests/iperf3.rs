@@ -1,10 +1,14 @@
-//! Results of iperf3: a hand-written file of the keys that iperf3 3.12 writes, and whatever else is in such a file.
+//! Results of iperf3: of a real one, a hand-written file of the keys that iperf3 3.12 writes, and whatever else is in such a file.
 #![allow(clippy::disallowed_methods)]
 
 mod common;
 
 use analyse::Rules;
 use common::analysed;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use testkit::root::has_program;
 
 const FILE: &str = r#"{
   "start": { "connected": [
@@ -45,6 +49,48 @@ fn streams_become_flows_and_intervals_samples() {
     assert_eq!(tables.flows.row(1).flow, "tcp [fd00::2]:5201 > [fd00::1]:40002");
     let samples: Vec<_> = tables.samples.iter().map(|row| (row.t_s, row.goodput_mbps, row.srtt_ms)).collect();
     assert_eq!(samples, [(2.0, 8.0, Some(40.0)), (2.0, 4.0, Some(50.0)), (4.0, 16.0, Some(60.0))]);
+}
+
+#[test]
+fn what_iperf3_writes_is_read() {
+    if !has_program(Command::new("iperf3").arg("--version").output().is_ok(), "iperf3") {
+        return;
+    }
+    for is_reverse in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port().to_string();
+        drop(listener);
+        let mut server = Command::new("iperf3");
+        let mut server = server.args(["-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn().expect("it starts");
+        let options = ["-c", "127.0.0.1", "-p", &port, "-J", "-t", "1", "-P", "2", "-b", "50M"];
+        let more: &[&str] = if is_reverse { &["-R"] } else { &[] };
+        let start = Instant::now();
+        // The server may not listen yet.
+        let output = loop {
+            let output = Command::new("iperf3").args(options).args(more).output().expect("it starts");
+            if output.status.success() {
+                break output.stdout;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{}", String::from_utf8_lossy(&output.stdout));
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        server.wait().expect("it has one client");
+        let said: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("real.json");
+        std::fs::write(&file, output).unwrap();
+        let analysis = analysed(&[file], Rules::Ranway).unwrap();
+        let flows: Vec<_> = analysis.results.tables.flows.iter().collect();
+        assert_eq!(flows.len(), 2);
+        let server = format!("127.0.0.1:{port}");
+        for flow in &flows {
+            let (from, to) = flow.flow.strip_prefix("tcp ").and_then(|ends| ends.split_once(" > ")).expect("two ends");
+            assert_eq!(if is_reverse { from } else { to }, server);
+            assert!((flow.goodput_mbps - 50.0).abs() < 5.0, "{flow:?}");
+        }
+        let bytes: u64 = flows.iter().map(|flow| flow.bytes).sum();
+        assert_eq!(Some(bytes), said["end"]["sum_received"]["bytes"].as_u64());
+    }
 }
 
 #[test]

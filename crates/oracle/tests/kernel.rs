@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use testkit::realtime::{Watch, at_once, conclusive};
+use testkit::root::granted;
 
 /// How many times its bound a figure may be off here: other tests take the kernel's processor away.
 const SLACK: f64 = 2.0;
@@ -39,10 +40,7 @@ fn check(rows: &[Row]) {
 
 /// The kernel's `mdcc`, for as long as this lives: nothing keeps it when this process ends, however it does.
 fn mdcc() -> Option<Held> {
-    if let Err(why) = mdcc::check() {
-        eprintln!("SKIPPED: {why}");
-        return None;
-    }
+    granted(mdcc::check())?;
     // A test before this one may have ended a moment ago.
     for _ in 0..100 {
         match Held::load(Parameters::default()) {
@@ -60,8 +58,7 @@ fn root_the_simulator_does_what_the_kernel_does() {
 }
 
 fn the_simulator_does_what_the_kernel_does(watch: &mut Watch) {
-    if let Err(why) = emulate::lab::check() {
-        eprintln!("SKIPPED: {why}");
+    if granted(emulate::lab::check()).is_none() {
         return;
     }
     // Each has networks of its own.
@@ -86,8 +83,7 @@ fn root_the_simulators_mdcc_does_what_the_kernels_does() {
 }
 
 fn the_simulators_mdcc_does_what_the_kernels_does(watch: &mut Watch) {
-    if let Err(why) = emulate::lab::check() {
-        eprintln!("SKIPPED: {why}");
+    if granted(emulate::lab::check()).is_none() {
         return;
     }
     let Some(_mdcc) = mdcc() else { return };

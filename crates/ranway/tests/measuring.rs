@@ -41,11 +41,15 @@ queue = {{ kind = "drop-tail", bytes = "500 kB" }}
     )
 }
 
+/// Addresses of the server in the network of a directory.
+const SERVERS: [&str; 2] = ["10.0.0.1", "[fd00::1]"];
+
 /// Measures in the network of a directory; `before` is a command of the shell. Returns the only load of the results.
-fn measure(dir: &Path, before: &str, options: &str) -> Value {
+fn measure(dir: &Path, server: &str, before: &str, options: &str) -> Value {
     let ranway = env!("CARGO_BIN_EXE_ranway");
-    let server = format!("exec {ranway} measure serve --quiet --open --listen 10.0.0.1:5231");
-    let client = format!("{before} sleep 1; exec {ranway} measure a:5231 --json --idle 3s -o measured {options}");
+    let client =
+        format!("{before} sleep 1; exec {ranway} measure {server}:5231 --json --idle 3s -o measured {options}");
+    let server = format!("exec {ranway} measure serve --quiet --open --listen {server}:5231");
     let output = emulate(dir, &["--quiet", "--router", "mid", "--server", &server, "--", "sh", "-c", &client]);
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let mut results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -63,13 +67,13 @@ fn the_queue_is_found_in_the_host_the_modem_or_the_network(watch: &mut Watch) {
     }
     let shaped = "tc qdisc replace dev cell0 root tbf rate 4mbit burst 10k limit 250k &&";
     let places = [
-        ("modem", "100 Mbit/s", "4 Mbit/s", ""),
-        ("network", "4 Mbit/s", "100 Mbit/s", ""),
-        ("host", "100 Mbit/s", "100 Mbit/s", shaped),
+        ("modem", SERVERS[0], "100 Mbit/s", "4 Mbit/s", ""),
+        ("network", SERVERS[1], "4 Mbit/s", "100 Mbit/s", ""),
+        ("host", SERVERS[0], "100 Mbit/s", "100 Mbit/s", shaped),
     ];
-    let measured = at_once(places, |(place, core, access, before)| {
+    let measured = at_once(places, |(place, server, core, access, before)| {
         let dir = scratch(&network(core, access));
-        let load = measure(dir.path(), before, "-d up -t 5s --flows 2 --cc cubic");
+        let load = measure(dir.path(), server, before, "-d up -t 5s --flows 2 --cc cubic");
         (place, dir, load)
     });
     for (place, dir, load) in measured {
@@ -103,7 +107,7 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         let measured = at_once(transfers, |(protocol, direction, flows)| {
             let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
             let options = format!("--protocol {protocol} -d {direction} -t 6s --flows {flows} --probe-interval 50ms");
-            let load = measure(dir.path(), "", &options);
+            let load = measure(dir.path(), SERVERS[0], "", &options);
             (format!("{protocol} {direction}"), flows, dir, load)
         });
         for (what, flows, dir, load) in measured {
@@ -379,7 +383,7 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
     let stops = [("", false), ("(sleep 6; kill -STOP $$; sleep 3; kill -CONT $$) &", true)];
     let measured = at_once(stops, |(before, is_stopped)| {
         let dir = scratch(&network("20 Mbit/s", "20 Mbit/s"));
-        measure(dir.path(), before, "-d up --cc cubic --flows 2 -t 6s");
+        measure(dir.path(), SERVERS[0], before, "-d up --cc cubic --flows 2 -t 6s");
         (is_stopped, dir)
     });
     for (is_stopped, dir) in measured {
