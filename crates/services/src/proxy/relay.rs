@@ -251,8 +251,10 @@ impl Direction {
         let is_bounded = most != NO_LIMIT;
         let mut burst = 0;
         for _ in 0..TURN {
+            // As much as a sink has just taken may come after it at once, even if that was all it had room for.
+            let mut had_room = self.writable;
             if self.held > 0 && self.writable {
-                self.write(sink, tools).map_err(Fault::Sink)?;
+                had_room = self.write(sink, tools).map_err(Fault::Sink)?;
             }
             if self.ended || self.failed == Some(Failed::Read) {
                 if self.ended && self.held == 0 && !self.finished {
@@ -265,7 +267,7 @@ impl Direction {
                 continue;
             }
             // Without room in the sink, only the pipe can take more.
-            if !self.readable || ((self.held == 0 || is_bounded) && !self.writable) {
+            if !self.readable || ((self.held == 0 || is_bounded) && !had_room) {
                 if self.held > 0 && self.writable {
                     continue;
                 }
@@ -293,8 +295,9 @@ impl Direction {
         Ok(Turn::More)
     }
 
-    /// Writes what is held to the sink, as far as there is room.
-    fn write(&mut self, sink: BorrowedFd, tools: &mut Tools) -> io::Result<()> {
+    /// Writes what is held to the sink, as far as there is room. Returns whether there was any.
+    fn write(&mut self, sink: BorrowedFd, tools: &mut Tools) -> io::Result<bool> {
+        let before = self.held;
         let mut has_spliced = false;
         while self.held > 0 && self.writable {
             let written = match &self.pipe {
@@ -319,7 +322,7 @@ impl Direction {
             self.rest = VecDeque::new();
             self.pipe.take().into_iter().for_each(|pipe| tools.give_back(pipe));
         }
-        Ok(())
+        Ok(self.held < before)
     }
 
     /// Reads from the source to the pipe. Returns whether anything came.
