@@ -75,7 +75,7 @@ fn checks() -> Result<()> {
 /// Tests in real time that no attempt has decided, or only after a failure, a line each (`testkit::realtime`).
 const INCONCLUSIVE: &str = "target/inconclusive.txt";
 
-/// Rust tests that were skipped for want of root, a line each (`testkit::root`).
+/// Rust tests that were skipped for want of root, programs or files, a line each (`testkit::root`).
 const SKIPPED: &str = "target/skipped.txt";
 
 fn tests() -> Result<()> {
@@ -88,7 +88,10 @@ fn tests() -> Result<()> {
         eprintln!("In doubt: {} tests; run them again on a quiet machine", lines.lines().count());
     }
     if let Ok(lines) = std::fs::read_to_string(SKIPPED) {
-        eprintln!("SKIPPED: {} Rust tests for want of root; {SKIPPED} lists them", lines.lines().count());
+        eprintln!(
+            "SKIPPED: {} Rust tests or parts of them for want of root or files; {SKIPPED} lists them",
+            lines.lines().count()
+        );
     }
     done
 }
