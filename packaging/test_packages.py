@@ -202,7 +202,7 @@ done
 ip addr add 10.7.1.1/24 dev wan; ip addr add 10.7.2.1/24 dev ran; ip addr add 10.7.3.1/24 dev modem
 chmod 666 /dev/net/tun # as udev does; this system has a node of its own
 
-# Without settings, what needs them says so.
+# A service without the settings that it needs fails, and is started again later.
 for s in backlog pep proxy; do
     systemctl start ranway-$s
     expect "ranway-$s fails" sh -c "[ \$(systemctl show -p SubState --value ranway-$s) = auto-restart ]"

@@ -1,4 +1,4 @@
-//! Results of iperf3: of a real one, a hand-written file of the keys that iperf3 3.12 writes, and whatever else is in such a file.
+//! Results of iperf3: those of a real run, a hand-written file with the keys of iperf3 3.12, and damaged copies of that file.
 #![allow(clippy::disallowed_methods)]
 
 mod common;

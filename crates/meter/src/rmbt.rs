@@ -54,7 +54,7 @@ pub(crate) struct Rmbt {
     limit: Option<Time>,
 }
 
-/// Tells what a connection was closed at.
+/// Replaces the moment at which a fault says that the connection was closed.
 fn closed(at: &'static str) -> impl Fn(Fault) -> Fault {
     move |fault| if let Fault::Closed(_) = fault { Fault::Closed(at) } else { fault }
 }

@@ -278,7 +278,7 @@ impl Course<'_> {
         Ok((shared, ready))
     }
 
-    /// Warms up the flows at the same time if the plan says so. Their load follows at once: Linux shrinks the congestion window of a
+    /// If the plan says so, warms up all flows at the same time, right before their load: Linux shrinks the congestion window of a
     /// sender that is idle for longer than its retransmission timeout.
     fn warm(&self, flows: &mut [(Arc<Shared>, Ready)]) -> Result<(), Fault> {
         if !self.plan.warm {
