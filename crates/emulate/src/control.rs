@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use disk::Dir;
+use netio::socket::listen_for_owner;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{self, AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr};
-use nix::sys::stat::{Mode, fchmod};
+use nix::sys::socket::{self, MsgFlags};
 
 use crate::Error;
 use crate::tidy::RECORDS;
@@ -78,19 +78,16 @@ enum Said {
 impl Control {
     /// Makes the socket in `directory` ([`socket()`] has its path), for its owner alone. Dropping the value removes it.
     pub fn bind(directory: &Dir) -> Result<Control, Error> {
+        let open = || -> io::Result<(UnixListener, Epoll)> {
+            let listener = listen_for_owner(&directory.at(NAME), 2 * CLIENTS as i32)?;
+            let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+            epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+            Ok((listener.into(), epoll))
+        };
         let place = socket(directory.path());
-        let failed = |e: nix::Error| Error::system(format!("cannot open the control socket {}", place.display()))(e);
-        let path = directory.at(NAME);
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(failed)?;
-        // The file's mode is the socket's: it never stands open to others, not even for a moment.
-        fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR).map_err(failed)?;
-        socket::bind(socket.as_raw_fd(), &UnixAddr::new(&path).map_err(failed)?).map_err(failed)?;
-        let backlog = Backlog::new(2 * CLIENTS as i32).map_err(failed)?;
-        socket::listen(&socket, backlog).map_err(failed)?;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
-        epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(failed)?;
-        Ok(Control { directory: directory.try_clone()?, epoll, listener: socket.into(), clients: Vec::new(), last: 0 })
+        let (listener, epoll) =
+            open().map_err(Error::system(format!("cannot open the control socket {}", place.display())))?;
+        Ok(Control { directory: directory.try_clone()?, epoll, listener, clients: Vec::new(), last: 0 })
     }
 
     /// Returns clients' commands, at most one of each; invalid ones are answered here. Never blocks.

@@ -7,6 +7,7 @@
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
 //! | `sniff` | the headers of the packets of connections with one server |
+//! | `socket` | Unix sockets for their owner alone, keepalive |
 //! | `tun` | TUN and TAP interfaces |
 //! | `reservation` | one program at a time for an interface |
 //! | `realtime` | the monotonic clock, real-time priority, locked memory |
@@ -35,6 +36,7 @@ pub mod realtime;
 pub mod reservation;
 pub mod rights;
 pub mod sniff;
+pub mod socket;
 pub mod sys;
 pub mod tun;
 

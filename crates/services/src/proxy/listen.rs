@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use netio::socket::Keepalive;
 use netio::{Error, sys};
 use rustix::io::Errno;
 use rustix::net::{
@@ -200,10 +201,8 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_oobinline(socket, true)?;
-    sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, settings.keepalive.max(Duration::from_secs(1)))?;
-    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
-    sockopt::set_tcp_keepcnt(socket, KEEPALIVES)?;
+    let silence = settings.keepalive.max(Duration::from_secs(1));
+    Keepalive { silence, interval: KEEPALIVE_INTERVAL, probes: KEEPALIVES }.set(socket)?;
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
     if !settings.is_tuned() {
         // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.

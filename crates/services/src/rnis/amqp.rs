@@ -17,10 +17,9 @@ use lapin::tcp::{AMQPUriTcpExt, AsyncTcpStream};
 use lapin::types::{AMQPValue, FieldTable, LongString};
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
+use netio::socket::Keepalive;
 use rnis::feed::{LONGEST_MESSAGE, recording};
 use rnis::{RadioReport, Record};
-use rustix::net::sockopt;
-use std::os::fd::AsFd;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -29,8 +28,8 @@ use tokio::time::{sleep, timeout};
 const EXCHANGE: &str = "rni";
 /// The longest time for one step with the broker.
 const STEP: Duration = Duration::from_secs(5);
-/// Silence after which the kernel asks a broker's host three times, a [`STEP`] apart, whether it is there.
-const SILENCE: Duration = Duration::from_secs(10);
+/// Tells when a broker's host is gone: during the handshake there are no heartbeats, and its time is not bounded.
+const KEEPALIVE: Keepalive = Keepalive { silence: Duration::from_secs(10), interval: STEP, probes: 3 };
 /// The waits between attempts to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// Messages that the broker sends ahead, and messages that wait there for this consumer.
@@ -70,7 +69,7 @@ impl Broker {
             async |uri, runtime| {
                 let stream = uri.connect_async(&runtime).await?;
                 if let AsyncTcpStream::Plain(stream) = &stream {
-                    probe(stream.get_ref())?;
+                    KEEPALIVE.set(stream.get_ref())?;
                 }
                 Ok(stream)
             },
@@ -136,15 +135,6 @@ impl Broker {
             wait = (wait * 2).min(RETRY.1);
         }
     }
-}
-
-/// Has the kernel ask a silent host whether it is there. A broker that vanishes before heartbeats have begun would be waited for
-/// without end.
-fn probe(stream: impl AsFd) -> std::io::Result<()> {
-    sockopt::set_tcp_keepidle(&stream, SILENCE)?;
-    sockopt::set_tcp_keepintvl(&stream, STEP)?;
-    sockopt::set_tcp_keepcnt(&stream, 3)?;
-    Ok(sockopt::set_socket_keepalive(&stream, true)?)
 }
 
 /// Bounds the time of a step.

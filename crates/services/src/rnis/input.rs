@@ -5,10 +5,9 @@ use super::hub::{Hub, unix_now};
 use super::log::{Faults, Log};
 use super::settings::Error;
 use futures_util::{SinkExt, StreamExt};
+use netio::socket::listen_for_owner;
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
-use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -255,15 +254,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Listens at `path`, for its owner alone.
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file gets the socket's mode. Changed afterwards, it would be open to others for a moment, and another file might be there.
-    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    rustix::net::listen(&socket, 128)?;
-    UnixListener::from_std(socket.into())
+    UnixListener::from_std(listen_for_owner(path, 128)?.into())
 }
 
 impl Drop for Socket {
