@@ -60,7 +60,7 @@ pub use fault::Fault;
 pub use flow::Passage;
 pub use kinds::{Latency, Probe, Way};
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
-pub use outcome::{FlowOutcome, Load, Outcome, Phase};
+pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use remote::Remote;
 pub use rows::{Told, add_flow, modem_row};

@@ -118,11 +118,25 @@ impl FlowOutcome {
 /// A load, with the probes before and after it.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// When the probes alone began, the warm-up of the flows (the same as the next without one), the load, the probes alone again,
-    /// and the end.
-    pub times: [Time; 5],
+    /// When it began and ended.
+    pub times: LoadTimes,
     /// Its flows.
     pub flows: Vec<FlowOutcome>,
+}
+
+/// When the parts of a [`Load`] began.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadTimes {
+    /// The probes alone.
+    pub before: Time,
+    /// The warm-up of the flows; without one, the same as the next.
+    pub warming: Time,
+    /// The load itself.
+    pub during: Time,
+    /// The probes alone again.
+    pub after: Time,
+    /// The end of it all.
+    pub end: Time,
 }
 
 /// The smoothed round-trip time in a kernel; `None` before it was measured. What a receiver knows as a sender (`tcpi_rtt`) is as old
@@ -133,10 +147,18 @@ pub(crate) fn round_trip(info: &TcpInfo, at_sender: bool) -> Option<Span> {
     (micros > 0).then(|| Span::from_micros(micros.into()))
 }
 
+#[cfg(test)]
+impl LoadTimes {
+    pub(crate) fn of_ms(ms: [u64; 5]) -> LoadTimes {
+        let [before, warming, during, after, end] = ms.map(|ms| Time::from_nanos(ms * 1_000_000));
+        LoadTimes { before, warming, during, after, end }
+    }
+}
+
 impl Load {
     /// The part that a moment belongs to; `None` outside of the load and in the warm-up.
     pub fn phase(&self, at: Time) -> Option<Phase> {
-        let [before, warming, during, after, end] = self.times;
+        let LoadTimes { before, warming, during, after, end } = self.times;
         match at {
             at if at < before || (warming..during).contains(&at) || at >= end => None,
             at if at < warming => Some(Phase::Before),
@@ -216,7 +238,7 @@ impl Outcome {
             host: Vec<Span>,
             rtts: BTreeMap<Probe, Vec<Span>>,
         }
-        let [start, .., end] = load.times;
+        let LoadTimes { before: start, end, .. } = load.times;
         let place = |at: Time| (at.saturating_since(start).as_nanos() / WINDOW.as_nanos()) as usize;
         let mut windows = vec![Window::default(); place(end) + 1];
         let mut before = Window::default();
@@ -283,7 +305,7 @@ mod tests {
             passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
             failure: None,
         };
-        let load = Load { times: [0, 800, 1000, 3000, 4000].map(at), flows: vec![flow] };
+        let load = Load { times: LoadTimes::of_ms([0, 800, 1000, 3000, 4000]), flows: vec![flow] };
         let probe = |ms_at, probe, rtt| Latency { at: at(ms_at), probe, rtt: Some(ms(rtt)) };
         let latencies = vec![
             probe(100, Probe::Hop(2), 20),

@@ -128,6 +128,7 @@ mod tests {
     use super::*;
     use crate::flow::Passage;
     use crate::kinds::Latency;
+    use crate::outcome::LoadTimes;
     use crate::sampler::Sample;
     use measure::rate::Samples;
     use record::Table;
@@ -174,7 +175,8 @@ mod tests {
 
     fn outcome(flows: Vec<Vec<FlowOutcome>>, probes: &[Probe]) -> Outcome {
         let finished = flows.len();
-        let loads = flows.into_iter().map(|flows| Load { times: [0, 1000, 1000, 2000, 3000].map(at), flows });
+        let times = LoadTimes::of_ms([0, 1000, 1000, 2000, 3000]);
+        let loads = flows.into_iter().map(|flows| Load { times, flows });
         let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
         Outcome {
             loads: loads.collect(),

@@ -42,7 +42,7 @@ impl Outcome {
                     counts_bytes: false,
                     before: None,
                 };
-                add_flow(&mut tables, flow, load.times[3], point, &told);
+                add_flow(&mut tables, flow, load.times.after, point, &told);
             }
             for latency in &self.latencies {
                 let Some(phase) = load.phase(latency.at) else { continue };
@@ -359,6 +359,7 @@ fn tcp_info_row<'a>(sample: &'a Sample, point: u32, told: &Told<'a>) -> TcpInfoR
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::LoadTimes;
     use crate::remote::Remote;
     use measure::rate::Samples;
     use record::Results;
@@ -402,7 +403,7 @@ mod tests {
     /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
     fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, String, f64, Option<[f64; 2]>)> {
         let outcome = Outcome {
-            loads: vec![Load { times: [0, 0, 0, 2000, 2000].map(at), flows }],
+            loads: vec![Load { times: LoadTimes::of_ms([0, 0, 0, 2000, 2000]), flows }],
             finished: 1,
             ..Outcome::default()
         };

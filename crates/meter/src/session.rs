@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::flow::Shared;
 use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Line};
-use crate::outcome::{FlowOutcome, Load, Outcome};
+use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::remote::Remote;
 use crate::rmbt::Rmbt;
@@ -226,12 +226,12 @@ impl Course<'_> {
             .zip(results.into_iter().zip(samples))
             .map(|(shared, (result, samples))| self.outcome(shared, result, samples, during))
             .collect();
-        let mut load = Load { times: [before, warming, during, after, after], flows };
+        let mut load = Load { times: LoadTimes { before, warming, during, after, end: after }, flows };
         if self.check(&load).is_ok() {
             // An interruption from here on is noticed by the next load.
             let _ = self.idle(&mut || glance(&look(&[])));
         }
-        load.times[4] = self.clock.now();
+        load.times.end = self.clock.now();
         Ok(load)
     }
 

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Server, earlier, plan, run};
-use meter::{Amount, Fault, Outcome, Phase, Plan, Probe, Protocol, Trust, Way, measure};
+use meter::{Amount, Fault, LoadTimes, Outcome, Phase, Plan, Probe, Protocol, Trust, Way, measure};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBuf;
 use record::Table;
@@ -139,7 +139,7 @@ fn transfers_of_an_amount_count_its_bytes_and_not_those_that_have_warmed_the_con
         for (load, flow) in outcome.loads.iter().flat_map(|load| load.flows.iter().map(move |flow| (load, flow))) {
             let (way, total) = (flow.way, flow.total().expect("it is known"));
             // The warm-up is between the probes alone and the load, before which no window has the time to shrink.
-            let [_, warming, during, ..] = load.times;
+            let LoadTimes { warming, during, .. } = load.times;
             assert_eq!(during.saturating_since(warming) > Span::from_millis(900), warm, "{way:?}");
             assert_eq!(load.phase(warming + Span::from_millis(1)).is_none(), warm);
             assert!((3_000_000..3_000_000 + (64 << 10)).contains(&total), "{way:?} {total}");

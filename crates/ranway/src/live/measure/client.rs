@@ -608,7 +608,7 @@ fn queue(outcome: &Outcome, load: &Load) -> String {
 mod tests {
     use super::*;
     use measure::rate::Samples;
-    use meter::Latency;
+    use meter::{Latency, LoadTimes};
     use units::Time;
 
     fn at(ms: u64) -> Time {
@@ -640,12 +640,9 @@ mod tests {
 
     /// The outcome of a load in the second second, between two of probes alone.
     fn outcome(flows: Vec<FlowOutcome>, latencies: Vec<Latency>) -> Outcome {
-        Outcome {
-            loads: vec![Load { times: [0, 1_000, 1_000, 2_000, 3_000].map(at), flows }],
-            latencies,
-            finished: 1,
-            ..Outcome::default()
-        }
+        let times =
+            LoadTimes { before: at(0), warming: at(1_000), during: at(1_000), after: at(2_000), end: at(3_000) };
+        Outcome { loads: vec![Load { times, flows }], latencies, finished: 1, ..Outcome::default() }
     }
 
     #[test]
