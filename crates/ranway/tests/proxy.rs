@@ -9,13 +9,11 @@ use common::proxied::*;
 use common::spaces::ip;
 use common::text;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket};
 use nix::unistd::Pid;
 use services::proxy::Status;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -550,25 +548,11 @@ fn new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues(_
     assert_eq!((totals.from_ue, totals.open, totals.overloads), (1, 1, 1), "{totals:?}");
 }
 
-/// Sends the first packets of connections from as many addresses. The UE drops the answers to them.
+/// Sends the first packets of connections from as many addresses.
 fn half_open(net: &Net, count: u32, to: SocketAddr) {
-    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
-    net.inside(UE, || {
-        let raw = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw).expect("root may");
-        let server = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
+    net.forge(to, |forger| {
         for n in 0..count {
-            let packet = syn(Ipv4Addr::new(10, 66, (n >> 8) as u8, n as u8), to);
-            let _ = sendto(raw.as_raw_fd(), &packet, &server, MsgFlags::empty());
+            forger.send(forger.segment([10, 66, (n >> 8) as u8, n as u8], 1).syn(), &[]);
         }
     });
-}
-
-/// A SYN with an IPv4 header.
-fn syn(source: Ipv4Addr, to: SocketAddr) -> Vec<u8> {
-    let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
-    let builder =
-        etherparse::PacketBuilder::ipv4(source.octets(), to.ip().octets(), 64).tcp(40_000, to.port(), 1, 64_000);
-    let mut packet = Vec::new();
-    builder.syn().write(&mut packet, &[]).expect("it fits");
-    packet
 }

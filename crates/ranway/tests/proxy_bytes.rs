@@ -5,18 +5,16 @@
 mod common;
 
 use common::proxied::*;
-use common::spaces::ip;
 use common::text;
-use etherparse::{PacketBuilder, PacketBuilderStep, PacketHeaders, TcpHeader, TcpOptionElement, TransportHeader};
+use etherparse::{PacketHeaders, TcpOptionElement, TransportHeader};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, recvfrom, sendto, setsockopt,
-    socket, sockopt,
+    AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, setsockopt, socket, sockopt,
 };
 use services::proxy::{Connection, Settings};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -519,22 +517,11 @@ fn root_short_packets_with_gaps_are_not_kept() {
     let _proxy = net.proxy(&["--receive-buffer", "128 KiB"]);
     let to = listener.local_addr().expect("it is bound");
     let (mut client, mut server) = net.pair(&listener);
-    // The kernel of the UE answers nothing that comes for an address that the router has a way to, and that is not the UE's.
-    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
-    let source = Ipv4Addr::new(10, 66, 0, 1);
-    net.inside(UE, || {
-        let raw = |kind, protocol| socket(AddressFamily::Packet, kind, SockFlag::empty(), protocol).expect("root may");
-        let seen = raw(SockType::Datagram, SockProtocol::EthAll);
-        let out = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw).expect("root may");
-        let send = |packet: PacketBuilderStep<TcpHeader>, payload: &[u8]| {
-            let mut bytes = Vec::new();
-            packet.write(&mut bytes, payload).expect("it fits");
-            let to = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
-            let _ = sendto(out.as_raw_fd(), &bytes, &to, MsgFlags::empty());
-        };
-        let packet =
-            |sequence| PacketBuilder::ipv4(source.octets(), [10, 2, 0, 2], 64).tcp(40_000, to.port(), sequence, 64_000);
-        send(packet(1).syn().options(&[TcpOptionElement::MaximumSegmentSize(1460)]).expect("it fits"), &[]);
+    net.forge(to, |forger| {
+        let seen = socket(AddressFamily::Packet, SockType::Datagram, SockFlag::empty(), SockProtocol::EthAll);
+        let seen = seen.expect("root may");
+        let segment = |sequence| forger.segment([10, 66, 0, 1], sequence);
+        forger.send(segment(1).syn().options(&[TcpOptionElement::MaximumSegmentSize(1460)]).expect("it fits"), &[]);
         let answer = loop {
             let mut bytes = [0; 2000];
             let (length, _) = recvfrom::<LinkAddr>(seen.as_raw_fd(), &mut bytes).expect("an answer comes");
@@ -545,9 +532,9 @@ fn root_short_packets_with_gaps_are_not_kept() {
                 break tcp.sequence_number.wrapping_add(1);
             }
         };
-        send(packet(2).ack(answer), &[]);
+        forger.send(segment(2).ack(answer), &[]);
         for gap in 0..30_000 {
-            send(packet(3 + 2 * gap).ack(answer), b"x");
+            forger.send(segment(3 + 2 * gap).ack(answer), b"x");
         }
     });
     let most = received(&net).into_iter().max();

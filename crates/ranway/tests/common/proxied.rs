@@ -2,13 +2,18 @@
 
 use super::spaces::{Spaces, ip, own_mounts};
 use super::text;
+use etherparse::{PacketBuilder, PacketBuilderStep, TcpHeader};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, listen, sendto, setsockopt, socket,
+    sockopt,
+};
 use nix::unistd::Pid;
 use services::proxy::Status;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Deref;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Output};
 use std::sync::Arc;
@@ -184,10 +189,39 @@ impl Net {
         }
     }
 
+    /// Acts at the UE. Answers to what it forges come back to the UE, whose kernel drops them: the addresses are not its own.
+    pub(crate) fn forge(&self, to: SocketAddr, act: impl FnOnce(&Forger) + Send) {
+        let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
+        ip(&format!("-n {} route replace 10.66.0.0/16 via 10.1.0.2", self.space(ROUTER)));
+        self.inside(UE, || {
+            let socket = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw);
+            act(&Forger { socket: socket.expect("root may"), to });
+        });
+    }
+
     /// A connection from the UE to the server.
     pub(crate) fn pair(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let client = self.connect(UE, listener.local_addr().expect("an address"));
         (client, accept(listener))
+    }
+}
+
+/// Sends segments that no kernel vouches for, from addresses that begin with 10.66.
+pub(crate) struct Forger {
+    socket: OwnedFd,
+    to: SocketAddrV4,
+}
+
+impl Forger {
+    /// Begins to write a segment from a port 40,000.
+    pub(crate) fn segment(&self, source: [u8; 4], sequence: u32) -> PacketBuilderStep<TcpHeader> {
+        PacketBuilder::ipv4(source, self.to.ip().octets(), 64).tcp(40_000, self.to.port(), sequence, 64_000)
+    }
+
+    pub(crate) fn send(&self, segment: PacketBuilderStep<TcpHeader>, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        segment.write(&mut bytes, payload).expect("it fits");
+        let _ = sendto(self.socket.as_raw_fd(), &bytes, &SockaddrIn::from(self.to), MsgFlags::empty());
     }
 }
 
