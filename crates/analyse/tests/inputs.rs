@@ -409,6 +409,24 @@ fn ndt7_in_its_three_forms_is_the_same_download() {
     }
 }
 
+/// `ndt7-client -format json` (ndt7-client-go 0.10.1) and M-Lab's server (ndt-server 0.25.0), through a link of 40 and 15 Mbit/s: some
+/// measurements of each direction and end. The last line is the client's summary.
+const NDT7: &str = include_str!("samples/ndt7-client.json");
+
+#[test]
+fn what_m_labs_client_prints_has_the_throughput_that_it_tells() {
+    let told: serde_json::Value = serde_json::from_str(NDT7.lines().last().expect("a line")).expect("JSON");
+    let dir = tempfile::tempdir().unwrap();
+    let analysis = analysed(&[write(dir.path(), "ndt7.json", NDT7)], Rules::Ranway).unwrap();
+    let flows = &analysis.results.tables.flows;
+    for (n, (name, cc, key)) in [("download", "bbr", "Download"), ("upload", "", "Upload")].into_iter().enumerate() {
+        let (flow, mbps) = (flows.row(n), told[key]["Throughput"]["Value"].as_f64().expect("a number"));
+        assert_eq!((flow.flow, flow.cc), (name, cc));
+        assert!((flow.goodput_mbps - mbps).abs() < 0.01, "{name}: {} {mbps}", flow.goodput_mbps);
+    }
+    assert_eq!((flows.len(), flows.row(0).retransmitted), (2, Some(0)));
+}
+
 #[test]
 fn an_upload_of_ndt7_counts_what_the_server_received() {
     let dir = tempfile::tempdir().unwrap();

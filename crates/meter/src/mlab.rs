@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 use std::sync::atomic::Ordering::Relaxed;
 
-use measure::ndt7::{self, Sizes};
+use measure::ndt7::{self, Sizes, TcpInfo};
 use measure::rate::Samples;
 use measure::websocket::{self, Decoder, Opcode, Sender};
 use measure::{http, throughput1};
@@ -283,11 +283,16 @@ impl Stream<'_> {
     /// Takes note of what the server has received of an upload. Texts of other kinds are ignored.
     fn note(&mut self, text: &[u8]) {
         let of_throughput1 = serde_json::from_slice::<throughput1::Measurement>(text).ok();
-        let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok().and_then(|message| message.app_info);
-        let (micros, bytes) = match (of_ndt7, of_throughput1) {
-            (Some(info), _) => (info.elapsed_time, info.num_bytes),
-            (None, Some(message)) => (message.elapsed_time, message.application.received),
-            (None, None) => return,
+        let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok();
+        let (app, info) = of_ndt7.map_or((None, None), |message| (message.app_info, message.tcp_info));
+        let (micros, bytes) = match (app, of_throughput1, info) {
+            (Some(app), ..) => (app.elapsed_time, app.num_bytes),
+            (None, Some(message), _) if message.elapsed_time > 0 => {
+                (message.elapsed_time, message.application.received)
+            }
+            // M-Lab's server of ndt7 tells what its kernel counted, and nothing else.
+            (.., Some(TcpInfo { elapsed_time: Some(micros), bytes_received: Some(bytes), .. })) => (micros, bytes),
+            _ => return,
         };
         let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return };
         self.samples.finish(Span::from_micros(micros.min(1 << 40)), bytes);

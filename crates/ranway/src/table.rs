@@ -114,7 +114,7 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             table.add_row([points[flow.point as usize].label()]);
         }
         let of = tcp.get(&(flow.point, flow.flow, flow.conn));
-        let count = |value: fn(&TcpFlowRow<'_>) -> u64| of.map_or_else(|| "-".to_owned(), |row| value(row).to_string());
+        let shown = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
         let sent = flow.segments_sent.filter(|sent| *sent > 0);
         let share = flow.retransmitted.zip(sent).map(|(again, sent)| again as f64 / sent as f64 * 100.0);
         let name = if flow.conn > 0 { format!("{} #{}", flow.flow, flow.conn + 1) } else { flow.flow.to_owned() };
@@ -124,11 +124,12 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             number(Some(flow.goodput_mbps), 2),
             number(flow.rtt_p50_ms, 1),
             number(flow.rtt_p95_ms, 1),
-            count(|row| row.retransmitted),
-            number(of.and(share), 2),
-            count(|row| row.spurious),
-            count(|row| row.out_of_order),
-            count(|row| row.timeouts),
+            // What packets do not tell, the kernel may.
+            shown(of.map(|row| row.retransmitted).or(flow.retransmitted)),
+            number(share, 2),
+            shown(of.map(|row| row.spurious)),
+            shown(of.map(|row| row.out_of_order)),
+            shown(of.map(|row| row.timeouts).or(flow.rtos)),
             number(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0),
             number(of.map(|row| row.max_pipe_bytes as f64 / 1e3), 0),
         ];
