@@ -1,10 +1,13 @@
 //! What more than one product does with its sockets.
 
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::BindToDevice;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
@@ -21,6 +24,11 @@ pub fn listen_for_owner(path: &Path, backlog: i32) -> io::Result<OwnedFd> {
     bind(&socket, &SocketAddrUnix::new(path)?)?;
     listen(&socket, backlog)?;
     Ok(socket)
+}
+
+/// The name of the interface that a socket is bound to (`SO_BINDTODEVICE`); empty without one.
+pub fn bound_device(socket: BorrowedFd) -> io::Result<OsString> {
+    Ok(getsockopt(&socket, BindToDevice)?)
 }
 
 /// How the kernel finds out that the peer of a silent TCP connection is gone.

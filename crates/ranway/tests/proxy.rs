@@ -244,6 +244,45 @@ fn new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues(_: &m
 }
 
 #[test]
+fn root_connections_wait_for_a_proxy_that_stands_still_and_not_without_end() {
+    conclusive(connections_wait_for_a_proxy_that_stands_still_and_not_without_end);
+}
+
+fn connections_wait_for_a_proxy_that_stands_still_and_not_without_end(watch: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let proxy = net.proxy(&["--threads", "2"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let address = listener.local_addr().expect("an address");
+    let mut stop_and_connect = || {
+        kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+        let start = Instant::now();
+        let clients: Vec<TcpStream> = (0..10).map(|_| net.connect(UE, address)).collect();
+        if start.elapsed() > Duration::from_millis(400) {
+            watch.void(format!("connecting took {:?}: new connections bypass the proxy by then", start.elapsed()));
+        }
+        clients
+    };
+    for (seconds, goes_on) in [(1.5, true), (4.5, false)] {
+        let mut clients = stop_and_connect();
+        thread::sleep(Duration::from_secs_f64(seconds));
+        if goes_on {
+            kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
+            clients.iter_mut().for_each(|client| exchange(client, &mut accept(&listener)));
+        } else {
+            clients.iter_mut().for_each(|client| assert_eq!(ending(client), Some(ErrorKind::ConnectionReset)));
+            kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
+        }
+        drop(clients);
+        net.until("all have ended", |status| status.totals.open == 0);
+        net.await_listeners(|count| count >= 8);
+    }
+    let totals = net.status().totals;
+    assert_eq!((totals.from_ue, totals.closed), (10, 10), "{totals:?}");
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+}
+
+#[test]
 fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
     let Some(net) = Net::new() else { return };
     let proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);

@@ -9,7 +9,7 @@
 //!
 //! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
 //!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
-//! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] shuts the listeners.
+//! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] hides the listeners, and later shuts them.
 //! - **There are too many connections.** The [`gate`] hides the listeners until some have ended.
 //! - **Half-open connections fill the queues.** The [`flood`] is noticed, and the gate hides the listeners for a while.
 //! - **A setting of the kernel keeps connections from the proxy.** Such [`obstacles`] are found, and the gate hides the listeners.
@@ -48,6 +48,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -63,7 +64,7 @@ use flood::{Change, Flood};
 use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
-use listen::Listener;
+use listen::{HANGS, Listener, keep_away};
 use obstacles::Obstacles;
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering};
@@ -71,8 +72,8 @@ use worker::{Counters, Shared, Worker};
 
 /// How long handshakes under way may take when new connections bypass the proxy.
 pub const HANDSHAKES: Duration = Duration::from_millis(300);
-/// A worker whose beat does not change for this long hangs.
-const PATIENCE: Duration = Duration::from_millis(600);
+/// Of the time between two ticks, no more counts for the silence of workers: while none came, they may not have run either.
+const TICK: Duration = Duration::from_millis(200);
 /// Interval between checks that are not urgent.
 const LOOK: Duration = Duration::from_millis(500);
 /// Interval between checks of rules and routes, each of which runs `ip`.
@@ -95,6 +96,7 @@ pub struct Proxy {
     obstructed: [Option<String>; 2],
     /// What the operator has not been told yet.
     notices: VecDeque<Notice>,
+    ticked: Instant,
     looked: Instant,
     routes_looked: Instant,
     /// Whether the last check of rules and routes failed.
@@ -153,7 +155,8 @@ struct Running {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     beat: u64,
-    seen: Instant,
+    /// For how long its beat has not changed.
+    silence: Duration,
 }
 
 impl Proxy {
@@ -224,6 +227,7 @@ impl Proxy {
             obstacles,
             obstructed: [None, None],
             notices: VecDeque::new(),
+            ticked: Instant::now(),
             looked: Instant::now(),
             routes_looked: Instant::now(),
             unchecked: false,
@@ -237,7 +241,8 @@ impl Proxy {
         for (worker, shared) in workers.into_iter().zip(&shared) {
             let thread = std::thread::Builder::new().name(format!("proxy-{}", shared.number));
             let thread = thread.spawn(move || worker.run()).map_err(Error::system("start a thread"))?;
-            let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, seen: Instant::now() };
+            let running =
+                Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
             proxy.workers.push(running);
         }
         proxy.set_governor(governor)?;
@@ -340,14 +345,16 @@ impl Proxy {
     /// The proxy cannot go on: an interface is gone, or a worker or the owner of the table has died. Drop it.
     pub fn tick(&mut self) -> Result<Option<Notice>, Error> {
         let now = Instant::now();
+        let passed = now.duration_since(std::mem::replace(&mut self.ticked, now)).min(TICK);
         let mut hang = 0;
         for running in &mut self.workers {
             let beat = running.shared.beat.load(Relaxed);
-            if beat != running.beat {
-                (running.beat, running.seen) = (beat, now);
-            } else if now.duration_since(running.seen) > PATIENCE {
+            let is_silent = std::mem::replace(&mut running.beat, beat) == beat;
+            running.silence = if is_silent { running.silence + passed } else { Duration::ZERO };
+            if running.silence > HANGS {
                 hang += 1;
-                running.shared.listeners.iter().for_each(Listener::shut);
+                let listeners = running.shared.listeners.iter();
+                listeners.for_each(|listener| keep_away(listener.socket.as_fd(), running.silence));
             }
             if running.thread.as_ref().is_none_or(JoinHandle::is_finished) {
                 return Err(Error::Missing("a thread has ended unexpectedly".into()));

@@ -1,9 +1,9 @@
-//! A process that undoes what a proxy changed when the proxy dies, and shuts its listeners when it hangs.
+//! A process that undoes what a proxy changed when the proxy dies, and hides its listeners when it hangs.
 //!
 //! The guardian shares the proxy's listening sockets. The proxy sends it a message several times a second. If none comes for
-//! [`PATIENCE`], because the proxy was stopped or hangs, the guardian shuts the sockets, and new connections bypass the
-//! proxy, which listens again when it runs again. When the proxy has ended in any way, the guardian removes its rules and
-//! routes and the socket of its reports, and ends.
+//! [`HANGS`], because the proxy was stopped, hangs or gets no processor, the guardian hides the sockets, and new connections bypass
+//! the proxy, which shows them when it runs again. Later it shuts them ([`keep_away`]). When the proxy has ended in any way, the
+//! guardian removes its rules and routes and the socket of its reports, and ends.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -23,11 +23,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::listen::{Listener, shut};
+use super::listen::{HANGS, Listener, keep_away, shut};
 use crate::rnis::SocketFile;
 
-/// A proxy that is silent for this long hangs.
-const PATIENCE: Duration = Duration::from_millis(600);
 /// Time that the guardian has to end after the proxy.
 const LAST_WORK: Duration = Duration::from_secs(3);
 /// Sockets in one message; the kernel permits 253.
@@ -120,15 +118,14 @@ pub fn guard() -> Result<(), Error> {
     let socket = std::io::stdin();
     let mut listeners: Vec<OwnedFd> = Vec::new();
     let mut orders = None;
-    let mut is_shut = false;
+    // How often in a row no message came. Time would also pass while the guardian itself does not run.
+    let mut silent = 0;
     loop {
         match wait(socket.as_fd()) {
             Ok(true) => {}
             Ok(false) => {
-                // The proxy hangs, and clients in the backlog would wait until it recovers.
-                if !std::mem::replace(&mut is_shut, true) {
-                    shut_all(&listeners);
-                }
+                silent += 1;
+                listeners.iter().for_each(|listener| keep_away(listener.as_fd(), HANGS * silent));
                 continue;
             }
             Err(Errno::INTR) => continue,
@@ -142,7 +139,7 @@ pub fn guard() -> Result<(), Error> {
             Err(Errno::CONNRESET) => break,
             Err(error) => return Err(Error::system("hear the proxy")(error)),
         };
-        is_shut = false;
+        silent = 0;
         listeners.extend(new);
         // Any other message has one byte.
         if orders.is_none() || count > 1 {
@@ -150,7 +147,7 @@ pub fn guard() -> Result<(), Error> {
             orders = Some(read.map_err(|why| Error::Wrong(format!("not started by a proxy: {why}")))?);
         }
     }
-    shut_all(&listeners);
+    listeners.iter().for_each(|listener| shut(listener.as_fd()));
     let Orders { undo, reports } = orders.unwrap_or_default();
     for (family, lines) in undo {
         // What is gone is fine.
@@ -161,7 +158,7 @@ pub fn guard() -> Result<(), Error> {
 }
 
 fn wait(socket: BorrowedFd) -> Result<bool, Errno> {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(HANGS.subsec_nanos()) };
     Ok(poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], Some(&timeout))? > 0)
 }
 
@@ -176,8 +173,4 @@ fn receive(socket: BorrowedFd, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>
         }
     }
     Ok((received.bytes, sockets))
-}
-
-fn shut_all(listeners: &[OwnedFd]) {
-    listeners.iter().for_each(|listener| shut(listener.as_fd()));
 }

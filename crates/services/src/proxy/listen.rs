@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use netio::socket::Keepalive;
+use netio::socket::{Keepalive, bound_device};
 use netio::{Error, sys};
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,6 +25,10 @@ const BACKLOG: i32 = 4096;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// An interface from which no SYN is led to a listener.
 const NOWHERE: &str = "lo";
+/// A process or thread that is silent for this long hangs.
+pub(super) const HANGS: Duration = Duration::from_millis(600);
+/// Connections that were begun before wait for it until it has been silent for this long.
+const LOST: Duration = Duration::from_secs(3);
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
 const KEEPALIVES: u32 = 9;
@@ -89,7 +93,11 @@ impl Listener {
 
     /// Lets no more connections in than those whose handshake is under way.
     pub(super) fn hide(&self) -> std::io::Result<()> {
-        sys::bind_to_device(self.socket.as_fd(), NOWHERE)
+        hide(self.socket.as_fd())
+    }
+
+    pub(super) fn is_hidden(&self) -> bool {
+        bound_device(self.socket.as_fd()).is_ok_and(|name| name == NOWHERE)
     }
 
     /// Lets no more connections in. Those that were not accepted are reset.
@@ -99,6 +107,18 @@ impl Listener {
 
     pub(super) fn listens(&self) -> bool {
         sockopt::socket_acceptconn(&self.socket).unwrap_or(false)
+    }
+}
+
+fn hide(socket: BorrowedFd) -> std::io::Result<()> {
+    sys::bind_to_device(socket, NOWHERE)
+}
+
+/// Keeps connections from a listening socket whose process or thread has been silent for some time, at least [`HANGS`]: new ones
+/// bypass it, and those that it has not accepted are reset when it is [`LOST`].
+pub(super) fn keep_away(socket: BorrowedFd, silence: Duration) {
+    if silence >= LOST || hide(socket).is_err() {
+        shut(socket);
     }
 }
 

@@ -600,8 +600,9 @@ impl Worker {
             self.exhausted = None;
             self.shared.gate.retry();
         }
-        // A watchdog shuts listeners of a process that does not run, which may run again.
-        if !self.shared.listeners.iter().all(Listener::listens) {
+        // A watchdog hides or shuts listeners of a process that does not run, which may run again.
+        let is_shown = |listener: &Listener| self.listening != Listening::Yes || !listener.is_hidden();
+        if !self.shared.listeners.iter().all(|listener| listener.listens() && is_shown(listener)) {
             self.listening = Listening::No;
         }
     }
