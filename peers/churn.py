@@ -14,8 +14,8 @@ Each minute a line shows connections so far, open ones, faults of the hosts, the
 part, which is not of files (medians of the minute), its descriptors without pipes and its pipes' descriptors, sockets
 of the router, and slab memory of the machine, which other programs use as well. The verdict: both grow by less than 5
 % from the second to the last tenth of the time, descriptors are back where they were (but for the empty pipes that
-the proxy keeps), and there were no faults. A proxy that gets no processor for 0.6 s resets handshakes under way,
-which counts as faults here: leave it some of the machine.
+the proxy keeps), and there were no faults. A proxy that gets no processor for 3 s resets handshakes under way, which
+counts as faults here: leave it some of the machine.
 """
 
 from __future__ import annotations

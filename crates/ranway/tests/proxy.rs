@@ -267,7 +267,13 @@ fn connections_wait_for_a_proxy_that_stands_still_and_not_without_end(watch: &mu
         thread::sleep(Duration::from_secs_f64(seconds));
         if goes_on {
             kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
-            clients.iter_mut().for_each(|client| exchange(client, &mut accept(&listener)));
+            // In any order.
+            for _ in 0..clients.len() {
+                let mut server = accept(&listener);
+                let peer = server.peer_addr().expect("connected");
+                let client = clients.iter_mut().find(|client| client.local_addr().is_ok_and(|address| address == peer));
+                exchange(client.expect("it is one of them"), &mut server);
+            }
         } else {
             clients.iter_mut().for_each(|client| assert_eq!(ending(client), Some(ErrorKind::ConnectionReset)));
             kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
