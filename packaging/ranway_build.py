@@ -2,7 +2,7 @@
 
 pip calls the functions (PEP 517). `cargo xtask package` runs it as a program:
 
-    ranway_build.py add-command WHEEL COMMAND
+    ranway_build.py add-command WHEEL COMMAND LIST
     ranway_build.py sdist DIRECTORY
 """
 
@@ -34,7 +34,7 @@ from maturin import (  # noqa: F401
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-EXECUTABLE = 0o100755 << 16
+EXECUTABLE, DATA = 0o100755 << 16, 0o100644 << 16
 
 
 def build_wheel(
@@ -55,25 +55,32 @@ def build_wheel(
     return name
 
 
-def add_command(wheel: Path, command: Path) -> None:
-    """Adds a program to the scripts of a wheel, which pip puts where the environment has its commands."""
+def add_command(wheel: Path, command: Path, listed: Path | None = None) -> None:
+    """Adds a program to the scripts of a wheel, which pip puts where the environment has its commands.
+
+    A list of the program's libraries replaces maturin's, which is of the module alone and tells where it was built.
+    """
     distribution = "-".join(wheel.name.split("-")[:2])
     name, record = f"{distribution}.data/scripts/{command.name}", f"{distribution}.dist-info/RECORD"
-    program = command.read_bytes()
-    digest = base64.urlsafe_b64encode(hashlib.sha256(program).digest()).rstrip(b"=").decode()
+    lists = f"{distribution}.dist-info/sboms/"
+    added = {name: (command.read_bytes(), EXECUTABLE)}
+    if listed:
+        added[f"{lists}{listed.name}"] = (listed.read_bytes(), DATA)
     new = wheel.with_suffix(".new")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
         if name in old.namelist():
             raise SystemExit(f"{wheel}: it has {name} already")
+        lines = [line for line in old.read(record).decode().splitlines() if not line.startswith(lists)]
         for entry in old.infolist():
-            if entry.filename != record:
+            if entry.filename != record and not entry.filename.startswith(lists):
                 out.writestr(entry, old.read(entry), zipfile.ZIP_DEFLATED)
-        entry = zipfile.ZipInfo(name, old.getinfo(record).date_time)
-        entry.external_attr = EXECUTABLE
-        out.writestr(entry, program, zipfile.ZIP_DEFLATED)
+        for path, (content, mode) in added.items():
+            entry = zipfile.ZipInfo(path, old.getinfo(record).date_time)
+            entry.external_attr = mode
+            out.writestr(entry, content, zipfile.ZIP_DEFLATED)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            lines.insert(len(lines) - 1, f"{path},sha256={digest},{len(content)}")
         # The record is the last file: https://packaging.python.org/en/latest/specifications/binary-distribution-format
-        lines = old.read(record).decode().splitlines()
-        lines.insert(len(lines) - 1, f"{name},sha256={digest},{len(program)}")
         out.writestr(old.getinfo(record), "\n".join(lines) + "\n", zipfile.ZIP_DEFLATED)
     new.replace(wheel)
 
@@ -111,8 +118,8 @@ def build_sdist(sdist_directory: str, config_settings: dict[str, object] | None 
 def main() -> None:
     """Runs a step of `cargo xtask package`."""
     match sys.argv[1:]:
-        case ["add-command", wheel, command]:
-            add_command(Path(wheel), Path(command))
+        case ["add-command", wheel, command, listed]:
+            add_command(Path(wheel), Path(command), Path(listed))
         case ["sdist", directory]:
             os.chdir(ROOT)
             print(build_sdist(directory))

@@ -129,6 +129,18 @@ def test_the_checksums_are_those_of_all_packages() -> None:
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=PACKAGES)
 
 
+def test_no_package_tells_where_it_was_built(tmp_path: Path) -> None:
+    run("dpkg-deb", "--extract", package("*.deb"), tmp_path / "deb")
+    for name in ["*.whl", "*.tar.gz"]:
+        shutil.unpack_archive(package(name), tmp_path / name[2:], "zip" if name == "*.whl" else "gztar")
+    shutil.copy(package("*.cdx.json"), tmp_path)
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    places = [str(place).encode() for place in (ROOT, cargo)]
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(files) > 1000
+    assert [path for path in files if any(place in path.read_bytes() for place in places)] == []
+
+
 def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
     listed = run("dpkg-deb", "--contents", package("*.deb"))
     files = {line.split()[5].removeprefix("./"): line.split()[:2] for line in listed.splitlines()}

@@ -2,7 +2,7 @@
 // A build script has to read its environment.
 #![allow(clippy::disallowed_methods)]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,12 +22,18 @@ fn main() {
     // What libbpf-sys has built: its `links` key lets us know.
     let headers = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    // The programs have the names of their source files, and need not tell where these were.
+    let here = std::env::current_dir().expect("cargo sets it");
+    let root = here.ancestors().nth(2).expect("it is two folders up");
+    let mut names = OsString::from("-ffile-prefix-map=");
+    names.push(root);
+    names.push("=ranway");
     for name in PROGRAMS {
         let source = Path::new("src/bpf").join(format!("{name}.bpf.c"));
         let made = SkeletonBuilder::new()
             .source(&source)
             .clang(&clang)
-            .clang_args(ARGUMENTS.map(OsStr::new).into_iter().chain([OsStr::new("-I"), &headers]))
+            .clang_args(ARGUMENTS.map(OsStr::new).into_iter().chain([OsStr::new("-I"), &headers, &names]))
             .build_and_generate(out.join(format!("{name}.skel.rs")));
         if let Err(error) = made {
             println!("cargo::error={}: {error:#}", source.display());

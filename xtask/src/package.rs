@@ -38,7 +38,9 @@ pub(crate) fn package() -> Result<()> {
     tools.run("the command", "cargo-zigbuild", &build)?;
     let command = format!("{BUILD}/ranway");
     tools.run("without symbols", "strip", &["-o", &command, &format!("{folder}/{host}/release/ranway")])?;
+    check_places(&command)?;
     generated(&command)?;
+    let list = bill_of_materials(&tools)?;
 
     let policy = format!("manylinux_{}", GLIBC.replace('.', "_"));
     let folder = format!("{BUILD}/wheel");
@@ -47,14 +49,12 @@ pub(crate) fn package() -> Result<()> {
     tools.run("the wheel", "maturin", &build)?;
     let wheel = only(".whl")?;
     let backend = "packaging/ranway_build.py";
-    tools.run("the command in the wheel", "python", &[backend, "add-command", &wheel, &command])?;
+    tools.run("the command in the wheel", "python", &[backend, "add-command", &wheel, &command, &list])?;
     check_wheel(&wheel, &policy, &tools)?;
     tools.run("the source distribution", "python", &[backend, "sdist", OUT])?;
 
     let build = ["deb", "--quiet", "--package", "ranway", "--no-build", "--no-strip", "--output", &format!("{OUT}/")];
     tools.run("the Debian package", "cargo", &build)?;
-
-    bill_of_materials(&tools)?;
 
     let mut names: Vec<String> = files()?.iter().map(|path| name(path)).collect();
     names.sort();
@@ -113,10 +113,16 @@ impl Tools {
         path.push(std::env::var_os("PATH").unwrap_or_default());
         let path = path.into_string().ok().context("PATH is not UTF-8")?;
         let text = |path: PathBuf| path.display().to_string();
+        let places = places()?;
+        let renamed = |option: &str| {
+            places.iter().map(|(path, name)| format!("{option}={path}={name}")).collect::<Vec<_>>().join(" ")
+        };
         Ok(Tools(vec![
             ("PATH".into(), path),
+            ("RUSTFLAGS".into(), renamed("--remap-path-prefix")),
+            ("TARGET_CFLAGS".into(), renamed("-ffile-prefix-map")),
             ("CARGO_ZIGBUILD_PYTHON_PATH".into(), text(root.join(TOOLS).join("python"))),
-            ("LIBBPF_SYS_EXTRA_CFLAGS".into(), format!("-I{}", text(include))),
+            ("LIBBPF_SYS_EXTRA_CFLAGS".into(), format!("-I{} {}", text(include), renamed("-ffile-prefix-map"))),
             (format!("LIBBPF_SYS_LIBRARY_PATH_{}", host.replace('-', "_")), text(lib)),
         ]))
     }
@@ -157,8 +163,32 @@ fn output(program: &str, args: &[&str]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// Where sources are, and what packages call these folders: where they were built is of no use to others.
+fn places() -> Result<Vec<(String, &'static str)>> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home =
+        home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo"))).context("HOME is not set")?;
+    let mut places = vec![(std::env::current_dir()?, "ranway")];
+    for registry in fs::read_dir(home.join("registry/src")).context("cargo has no registry yet")? {
+        places.push((registry?.path(), "lib"));
+    }
+    Ok(places.into_iter().map(|(path, name)| (path.display().to_string(), name)).collect())
+}
+
+/// Checks that a program does not tell where it was built.
+fn check_places(program: &str) -> Result<()> {
+    let bytes = fs::read(program).context(program.to_owned())?;
+    for (path, _) in places()? {
+        if let Some(at) = bytes.windows(path.len()).position(|window| window == path.as_bytes()) {
+            let end = bytes.len().min(at + 200);
+            bail!("{program} tells where it was built: {}", String::from_utf8_lossy(&bytes[at..end]).escape_debug());
+        }
+    }
+    Ok(())
+}
+
 /// Writes the list of the libraries in the command (`CycloneDX`). cargo-cyclonedx puts one beside the manifest of each crate.
-fn bill_of_materials(tools: &Tools) -> Result<()> {
+fn bill_of_materials(tools: &Tools) -> Result<String> {
     const STEM: &str = "target-of-xtask.cdx";
     let manifest = "crates/ranway/Cargo.toml";
     let args = ["cyclonedx", "--quiet", "--format", "json", "--features", "static", "--override-filename", STEM];
@@ -176,10 +206,11 @@ fn bill_of_materials(tools: &Tools) -> Result<()> {
         let _ = fs::remove_file(path);
     }
     done?;
-    // Where it was built is of no use to others.
     let here = std::env::current_dir()?;
     let list = list.context("cargo cyclonedx wrote no list")?.replace(&format!("{}/", here.display()), "");
-    Ok(fs::write(format!("{OUT}/ranway-{}.cdx.json", env!("CARGO_PKG_VERSION")), list)?)
+    let path = format!("{OUT}/ranway-{}.cdx.json", env!("CARGO_PKG_VERSION"));
+    fs::write(&path, list)?;
+    Ok(path)
 }
 
 /// Checks that module and command keep to the wheel's platform tag.
