@@ -42,6 +42,10 @@ const TRANSLATED: i32 = -90;
 /// Destinations that are noted because NAT changes them, for each family, and how long, in seconds.
 const MOST_KEPT: u32 = 65_536;
 const KEPT: u32 = 600;
+/// Protocols by number: their names are in /etc/protocols, which a small system does not have.
+const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 /// Time that nft has to set up its table.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for the end of an instance that was killed.
@@ -373,7 +377,7 @@ impl Plan {
         let [accept, leave] = ["accept", "return"].map(|verdict| json!({ verdict: null }));
         let is_syn = || equal(flags(), json!("syn"));
         let is_not_syn = || compare("!=", flags(), json!("syn"));
-        let is_icmp = || equal(meta("l4proto"), json!({ "set": ["icmp", "ipv6-icmp"] }));
+        let is_icmp = || equal(meta("l4proto"), json!({ "set": [ICMP, ICMPV6] }));
         // Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no packet from an
         // interface has.
         let is_ours = || equal(json!({ "socket": { "key": "transparent" } }), json!(1));
@@ -393,7 +397,7 @@ impl Plan {
         let is_signed = equal(json!({ "tcp option": { "name": "md5sig" } }), json!(true));
         let tproxy = |chain: &str, family: &str, address: &str, nfproto: &str| {
             let tproxy = json!({ "tproxy": { "family": family, "addr": address, "port": settings.port } });
-            let tcp = equal(meta("l4proto"), json!("tcp"));
+            let tcp = equal(meta("l4proto"), json!(TCP));
             let set = match (tracked, chain) {
                 (true, "ran") => Some(set_zone.clone()),
                 (true, _) => None,
@@ -417,7 +421,7 @@ impl Plan {
             // ICMP tells a socket that a packet was too long for a link behind.
             marked(vec![
                 equal(meta("iifname"), json!({ "set": [settings.ran, settings.wan] })),
-                equal(meta("l4proto"), json!({ "set": ["tcp", "icmp", "ipv6-icmp"] })),
+                equal(meta("l4proto"), json!({ "set": [TCP, ICMP, ICMPV6] })),
             ]),
         ];
         all[0]["add"]["rule"]["comment"] = comment(self.generation).into();
@@ -430,7 +434,7 @@ impl Plan {
             all.extend([
                 zoned("early", vec![ran.clone(), is_not_syn()]),
                 zoned("early", vec![ran.clone(), is_icmp()]),
-                zoned("output", vec![to_ran, equal(meta("l4proto"), json!("tcp"))]),
+                zoned("output", vec![to_ran, equal(meta("l4proto"), json!(TCP))]),
             ]);
             for (family, nfproto, set) in [("ip", "ipv4", "@kept"), ("ip6", "ipv6", "@kept6")] {
                 let original = |key: &str| json!({ "ct": { "key": key, "dir": "original" } });
