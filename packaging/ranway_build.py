@@ -2,7 +2,7 @@
 
 pip calls the functions (PEP 517). `cargo xtask package` runs it as a program:
 
-    ranway_build.py add-command WHEEL COMMAND LIST
+    ranway_build.py add-command WHEEL COMMAND LIST LICENCES
     ranway_build.py sdist DIRECTORY
 """
 
@@ -55,10 +55,10 @@ def build_wheel(
     return name
 
 
-def add_command(wheel: Path, command: Path, listed: Path | None = None) -> None:
+def add_command(wheel: Path, command: Path, listed: Path | None = None, licences: Path | None = None) -> None:
     """Adds a program to the scripts of a wheel, which pip puts where the environment has its commands.
 
-    A list of the program's libraries replaces maturin's, which is of the module alone and tells where it was built.
+    The list of the program's libraries replaces maturin's, which is of the module alone and tells where it was built.
     """
     distribution = "-".join(wheel.name.split("-")[:2])
     name, record = f"{distribution}.data/scripts/{command.name}", f"{distribution}.dist-info/RECORD"
@@ -66,6 +66,8 @@ def add_command(wheel: Path, command: Path, listed: Path | None = None) -> None:
     added = {name: (command.read_bytes(), EXECUTABLE)}
     if listed:
         added[f"{lists}{listed.name}"] = (listed.read_bytes(), DATA)
+    if licences:
+        added[f"{distribution}.dist-info/licenses/{licences.name}"] = (licences.read_bytes(), DATA)
     new = wheel.with_suffix(".new")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
         if name in old.namelist():
@@ -118,8 +120,8 @@ def build_sdist(sdist_directory: str, config_settings: dict[str, object] | None 
 def main() -> None:
     """Runs a step of `cargo xtask package`."""
     match sys.argv[1:]:
-        case ["add-command", wheel, command, listed]:
-            add_command(Path(wheel), Path(command), Path(listed))
+        case ["add-command", *paths] if len(paths) == 4:
+            add_command(*map(Path, paths))
         case ["sdist", directory]:
             os.chdir(ROOT)
             print(build_sdist(directory))

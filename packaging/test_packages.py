@@ -153,6 +153,7 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         "usr/share/man/man1/ranway.1.gz",
         "usr/share/man/man1/ranway-measure-serve.1.gz",
         "usr/share/doc/ranway/copyright",
+        "usr/share/doc/ranway/THIRD-PARTY.txt.gz",
         "usr/share/doc/ranway/changelog.Debian.gz",
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
@@ -323,6 +324,13 @@ def test_the_wheel_has_a_stable_interface_for_old_systems() -> None:
     name = package("*.whl").name
     assert name.split("-")[2:4] == ["cp311", "abi3"]
     assert "manylinux_2_28" in name
+
+
+def test_the_wheel_has_the_licences_of_what_is_in_it() -> None:
+    with zipfile.ZipFile(package("*.whl")) as wheel:
+        name = next(name for name in wheel.namelist() if name.endswith(".dist-info/licenses/THIRD-PARTY.txt"))
+        texts = wheel.read(name).decode()
+    assert all(library in texts for library in ["elfutils (libelf)", "\nzlib\n", "tokio 1.", "libbpf-sys 1."])
 
 
 def test_the_wheel_gives_module_and_command_in_a_clean_system(system: System, libraries: Path) -> None:

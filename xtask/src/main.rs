@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod layers;
+mod licences;
 mod modules;
 mod package;
 mod samples;

@@ -3,6 +3,7 @@
 //! The command is built once, with zig as the C compiler and linker, so that it needs no newer glibc than [`GLIBC`]; libelf and
 //! zlib are linked into it. The wheel and the Debian package have the same bytes of it.
 
+use crate::licences;
 use crate::step::step_with;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -41,6 +42,8 @@ pub(crate) fn package() -> Result<()> {
     check_places(&command)?;
     generated(&command)?;
     let list = bill_of_materials(&tools)?;
+    let licences = format!("{BUILD}/THIRD-PARTY.txt");
+    fs::write(&licences, licences::texts(&host)?)?;
 
     let policy = format!("manylinux_{}", GLIBC.replace('.', "_"));
     let folder = format!("{BUILD}/wheel");
@@ -49,7 +52,7 @@ pub(crate) fn package() -> Result<()> {
     tools.run("the wheel", "maturin", &build)?;
     let wheel = only(".whl")?;
     let backend = "packaging/ranway_build.py";
-    tools.run("the command in the wheel", "python", &[backend, "add-command", &wheel, &command, &list])?;
+    tools.run("the command in the wheel", "python", &[backend, "add-command", &wheel, &command, &list, &licences])?;
     check_wheel(&wheel, &policy, &tools)?;
     tools.run("the source distribution", "python", &[backend, "sdist", OUT])?;
 

@@ -1,0 +1,123 @@
+//! The licences of the libraries in the packages' programs, for `cargo xtask package`.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What programs are made of.
+const PROGRAMS: [&str; 2] = ["ranway", "ranway-python"];
+/// How the names of files with licences and notices begin.
+const NAMES: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "patents"];
+/// Folders below a library in which C sources may have licences of their own.
+const DEPTH: u32 = 3;
+/// C libraries of the system that are linked into the programs, and where Debian has their licences.
+const SYSTEM: [(&str, &str); 2] =
+    [("elfutils (libelf)", "/usr/share/doc/libelf-dev/copyright"), ("zlib", "/usr/share/doc/zlib1g-dev/copyright")];
+
+/// Returns the texts of the licences of all libraries, each once, with the names of those that it is for.
+pub(crate) fn texts(host: &str) -> Result<String> {
+    let mut of_texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |library: &str, text: String| {
+        of_texts.entry(text.trim().to_owned()).or_default().insert(library.to_owned());
+    };
+    for package in libraries(host)? {
+        let text = |key: &str| package[key].as_str().unwrap_or_default();
+        let library = format!("{} {}", text("name"), text("version"));
+        let folder = Path::new(text("manifest_path")).parent().context("a manifest is in a folder")?;
+        let mut files = Vec::new();
+        find(folder, DEPTH, &mut files)?;
+        for file in &files {
+            add(&library, String::from_utf8_lossy(&fs::read(file)?).into_owned());
+        }
+        if files.is_empty() {
+            add(&library, format!("{} ({})", text("license"), text("repository")));
+        }
+    }
+    for (library, file) in SYSTEM {
+        add(library, fs::read_to_string(file).with_context(|| file.to_owned())?);
+    }
+    let mut all =
+        "The programs of Ranway contain these libraries. Each text is followed by the next after a line of `=`.\n"
+            .to_owned();
+    for (text, libraries) in of_texts {
+        let libraries = libraries.into_iter().collect::<Vec<_>>().join(", ");
+        write!(all, "\n{:=<100}\n{libraries}\n\n{text}\n", "")?;
+    }
+    Ok(all)
+}
+
+/// The libraries that are linked into the programs on `host`, as `cargo metadata` describes them.
+fn libraries(host: &str) -> Result<Vec<Value>> {
+    let args =
+        ["metadata", "--locked", "--format-version", "1", "--filter-platform", host, "--features", "ranway/static"];
+    let output = Command::new("cargo").args(args).output().context("cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let packages: BTreeMap<String, Value> =
+        list(&metadata["packages"]).into_iter().map(|package| (package["id"].to_string(), package)).collect();
+    let nodes: BTreeMap<String, Value> =
+        list(&metadata["resolve"]["nodes"]).into_iter().map(|node| (node["id"].to_string(), node)).collect();
+    let mut todo: Vec<String> = packages
+        .iter()
+        .filter(|(_, package)| PROGRAMS.iter().any(|name| package["name"] == *name))
+        .map(|(id, _)| id.clone())
+        .collect();
+    let mut seen = BTreeSet::new();
+    while let Some(id) = todo.pop() {
+        if !seen.insert(id.clone()) {
+            continue;
+        }
+        let is_linked = |dependency: &Value| list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
+        todo.extend(list(&nodes[&id]["deps"]).iter().filter(|one| is_linked(one)).map(|one| one["pkg"].to_string()));
+    }
+    // Our own have no source.
+    Ok(packages
+        .into_iter()
+        .filter(|(id, package)| seen.contains(id) && !package["source"].is_null())
+        .map(|(_, package)| package)
+        .collect())
+}
+
+/// Finds files with licences in a folder, and in those below it.
+fn find(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        if kind.is_dir() && depth > 0 {
+            find(&path, depth - 1, found)?;
+        } else if kind.is_file() && NAMES.iter().any(|begin| name.starts_with(begin)) && !name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_linked_into_the_programs_has_its_licence_and_nothing_else_has() {
+        std::env::set_current_dir("..").expect("the workspace is above");
+        let texts = texts("x86_64-unknown-linux-gnu").expect("cargo and Debian know them");
+        let headings = texts.lines().filter(|line| line.len() < 20_000);
+        let has = |name: &str| headings.clone().any(|line| line.split(", ").any(|one| one.starts_with(name)));
+        for name in ["tokio 1", "libbpf-sys 1", "pyo3 0", "elfutils (libelf)", "zlib"] {
+            assert!(has(name), "{name}");
+        }
+        // Of tests, of build scripts, and ours.
+        for name in ["bolero 0", "libbpf-cargo 0", "services 0"] {
+            assert!(!has(name), "{name}");
+        }
+        assert!(texts.contains("Apache License"));
+    }
+}
