@@ -102,8 +102,9 @@ pub(crate) struct Frames {
     /// Frames without an IP packet, and with one that could not be read.
     other: u64,
     broken: u64,
-    /// Packets of TCP whose header was cut off.
+    /// Packets of TCP whose header was cut off, and those that lack options alone.
     cut: u64,
+    without_options: u64,
 }
 
 impl Frames {
@@ -118,7 +119,12 @@ impl Frames {
         let len = packet.len as usize - (packet.data.len() - ip.len());
         let headers = Headers::parse_captured(ip, len).ok();
         self.broken += u64::from(headers.is_none());
-        self.cut += u64::from(headers.as_ref().is_some_and(|headers| is_cut(headers, ip.len() < len)));
+        if ip.len() < len
+            && let Some(headers) = headers.as_ref().filter(|headers| headers.protocol == TCP)
+        {
+            self.cut += u64::from(headers.transport == Transport::Other);
+            self.without_options += u64::from(lacks_options(headers, ip.len()));
+        }
         headers
     }
 
@@ -137,12 +143,18 @@ impl Frames {
             let what = "lack a part of TCP's header, and what is counted of them is no goodput: capture more bytes (tcpdump -s 128)";
             all.note(path, format_args!("{} of {} frames {what}", self.cut, self.all));
         }
+        if self.without_options > 0 {
+            let what = "lack TCP options, and what those tell (segment size, window scale, SACK, timestamps) is unknown: capture more \
+                        bytes (tcpdump -s 128)";
+            all.note(path, format_args!("{} of {} frames {what}", self.without_options, self.all));
+        }
     }
 }
 
-/// Whether a packet of TCP that was not kept whole lacks its header.
-fn is_cut(headers: &Headers, is_partial: bool) -> bool {
-    is_partial && headers.protocol == TCP && headers.transport == Transport::Other
+/// Whether so many bytes of a packet have the fixed part of TCP's header, but not all options.
+fn lacks_options(headers: &Headers, captured: usize) -> bool {
+    let whole = headers.len.saturating_sub(headers.payload_len) as usize;
+    matches!(headers.transport, Transport::Tcp(_)) && captured < whole
 }
 
 /// Reads a file and tells how far it is, now and then.

@@ -321,6 +321,32 @@ fn cut_headers_and_times_before_the_first_are_noted() {
 }
 
 #[test]
+fn options_that_were_cut_off_are_unknown_and_noted() {
+    let script = fast(true, 1_000);
+    let count = script.packets.len();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("capture.pcap");
+    let whole = pcap(101, script.packets.iter().map(|packet| (packet.at_us * 1_000, packet.bytes())));
+    // Without any options; and without the window scale, which is the last one of a SYN.
+    for most in [40, 56] {
+        std::fs::write(&file, cut_to(&whole, most)).unwrap();
+        for rules in [Rules::Ranway, Rules::Wireshark] {
+            let analysis = analysed(std::slice::from_ref(&file), rules).unwrap();
+            let (flow, tcp) = rows(&analysis);
+            assert_eq!((flow.bytes, flow.segments_sent.unwrap(), flow.retransmitted.unwrap()), (6_000, 7, 1), "{most}");
+            assert_eq!((tcp.mss, tcp.peer_mss, tcp.super_packets, tcp.options), (None, None, 0, ""), "{most}");
+            assert_eq!((tcp.window_scale, tcp.window_max_bytes), (None, None), "{most}");
+            assert_eq!(analysis.notes.len(), 1, "{:?}", analysis.notes);
+            assert!(
+                analysis.notes[0].contains(&format!(" of {count} frames lack TCP options")),
+                "{:?}",
+                analysis.notes
+            );
+        }
+    }
+}
+
+#[test]
 fn what_is_no_capture_is_named_with_what_would_be_one() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.pcap");

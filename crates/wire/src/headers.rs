@@ -1,9 +1,10 @@
 //! All headers of a packet at once: what a packet's headers say, and the headers of a segment or datagram.
 
+use crate::fields::Flags;
 use crate::hash::{address_bits, hash};
 use crate::icmp::{self, Echo};
 use crate::ip::Fragment;
-use crate::segment::Segment;
+use crate::segment::{Options, Segment};
 use crate::{Error, ip, tcp, udp};
 use arrayvec::ArrayVec;
 use core::net::{IpAddr, SocketAddr};
@@ -70,7 +71,8 @@ impl Headers {
     }
 
     /// Reads the headers of an IP packet of which only the first part may have been captured. Lengths are those of the whole
-    /// packet; `len` is its length if its own field is 0 because an interface was still to segment it.
+    /// packet; `len` is its length if its own field is 0 because an interface was still to segment it. A SYN whose options were
+    /// cut off has no [`Options::Syn`]: what its sender offers is unknown.
     ///
     /// # Errors
     /// As [`ip::View::parse_captured`].
@@ -123,7 +125,11 @@ impl Read {
         }
         let (view, header_len) = tcp::View::parse_captured(bytes)?;
         let ports = (view.source_port(), view.destination_port());
-        Ok(Read { ports, header_len, transport: Transport::Tcp(view.segment()) })
+        let mut segment = view.segment();
+        if header_len > view.header_len() && segment.flags.has(Flags::SYN) {
+            segment.options = Options::default();
+        }
+        Ok(Read { ports, header_len, transport: Transport::Tcp(segment) })
     }
 
     #[inline]

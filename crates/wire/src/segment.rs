@@ -22,7 +22,8 @@ pub struct SynOptions {
 pub enum Options {
     /// Of a SYN.
     Syn(SynOptions),
-    /// Of any other segment of an endpoint: selective acknowledgements, often none.
+    /// Of any other segment of an endpoint: selective acknowledgements, often none. Also of a captured SYN whose options were cut
+    /// off.
     Sack(Sack),
     /// Of a segment that a PEP made.
     Report(Report),

@@ -329,6 +329,18 @@ fn a_syn_has_its_options_or_the_defaults() {
 }
 
 #[test]
+fn a_captured_syn_has_all_its_options_or_none() {
+    let whole = tcp_v4(&[2, 4, 5, 180, 4, 2, 1, 1], 0x02);
+    for captured in 40..=48 {
+        let headers = Headers::parse_captured(&whole[..captured], whole.len()).unwrap();
+        let Transport::Tcp(segment) = headers.transport else { panic!("{headers:?}") };
+        let known = matches!(segment.options, Options::Syn(SynOptions { mss: 1_460, sack_permitted: true, .. }));
+        assert_eq!((known, headers.payload_len), (captured == 48, 100), "{captured}");
+        assert!(known || segment.options == Options::default(), "{captured}");
+    }
+}
+
+#[test]
 fn what_follows_a_packet_in_the_buffer_is_not_read() {
     let mut bytes = tcp_v4(&[], 0x10);
     let alone = Headers::parse(&bytes);
