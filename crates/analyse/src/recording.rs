@@ -99,7 +99,9 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             (_, true) => ("local", "peer"),
             (_, false) => ("peer", "local"),
         };
-        let congestion = if states.iter().any(|state| state.bbr.is_some()) { "bbr" } else { "" };
+        // A receiver's own congestion control is not the one of what it receives.
+        let is_bbr = at_sender && states.iter().any(|state| state.bbr.is_some());
+        let congestion = if is_bbr { "bbr" } else { "" };
         let one = Connection {
             flow: &flow,
             conn,

@@ -172,6 +172,28 @@ fn raw_states_tell_what_limited_the_flow() {
 }
 
 #[test]
+fn the_congestion_control_of_a_receivers_kernel_is_not_that_of_the_flow() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tcp_info.parquet");
+    let mut table = TcpInfos::default();
+    // Offsets of what was acknowledged and of what was received.
+    for (flow, at) in [("upload-bbr", 120), ("download-cubic", 128)] {
+        for n in 0..3u64 {
+            let mut raw = raw(280, 0, 10, [0; 3]);
+            raw[at..at + 8].copy_from_slice(&(n * 1_000_000).to_le_bytes());
+            let (t_s, bbr_bw_mbps) = (n as f64, Some(8.0));
+            table.push(&TcpInfoRow { flow, t_s, raw: &raw, bbr_bw_mbps, ..TcpInfoRow::default() });
+        }
+    }
+    table.write_parquet(File::create(&file).unwrap()).unwrap();
+    let analysis = analysed(&[file], Rules::Ranway).unwrap();
+    let flows: Vec<_> =
+        analysis.results.tables.flows.iter().map(|row| (row.flow.to_owned(), row.bytes, row.cc.to_owned())).collect();
+    let expected = [("download-cubic", 2_000_000, ""), ("upload-bbr", 2_000_000, "bbr")];
+    assert_eq!(flows, expected.map(|(flow, bytes, cc)| (flow.to_owned(), bytes, cc.to_owned())));
+}
+
+#[test]
 fn a_kernel_that_does_not_count_leaves_the_limits_unknown() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tcp_info.parquet");
