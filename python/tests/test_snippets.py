@@ -31,7 +31,7 @@ LEFT_OUT = {
     r"^pip install|^apt install|^podman|^sha256sum|^man |^systemctl|^journalctl|/etc/ranway": "a package: packaging/",
     r"^docker": "needs containers",
     r"^def test_|^@pytest": "a part of a test: test_pytest_plugin.py",
-    r"SLURM|^sbatch|part-\*": "needs a cluster; test_jobs.py has its parts",
+    r"SLURM|^sbatch|part-\*": "needs a cluster; test_job_arrays.py runs the arrays, test_sweep.py the Dask example",
     r"analyse [a-z.]+(/|pcap)|analyse ss|^tcpdump|^while|run drive.toml": "the reader's own files",
     r"reproduce (backlog|mdcc-lte|mdcc-beyond|uplink)|^ranway oracle|lte-cell.toml|loss.py": "takes minutes or hours",
     r"reproduce ./my-paper": "a folder of the reader's own; crates/ranway/tests/reproduce.rs has one",
