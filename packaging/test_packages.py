@@ -158,10 +158,12 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
         "etc/ranway/proxy.toml",
+        "etc/ranway/dashboard.conf",
     ]
     assert [path for path in expected if path not in files] == []
     assert {owner for _, owner in files.values()} <= {"0/0", "root/root"}
     assert not any("w" in mode[5:6] + mode[8:9] for mode, _ in files.values() if not mode.startswith("l"))
+    assert files["etc/ranway/dashboard.conf"][0] == "-rw-------"
     # libelf and zlib are in the command.
     assert run("dpkg-deb", "--field", package("*.deb"), "Depends").strip() == "libc6 (>= 2.28)"
 
@@ -205,7 +207,7 @@ expect() { # expect WHAT COMMAND...: within 10 s
     fail "$what"
 }
 http() { # http PORT PATH TEXT: whether the answer has the text
-    timeout 5 bash -c 'exec 3<> /dev/tcp/127.0.0.1/$0; printf "GET $1 HTTP/1.0\r\nHost: x\r\n\r\n" >&3; cat <&3' \
+    timeout 5 bash -c 'exec 3<> /dev/tcp/127.0.0.1/$0; printf "GET $1 HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n" >&3; cat <&3' \
         "$1" "$2" 2> /dev/null | grep -q "$3"
 }
 for side in wan ran modem; do
@@ -223,11 +225,13 @@ for s in backlog pep proxy; do
     systemctl stop ranway-$s
 done
 
-echo 'OPTIONS=--wan wan --ran ran' > /etc/ranway/pep.conf
-echo 'OPTIONS=--modem modem' > /etc/ranway/backlog.conf
-printf 'wan = "wan"\nran = "ran"\nmetrics = "127.0.0.1:9180"\n' > /etc/ranway/proxy.toml
+token=0123456789abcdef
+echo "RANWAY_DASHBOARD_TOKEN=$token" > /etc/ranway/dashboard.conf
+echo 'OPTIONS=--wan wan --ran ran --dashboard 127.0.0.1:8091' > /etc/ranway/pep.conf
+echo 'OPTIONS=--modem modem --dashboard 127.0.0.1:8092' > /etc/ranway/backlog.conf
+printf '%s = "%s"\n' wan wan ran ran metrics 127.0.0.1:9180 dashboard 127.0.0.1:8090 > /etc/ranway/proxy.toml
 echo 'OPTIONS=--listen 127.0.0.1:443 --open --metrics 127.0.0.1:9181' > /etc/ranway/measure.conf
-echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports' > /etc/ranway/rnis.conf
+echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports --dashboard 127.0.0.1:8093' > /etc/ranway/rnis.conf
 for s in backlog measure pep proxy rnis; do
     systemctl start ranway-$s || fail "start ranway-$s"
 done
@@ -237,6 +241,13 @@ expect "the proxy's metrics" http 9180 /metrics ranway_proxy
 nft list tables | grep -q ranway_proxy || fail "the proxy has no table"
 expect "the server's metrics" http 9181 /metrics ranway_
 expect "network information" http 8085 /rni/v2/queries/layer2_meas 'HTTP/1.. 200'
+expect "the PEP's page" http 8091 / 'HTTP/1.. 200'
+expect "the backlog's page" http 8092 / 'HTTP/1.. 200'
+for port in 8090 8093; do
+    expect "the page at $port needs the token" http $port / 'HTTP/1.. 401'
+    expect "the token opens the page at $port" http $port "/?token=$token" "ranway-$port=$token"
+done
+journalctl --no-pager -o cat -u 'ranway-*' | grep $token && fail "the token is in the journal"
 expect "the socket for reports" test -S /run/ranway-rnis/reports
 systemctl reload ranway-proxy ranway-measure || fail "reload"
 sleep 2

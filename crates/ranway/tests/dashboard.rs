@@ -345,6 +345,21 @@ fn strangers_and_hostile_requests_are_refused() {
 }
 
 #[test]
+fn a_quiet_command_prints_a_token_that_it_has_made_and_no_other() {
+    let dir = scratch(SCENARIO);
+    let args =
+        ["run", "net.toml", "--quiet", "--dashboard", "0.0.0.0:0", "--set", "duration=\"1000 h\"", "--out", "one"];
+    let shown = Shown::start(dir.path(), &args);
+    let token = shown.url.split_once("token=").expect("a token").1.to_owned();
+    assert_eq!(shown.get("/", &[&format!("Authorization: Bearer {token}")]).0, 200);
+    drop(shown);
+    let args = ["run", "net.toml", "--quiet", "--dashboard", "0.0.0.0:0", "--out", "two"];
+    let mut command = common::command(dir.path(), &args);
+    let output = command.env("RANWAY_DASHBOARD_TOKEN", "0123456789abcdef").output().expect("it starts");
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
 fn a_reader_that_takes_nothing_is_disconnected_and_delays_nobody() {
     let dir = scratch(SCENARIO);
     let long = ["--set", "duration=\"1000 h\"", "--dashboard", "--out", "out"];

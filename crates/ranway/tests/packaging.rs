@@ -44,7 +44,11 @@ fn each_unit_starts_a_service_with_settings_that_the_package_has() {
         let words: Vec<&str> = starts[0].split(' ').collect();
         assert_eq!((starts.len(), words[0]), (1, "/usr/bin/ranway"), "{service}");
         // Options precede those of the settings, whose file is in the package.
-        let (options, settings) = match values(&unit, "EnvironmentFile")[..] {
+        let (tokens, files): (Vec<&str>, Vec<&str>) =
+            values(&unit, "EnvironmentFile").into_iter().partition(|file| file.starts_with('-'));
+        // `measure serve` has no page.
+        assert_eq!(tokens == ["-/etc/ranway/dashboard.conf"], service != "measure", "{service}: {tokens:?}");
+        let (options, settings) = match files[..] {
             [file] => {
                 assert_eq!(words.last(), Some(&"$OPTIONS"), "{service}");
                 (&words[1..words.len() - 1], file)
@@ -88,8 +92,32 @@ fn the_examples_of_settings_are_valid() {
     let settings = fs::read_to_string(packaging().join("etc/proxy.toml")).expect("it has settings");
     let keys: Vec<&str> =
         settings.lines().filter_map(|line| Some(line.strip_prefix("# ")?.split_once(" = ")?.0)).collect();
-    assert_eq!(keys, ["wan", "ran", "metrics"]);
+    assert_eq!(keys, ["wan", "ran", "metrics", "dashboard"]);
     assert!(keys.iter().all(|key| help.contains(&format!("--{key} "))), "{help}");
+}
+
+#[test]
+fn the_package_has_all_settings_and_only_root_may_read_the_token() {
+    let manifest = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).expect("it is there");
+    let entries = fs::read_dir(packaging().join("etc")).expect("it is a folder");
+    for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+        let mode = if name == "dashboard.conf" { "600" } else { "644" };
+        let asset = format!("[\"../../packaging/etc/{name}\", \"etc/ranway/\", \"{mode}\"]");
+        assert!(manifest.contains(&asset), "{asset}");
+    }
+    let settings = fs::read_to_string(packaging().join("etc/dashboard.conf")).expect("it has settings");
+    assert!(settings.lines().all(|line| line.starts_with('#')), "nothing is set: {settings}");
+    assert!(settings.contains("# RANWAY_DASHBOARD_TOKEN=\n"), "{settings}");
+    // The page's thread drops its rights, which units without privileged system calls would refuse.
+    for service in SERVICES.iter().filter(|&&service| service != "measure") {
+        let unit = unit(service);
+        let calls = values(&unit, "SystemCallFilter");
+        let is_refused = calls.iter().any(|calls| calls.contains("~@privileged"));
+        assert!(!is_refused || calls.iter().any(|calls| calls.contains("capset")), "{service}: {calls:?}");
+    }
+    // The page of the PEP is reachable on this machine, although its unit allows no other traffic.
+    let unit = unit("pep");
+    assert_eq!((values(&unit, "IPAddressDeny"), values(&unit, "IPAddressAllow")), (vec!["any"], vec!["localhost"]));
 }
 
 #[test]

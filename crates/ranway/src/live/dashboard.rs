@@ -43,7 +43,8 @@ pub(crate) struct DashboardArgs {
 }
 
 impl DashboardArgs {
-    /// Starts the dashboard of `command`, if it is wanted, with what `adapt` adds, and prints its address.
+    /// Starts the dashboard of `command`, if it is wanted, with what `adapt` adds, and prints its address; if `quiet`, only with a
+    /// token that the user does not know yet.
     pub(crate) fn start(
         &self,
         command: &'static str,
@@ -53,10 +54,11 @@ impl DashboardArgs {
     ) -> Result<Option<Dashboard>, Failure> {
         let Some(address) = self.dashboard else { return Ok(None) };
         let token = std::env::var(TOKEN_VARIABLE).ok();
+        let is_told = !quiet || token.is_none();
         let mut options = Options { address, token, ..Options::new(command, meta()) };
         adapt(&mut options);
         let dashboard = Dashboard::start(options)?;
-        if !quiet {
+        if is_told {
             message!("dashboard: {}", dashboard.url());
         }
         Ok(Some(dashboard))

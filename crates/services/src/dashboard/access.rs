@@ -113,7 +113,8 @@ impl Access {
         if needs_token && !has_token {
             return Err((
                 StatusCode::UNAUTHORIZED,
-                "a token is needed: open the address that the command printed, or send `Authorization: Bearer TOKEN`\n",
+                "a token is needed: open the address that the command printed, or /?token=TOKEN, or send `Authorization: \
+                 Bearer TOKEN`\n",
             ));
         }
         if purpose == Purpose::Command {
