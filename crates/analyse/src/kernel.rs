@@ -62,6 +62,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         start,
         bytes,
         acknowledged: false,
+        before: first.map(|first| first.1).filter(|_| counts_bytes),
         samples: states,
         remote: Remote::default(),
         passages: Vec::new(),
@@ -70,7 +71,6 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
     if flow.samples.is_empty() {
         push_counts(all, point, one, &flow);
     }
-    let before = first.map(|first| first.1).filter(|_| counts_bytes);
     let told = Told {
         flow: one.flow,
         conn: one.conn,
@@ -81,7 +81,6 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         is_whole: one.is_whole,
         has_state: one.has_state,
         counts_bytes,
-        before: before.as_ref(),
     };
     add_flow(&mut all.tables, &flow, end, point, &told);
     seconds

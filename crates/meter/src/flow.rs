@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netio::errqueue::{Entry, Mark};
-use netio::sys;
 use units::{Span, Time};
-use wire::tcp_info::{self, TcpInfo};
 
 use crate::kinds::Way;
+use crate::sampler::{Sample, sample};
 
 /// Writes that wait for their stamps. Those beyond replace the oldest.
 const MOST_WAITING: usize = 1024;
@@ -93,11 +92,18 @@ impl Stamps {
 }
 
 /// The beginning or the end of a transfer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) at: Time,
-    /// Bytes that the other end's kernel has acknowledged on the connection so far; `None` if this end's kernel does not tell.
-    pub(crate) acked: Option<u64>,
+    /// The state of the connection at this moment; `None` if this end's kernel does not tell it.
+    pub(crate) state: Option<Sample>,
+}
+
+impl Edge {
+    /// Bytes that the other end's kernel has acknowledged on the connection so far.
+    pub(crate) fn acked(&self) -> Option<u64> {
+        self.state.as_ref().map(|state| state.info.bytes_acked)
+    }
 }
 
 /// A flow as its own thread, the sampler and the display see it.
@@ -145,28 +151,26 @@ impl Shared {
 
     /// Takes note that its transfer begins.
     pub(crate) fn begin(&self, now: Time) {
-        let _ = self.begun.set(Edge { at: now, acked: self.acked() });
+        let _ = self.begun.set(self.edge(now));
     }
 
     /// Takes note that its transfer has ended, whether it is complete or not.
     pub(crate) fn end(&self, now: Time) {
-        let _ = self.ended.set(Edge { at: now, acked: self.acked() });
+        let _ = self.ended.set(self.edge(now));
     }
 
     /// When its transfer began, if it did.
-    pub(crate) fn begun(&self) -> Option<Edge> {
-        self.begun.get().copied()
+    pub(crate) fn begun(&self) -> Option<&Edge> {
+        self.begun.get()
     }
 
     /// When its transfer ended, if it did.
-    pub(crate) fn ended(&self) -> Option<Edge> {
-        self.ended.get().copied()
+    pub(crate) fn ended(&self) -> Option<&Edge> {
+        self.ended.get()
     }
 
-    fn acked(&self) -> Option<u64> {
-        let mut buffer = [0; tcp_info::MOST];
-        let raw = sys::tcp_info_bytes(self.socket()?, &mut buffer).ok()?;
-        Some(TcpInfo::decode(raw)?.bytes_acked)
+    fn edge(&self, now: Time) -> Edge {
+        Edge { at: now, state: sample(self, || now) }
     }
 
     pub(crate) fn stamps(&self) -> MutexGuard<'_, Stamps> {

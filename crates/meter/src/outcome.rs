@@ -56,6 +56,8 @@ pub struct FlowOutcome {
     pub bytes: Samples,
     /// Whether the bytes are those of an upload that were acknowledged to this end, because the server's count did not come.
     pub acknowledged: bool,
+    /// What the kernel of its sender had counted before it began, if that is at this end: a connection may be older than its flow.
+    pub before: Option<TcpInfo>,
     /// Its state in the kernel at this end.
     pub samples: Vec<Sample>,
     /// Its sender as the server tells it, of a download.
@@ -300,6 +302,7 @@ mod tests {
             start: at(1000),
             bytes: Samples::default(),
             acknowledged: false,
+            before: None,
             samples: Vec::new(),
             remote: Remote::default(),
             passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],

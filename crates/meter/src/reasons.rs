@@ -151,6 +151,7 @@ mod tests {
             start: at(1000),
             bytes,
             acknowledged: false,
+            before: None,
             samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
             remote: Remote::default(),
             passages: vec![Passage { written: at(1500), buffered: None, queued, travelled: None }],

@@ -40,7 +40,6 @@ impl Outcome {
                     is_whole: true,
                     has_state: true,
                     counts_bytes: false,
-                    before: None,
                 };
                 add_flow(&mut tables, flow, load.times.after, point, &told);
             }
@@ -147,8 +146,6 @@ pub struct Told<'a> {
     pub has_state: bool,
     /// Whether each sample counts the bytes delivered until then; otherwise they are those of [`FlowOutcome::bytes`].
     pub counts_bytes: bool,
-    /// What the sender's kernel had counted before the first sample, if the connection is older.
-    pub before: Option<&'a TcpInfo>,
 }
 
 /// Adds the rows of a flow. One without bytes over time ends at `end`.
@@ -194,7 +191,7 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     let mean = |sum: u64| Some(sum as f64 / states.len() as f64).filter(|_| last.is_some());
     let shares = flow.limits().and_then(|limits| limits.shares());
     let since = |count: fn(&TcpInfo) -> Option<u32>| {
-        let before = told.before.and_then(count).unwrap_or(0);
+        let before = flow.before.as_ref().and_then(count).unwrap_or(0);
         last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
     };
     let row = FlowRow {
@@ -393,6 +390,7 @@ mod tests {
             start: at(0),
             bytes,
             acknowledged: false,
+            before: None,
             samples: vec![sample(0), sample(1000)],
             remote: Remote::default(),
             passages: Vec::new(),

@@ -45,7 +45,7 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
                 continue;
             }
             *over = flow.ended().is_some();
-            samples.extend(sample(flow, clock));
+            samples.extend(sample(flow, || clock.now()));
             flow.wants_stamp.store(true, Relaxed);
         }
         if last || over.iter().all(|&over| over) {
@@ -66,13 +66,14 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
     }
 }
 
-fn sample(flow: &Shared, clock: Clock) -> Option<Sample> {
+/// Reads the state of a flow, and then the clock (`now`); `None` if the kernel does not tell the state.
+pub(crate) fn sample(flow: &Shared, now: impl FnOnce() -> Time) -> Option<Sample> {
     let mut buffer = [0; tcp_info::MOST];
     let socket = flow.socket()?;
     let raw = sys::tcp_info_bytes(socket, &mut buffer).ok()?;
     let info = TcpInfo::decode(raw)?;
     let bbr = sys::bbr_info(socket).ok().flatten();
-    Some(Sample { at: clock.now(), raw: raw.into(), info, bbr, delivered: flow.delivered() })
+    Some(Sample { at: now(), raw: raw.into(), info, bbr, delivered: flow.delivered() })
 }
 
 /// Returns the bytes of a transfer over time as this end counts them, complete or not: of a download those that arrived, of an
@@ -82,11 +83,11 @@ pub(crate) fn counted(flow: &Shared, samples: &[Sample]) -> Samples {
     let (Some(begun), Some(ended)) = (flow.begun(), flow.ended()) else { return bytes };
     let count = |delivered: u64, acked: Option<u64>| match flow.way {
         Way::Down => Some(delivered),
-        Way::Up => Some(acked?.saturating_sub(begun.acked?)),
+        Way::Up => Some(acked?.saturating_sub(begun.acked()?)),
     };
     let sampled = samples.iter().filter(|sample| sample.at < ended.at);
     let sampled = sampled.map(|sample| (sample.at, count(sample.delivered, Some(sample.info.bytes_acked))));
-    for (at, count) in sampled.chain([(ended.at, count(flow.delivered(), ended.acked))]) {
+    for (at, count) in sampled.chain([(ended.at, count(flow.delivered(), ended.acked()))]) {
         if let Some(count) = count {
             bytes.finish(at.saturating_since(begun.at), count);
         }

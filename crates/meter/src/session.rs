@@ -345,6 +345,7 @@ impl Course<'_> {
         };
         // The server's count of an upload that was cut short does not come; nor do some servers send one in the end.
         let is_counted = bytes.last().is_some();
+        let begun = shared.begun().filter(|_| shared.way == Way::Up);
         let bytes = if is_counted { bytes } else { sampler::counted(shared, &samples) };
         FlowOutcome {
             way: shared.way,
@@ -353,6 +354,7 @@ impl Course<'_> {
             start,
             acknowledged: shared.way == Way::Up && !is_counted && bytes.last().is_some(),
             bytes,
+            before: begun.and_then(|begun| begun.state.as_ref()).map(|state| state.info),
             samples,
             remote,
             passages: shared.stamps().finish(),

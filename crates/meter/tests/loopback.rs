@@ -213,6 +213,17 @@ fn transfers_of_an_amount_count_its_bytes_and_not_those_that_have_warmed_the_con
             let earlier = earlier(flow);
             assert!(if warm { earlier > 1_000_000 } else { earlier < 100_000 }, "{way:?} {warm}: {earlier}");
         }
+        let tables = outcome.tables();
+        let uploads = outcome.loads.iter().flat_map(|load| &load.flows).filter(|flow| flow.way == Way::Up);
+        for flow in uploads {
+            let row = |row: &FlowRow| row.flow == "upload" && row.conn == flow.number as u32;
+            let row = tables.flows.iter().find(row).expect("its bytes are known");
+            let sent = row.segments_sent.expect("its sender is here");
+            let all = u64::from(flow.samples.last().expect("the last one is of its end").info.data_segs_out);
+            // A segment has less than 64 KiB; those of the warm-up are most of the connection's.
+            assert!(sent * (64 << 10) > 3_000_000 && sent < all, "{warm}: {sent} of {all}");
+            assert!(!warm || sent * 2 < all, "{sent} of {all}");
+        }
     }
 }
 

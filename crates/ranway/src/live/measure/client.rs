@@ -631,6 +631,7 @@ mod tests {
             start: at(1_000),
             bytes,
             acknowledged: false,
+            before: None,
             samples: Vec::new(),
             remote: meter::Remote::default(),
             passages: Vec::new(),
