@@ -42,6 +42,10 @@ const GREETING: Duration = Duration::from_secs(2);
 const PATH: &str = "/rmbt";
 /// How long a download may overrun its time: its end waits behind the data in the queues.
 const GRACE: Span = Span::from_secs(15);
+/// How long an upload may overrun its time, which may be longer: what was written waits in the queues and the kernel's buffer.
+const LEAST_GRACE_UP: Span = Span::from_secs(300);
+/// How long the bytes of a transfer may stand still while the server says something.
+const STANDSTILL: Span = Span::from_secs(30);
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);
 
@@ -50,8 +54,32 @@ pub(crate) struct Rmbt {
     line: Line,
     client: Client,
     buffer: Vec<u8>,
-    /// When a download is given up.
+    /// When a transfer by time is given up.
     limit: Option<Time>,
+}
+
+/// When a transfer last moved on.
+#[derive(Debug)]
+struct Progress {
+    /// Bytes that this end has moved, and that the server says it has received.
+    bytes: (u64, u64),
+    at: Time,
+}
+
+impl Progress {
+    /// Takes note of the bytes so far.
+    ///
+    /// # Errors
+    /// They have not changed for too long.
+    fn check(&mut self, bytes: (u64, u64), now: Time) -> Result<(), Fault> {
+        if bytes != self.bytes {
+            *self = Progress { bytes, at: now };
+        }
+        if now.saturating_since(self.at) <= STANDSTILL {
+            return Ok(());
+        }
+        Err(Fault::Protocol(format!("the server answers, but no data has moved for {} s", STANDSTILL.as_secs_f64())))
+    }
 }
 
 /// Replaces the moment at which a fault says that the connection was closed.
@@ -153,7 +181,10 @@ impl Rmbt {
         let usual = if self.line.handshake < NEAR { LOCAL_CHUNK } else { CHUNK };
         let usual = Some(usual.clamp(smallest, largest.max(smallest)));
         match (shared.way, amount) {
-            (Way::Up, Amount::Time(span)) => self.client.put(End::After(span), usual, true, start),
+            (Way::Up, Amount::Time(span)) => {
+                self.client.put(End::After(span), usual, true, start);
+                self.limit = Some(start + span + span.max(LEAST_GRACE_UP));
+            }
             (Way::Up, Amount::Bytes(bytes)) => {
                 let chunk = bytes.div_ceil(2).clamp(measure::rmbt::SMALLEST_CHUNK as u64, CHUNK as u64) as usize;
                 let chunk = chunk.min(largest);
@@ -191,6 +222,7 @@ impl Rmbt {
     /// Does what the client needs until it needs a command. Returns what has happened.
     fn drive(&mut self, shared: Option<&Shared>, random: &[u8]) -> Result<Vec<Event>, Fault> {
         let (mut events, mut received) = (Vec::new(), Ok(()));
+        let mut progress = Progress { bytes: (0, 0), at: self.line.now() };
         loop {
             events.extend(std::iter::from_fn(|| self.client.poll_event()));
             if let Some(Event::Refused(why)) = events.iter().find(|event| matches!(event, Event::Refused(_))) {
@@ -199,7 +231,11 @@ impl Rmbt {
             // What the server has said before it closed the connection comes first.
             received?;
             if self.limit.is_some_and(|limit| self.line.now() > limit) {
-                return Err(Fault::Protocol("the server does not end the download".into()));
+                let way = shared.map_or(Way::Down, |shared| shared.way);
+                return Err(Fault::Protocol(format!("the server does not end the {}", way.name())));
+            }
+            if let Some(shared) = shared {
+                progress.check((shared.moved.load(Relaxed), shared.confirmed.load(Relaxed)), self.line.now())?;
             }
             let has_output = !self.client.output().is_empty();
             if has_output {
@@ -292,4 +328,21 @@ fn transferred(events: Vec<Event>) -> Result<Transfer, Fault> {
         _ => None,
     });
     found.ok_or(Fault::Closed("before the transfer was complete"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_goes_on_as_long_as_either_end_moves_data() {
+        let at = |secs: u64| Time::ZERO + Span::from_secs(secs);
+        let mut progress = Progress { bytes: (0, 0), at: at(100) };
+        for (secs, bytes) in [(101, (5, 0)), (130, (5, 0)), (131, (5, 5)), (160, (5, 5)), (161, (6, 5)), (191, (6, 5))]
+        {
+            assert!(progress.check(bytes, at(secs)).is_ok(), "{secs}");
+        }
+        let fault = progress.check((6, 5), at(192)).expect_err("31 s without data").to_string();
+        assert_eq!(fault, "the server answers, but no data has moved for 30 s");
+    }
 }

@@ -473,11 +473,11 @@ fn as_many_flows_as_a_plan_may_have_are_admitted_in_both_directions() {
     assert_eq!(outcome.loads[0].flows.iter().filter(|flow| flow.failure.is_none()).count(), 2 * Plan::MOST_FLOWS);
 }
 
-#[test]
-fn a_download_without_end_is_given_up() {
+/// A server of RMBT without TLS that answers pings, and a transfer as `transfer` does.
+fn endless(transfer: fn(command: &[u8], stream: &mut TcpStream) -> std::io::Result<()>) -> SocketAddr {
     let listener = loopback();
     let address = listener.local_addr().expect("it is bound");
-    let serve = |mut stream: TcpStream| -> std::io::Result<()> {
+    let serve = move |mut stream: TcpStream| -> std::io::Result<()> {
         stream.write_all(b"RMBTv1.3.5\nACCEPT TOKEN QUIT\n")?;
         let mut said = [0; 1000];
         let _ = stream.read(&mut said)?;
@@ -492,13 +492,7 @@ fn a_download_without_end_is_given_up() {
                 stream.write_all(b"TIME 1000000\n")?;
                 stream.write_all(accept)?;
             }
-            if said[..length].starts_with(b"GETTIME") {
-                loop {
-                    // The last byte of a chunk, 0xff, would end it.
-                    stream.write_all(&[0; 65536])?;
-                    thread::sleep(Duration::from_millis(1));
-                }
-            }
+            transfer(&said[..length], &mut stream)?;
             if length == 0 || said[..length].starts_with(b"QUIT") {
                 return Ok(());
             }
@@ -509,10 +503,43 @@ fn a_download_without_end_is_given_up() {
             thread::spawn(move || serve(stream));
         }
     });
+    address
+}
+
+#[test]
+fn a_download_without_end_is_given_up() {
+    let address = endless(|command, stream| {
+        if command.starts_with(b"GETTIME") {
+            loop {
+                // The last byte of a chunk, 0xff, would end it.
+                stream.write_all(&[0; 65536])?;
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    });
     let (loads, start) = (vec![vec![Way::Down]], Instant::now());
     let fault = run(&Plan { loads, flows: 1, ..plan(address, Protocol::Rmbt) }).expect_err("it has no end");
     assert_eq!(fault.to_string(), "the server does not end the download");
     assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_upload_of_which_a_server_says_for_ever_that_it_has_five_bytes_is_given_up() {
+    let address = endless(|command, stream| {
+        if command.starts_with(b"PUT") {
+            stream.write_all(b"OK\n")?;
+            loop {
+                stream.write_all(b"TIME 1000000 BYTES 5\n")?;
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    });
+    let (loads, start) = (vec![vec![Way::Up]], Instant::now());
+    let fault = run(&Plan { loads, flows: 1, ..plan(address, Protocol::Rmbt) }).expect_err("it has no end");
+    assert_eq!(fault.to_string(), "the server answers, but no data has moved for 30 s");
+    assert!(start.elapsed() < Duration::from_secs(45), "{:?}", start.elapsed());
 }
 
 #[test]
