@@ -62,6 +62,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
         start,
         bytes,
         acknowledged: false,
+        ended: None,
         before: first.map(|first| first.1).filter(|_| counts_bytes),
         samples: states,
         remote: Remote::default(),

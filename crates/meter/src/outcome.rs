@@ -56,6 +56,8 @@ pub struct FlowOutcome {
     pub bytes: Samples,
     /// Whether the bytes are those of an upload that were acknowledged to this end, because the server's count did not come.
     pub acknowledged: bool,
+    /// When this end took note of its end, which is the time of the last sample; `None` of flows that were not measured here.
+    pub ended: Option<Time>,
     /// What the kernel of its sender had counted before it began, if that is at this end: a connection may be older than its flow.
     pub before: Option<TcpInfo>,
     /// Its state in the kernel at this end.
@@ -82,6 +84,13 @@ impl FlowOutcome {
     /// The states of its sender's kernel: at this end of an upload, as the server tells them of a download.
     pub(crate) fn sender(&self) -> &[Sample] {
         if self.way == Way::Down { &self.remote.samples } else { &self.samples }
+    }
+
+    /// Those of the states while it was going on: at its beginning and at its end nothing is in flight.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = &Sample> {
+        let (start, ended) = (self.start, self.ended);
+        let is_under_way = move |at: Time| ended.is_none_or(|ended| start < at && at < ended);
+        self.sender().iter().filter(move |sample| is_under_way(sample.at))
     }
 
     /// Where its sender's time went; `None` of a download whose server does not tell.
@@ -302,6 +311,7 @@ mod tests {
             start: at(1000),
             bytes: Samples::default(),
             acknowledged: false,
+            ended: None,
             before: None,
             samples: Vec::new(),
             remote: Remote::default(),

@@ -57,6 +57,12 @@ impl Outcome {
         if uploads().next().is_none() {
             return reasons;
         }
+        if uploads().any(|flow| !flow.samples.is_empty() && flow.under_way().next().is_none()) {
+            reasons.push(
+                "windows and bytes in flight of an upload: no sample fell between its beginning and its end; use a shorter \
+                 --interval",
+            );
+        }
         if infos().any(|info| info.total_rto.is_none()) {
             reasons.push("timeouts: the kernel does not count them, as Linux 6.7 does");
         }
@@ -151,6 +157,7 @@ mod tests {
             start: at(1000),
             bytes,
             acknowledged: false,
+            ended: None,
             before: None,
             samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
             remote: Remote::default(),
@@ -212,6 +219,26 @@ mod tests {
         let reasons = of(flow(Way::Up, "cubic", told()), &[]);
         let begin = |begin: &str| reasons.iter().any(|reason| reason.starts_with(begin));
         assert!(begin("round trips a minute: no request") && begin("the queues of modem and network: "), "{reasons:?}");
+    }
+
+    #[test]
+    fn samples_of_a_flows_beginning_and_end_alone_tell_no_window_and_say_why() {
+        let sample = |ms: u64, unacked| {
+            let info = TcpInfo { unacked, ..told() };
+            Sample { at: at(ms), raw: Box::default(), info, bbr: None, delivered: 9 }
+        };
+        let of = |samples: Vec<Sample>| {
+            let flow = FlowOutcome { samples, ended: Some(at(2000)), ..flow(Way::Up, "cubic", told()) };
+            let outcome = outcome(vec![vec![flow]], &ALL);
+            let tables = outcome.tables();
+            let row = tables.flows.row(0);
+            let is_told = outcome.reasons().iter().any(|reason| reason.starts_with("windows and bytes in flight"));
+            let windows = (row.mean_in_flight_bytes, row.max_in_flight_bytes, row.mean_cwnd_bytes, row.max_cwnd_bytes);
+            (windows, row.retransmitted, is_told)
+        };
+        assert_eq!(of(vec![sample(1000, 0), sample(2000, 0)]), ((None, None, None, None), Some(2), true));
+        let windows = (Some(7000.0), Some(7000), Some(10_000.0), Some(10_000));
+        assert_eq!(of(vec![sample(1000, 0), sample(1500, 7), sample(2000, 0)]), (windows, Some(2), false));
     }
 
     #[test]

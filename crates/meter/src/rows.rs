@@ -186,9 +186,10 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
     let (states, is_whole) = (flow.sender(), if told.at_sender { told.is_whole } else { !flow.remote.is_partial });
     let last = states.last().map(|sample| sample.info).filter(|_| is_whole);
     let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
-    let cwnds = || states.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
-    let flights = || states.iter().map(|sample| bytes(sample, sample.info.in_flight()));
-    let mean = |sum: u64| Some(sum as f64 / states.len() as f64).filter(|_| last.is_some());
+    let cwnds = || flow.under_way().map(|sample| bytes(sample, sample.info.snd_cwnd));
+    let flights = || flow.under_way().map(|sample| bytes(sample, sample.info.in_flight()));
+    let count = flow.under_way().count();
+    let mean = |sum: u64| (count > 0).then(|| sum as f64 / count as f64);
     let shares = flow.limits().and_then(|limits| limits.shares());
     let since = |count: fn(&TcpInfo) -> Option<u32>| {
         let before = flow.before.as_ref().and_then(count).unwrap_or(0);
@@ -390,6 +391,7 @@ mod tests {
             start: at(0),
             bytes,
             acknowledged: false,
+            ended: None,
             before: None,
             samples: vec![sample(0), sample(1000)],
             remote: Remote::default(),

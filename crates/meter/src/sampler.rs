@@ -31,8 +31,9 @@ pub struct Sample {
     pub delivered: u64,
 }
 
-/// Samples the flows from their beginning until their end, and at last when `stop` is set. A time that has passed is left out
-/// rather than made up for. Each sample of an upload asks for a stamp.
+/// Samples the flows from their beginning until their end: the first and the last sample of a flow are of just these moments. A time
+/// that has passed is left out rather than made up for. Each sample of an upload asks for a stamp. Whoever sets `stop` wakes this
+/// thread, which then does not wait for the next sample.
 pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &AtomicBool) -> Vec<Vec<Sample>> {
     let mut interval = Duration::from_nanos(interval.as_nanos()).max(Duration::from_millis(1));
     let mut samples = vec![Vec::new(); flows.len()];
@@ -41,11 +42,20 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
     loop {
         let last = stop.load(Relaxed);
         for ((flow, samples), over) in flows.iter().zip(&mut samples).zip(&mut over) {
-            if *over || flow.begun().is_none() {
-                continue;
+            let Some(begun) = flow.begun().filter(|_| !*over) else { continue };
+            if samples.is_empty() {
+                samples.extend(begun.state.clone());
+            } else if flow.ended().is_none() {
+                samples.extend(sample(flow, || clock.now()));
             }
-            *over = flow.ended().is_some();
-            samples.extend(sample(flow, || clock.now()));
+            if let Some(ended) = flow.ended() {
+                // It may have ended while it was sampled.
+                while samples.last().is_some_and(|last| last.at >= ended.at) {
+                    samples.pop();
+                }
+                samples.extend(ended.state.clone());
+                *over = true;
+            }
             flow.wants_stamp.store(true, Relaxed);
         }
         if last || over.iter().all(|&over| over) {
@@ -62,7 +72,18 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
             interval *= 2;
         }
         due = (due + interval).max(Instant::now());
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        rest(due, stop);
+    }
+}
+
+/// Waits until `due`, or until `stop` is set and the thread is woken.
+fn rest(due: Instant, stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::park_timeout(left);
     }
 }
 

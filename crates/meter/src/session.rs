@@ -219,6 +219,7 @@ impl Course<'_> {
         }
         let after = self.clock.now();
         sampling_ends.store(true, Relaxed);
+        sampler.thread().unpark();
         let samples = join(sampler);
         let results: Vec<(Transferred, Remote)> = threads.into_iter().map(join).collect();
         let flows: Vec<FlowOutcome> = shared
@@ -354,6 +355,7 @@ impl Course<'_> {
             start,
             acknowledged: shared.way == Way::Up && !is_counted && bytes.last().is_some(),
             bytes,
+            ended: shared.ended().map(|ended| ended.at),
             before: begun.and_then(|begun| begun.state.as_ref()).map(|state| state.info),
             samples,
             remote,

@@ -240,6 +240,30 @@ fn samples_are_as_far_apart_as_the_plan_wants_them() {
     assert!((3..=most).contains(&(samples.len() as u64)), "{} samples, at most {most}", samples.len());
 }
 
+#[test]
+fn samples_are_of_a_flows_time_however_long_their_interval() {
+    let server = Server::start(Open::Private);
+    let interval = Span::from_secs(10);
+    for (protocol, flows) in [(Protocol::Rmbt, 2), (Protocol::Throughput1, 2)] {
+        let plan = Plan { interval, flows, idle: Span::ZERO, ..plan(server.address(), protocol) };
+        let start = Instant::now();
+        let outcome = run(&plan).expect("it succeeds");
+        // Two loads of a second each; nobody waits for the next sample.
+        assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+        for (load, flow) in outcome.loads.iter().flat_map(|load| load.flows.iter().map(move |flow| (load, flow))) {
+            let what = format!("{protocol:?} {:?}", flow.way);
+            let ended = flow.ended.expect("it was measured here");
+            let times: Vec<_> = flow.samples.iter().map(|sample| sample.at).collect();
+            assert_eq!(times, [flow.start, ended], "{what}");
+            assert!(ended <= load.times.after, "{what}");
+            let is_known = flow.limits().is_some_and(|limits| limits.shares().is_some());
+            assert!(is_known || flow.way == Way::Down, "{what}");
+        }
+        let begin = "windows and bytes in flight of an upload: no sample fell between";
+        assert!(outcome.reasons().iter().any(|reason| reason.starts_with(begin)), "{:?}", outcome.reasons());
+    }
+}
+
 /// Measures with congestion controls that the kernel may lack, or reserve for root: without them, the test is skipped or fails.
 fn run_if_granted(plan: &Plan) -> Option<Outcome> {
     granted(match run(plan) {

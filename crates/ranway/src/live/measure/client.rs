@@ -631,6 +631,7 @@ mod tests {
             start: at(1_000),
             bytes,
             acknowledged: false,
+            ended: None,
             before: None,
             samples: Vec::new(),
             remote: meter::Remote::default(),

@@ -95,6 +95,7 @@ mod tests {
             start: Time::ZERO,
             bytes: Samples::default(),
             acknowledged: false,
+            ended: None,
             before: None,
             samples: vec![sample(0), sample(1_000)],
             remote: Remote::default(),
