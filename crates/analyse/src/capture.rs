@@ -129,9 +129,13 @@ impl Frames {
     }
 
     /// What to tell about them.
-    pub(crate) fn notes(&self, all: &mut Collector<'_>, path: &Path, is_cut_short: bool) {
-        if is_cut_short {
+    pub(crate) fn notes<R: Read>(&self, all: &mut Collector<'_>, path: &Path, reader: &Reader<R>) {
+        if reader.is_cut_short() {
             all.note(path, "ends within a packet; everything before it was analysed");
+        }
+        if reader.without_time() > 0 {
+            let what = "packets have no time (simple packet blocks) and are left out";
+            all.note(path, format_args!("{} {what}", reader.without_time()));
         }
         if self.other > 0 {
             all.note(path, format_args!("{} of {} frames are not IP", self.other, self.all));
@@ -237,11 +241,15 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         place.packet(&header, at);
     }
     places.insert(number, place);
-    if frames.all == 0 {
-        return Err(Error::Invalid(format!("{}: contains no packet", path.display())));
-    }
     let reader = source.reader;
-    frames.notes(all, path, reader.is_cut_short());
+    if frames.all == 0 {
+        let what = match reader.without_time() {
+            0 => "contains no packet",
+            _ => "its packets have no times (simple packet blocks), without which nothing can be measured",
+        };
+        return Err(Error::Invalid(format!("{}: {what}", path.display())));
+    }
+    frames.notes(all, path, &reader);
     if left_out > 0 {
         let what =
             "packets were left out: only the first 8 interfaces are analysed (editcap, tshark -Y frame.interface_id)";

@@ -388,7 +388,7 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
     all.flows(point, &flows, Rules::Ranway);
     all.measured_s += now.as_secs_f64();
     for side in &sides {
-        side.frames.notes(all, side.path, side.source.reader.is_cut_short());
+        side.frames.notes(all, side.path, &side.source.reader);
         all.bytes += side.source.reader.position();
         all.packets += side.frames.all;
     }

@@ -408,6 +408,45 @@ fn times_of_every_resolution_and_byte_order_are_read() {
 }
 
 #[test]
+fn packets_without_a_time_are_left_out_and_counted() {
+    let script = fast(true, 1_000);
+    let block = |kind: u32, body: &[u8]| {
+        let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+        let len = u32::to_le_bytes((body.len() + padding.len()) as u32 + 12);
+        [&kind.to_le_bytes()[..], &len, body, &padding, &len].concat()
+    };
+    let words = |words: &[u32]| words.iter().copied().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+    // The interface has raw IP and nanoseconds, which are option 9.
+    let section = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    let head = [section, block(1, &words(&[101, 0, 9 | 1 << 16, 9, 0]))].concat();
+    let simple = |packet: &Packet| {
+        let bytes = packet.bytes();
+        block(3, &[words(&[bytes.len() as u32]), bytes].concat())
+    };
+    let enhanced = |packet: &Packet| {
+        let (bytes, at) = (packet.bytes(), 1_000_000_000_000_000_000 + packet.at_us * 1_000);
+        let len = bytes.len() as u32;
+        block(6, &[words(&[0, (at >> 32) as u32, at as u32, len, len]), bytes].concat())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("capture.pcapng");
+    let without: Vec<u8> = script.packets.iter().flat_map(&simple).collect();
+    std::fs::write(&file, [&head[..], &without].concat()).unwrap();
+    let error = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap_err().to_string();
+    assert!(error.contains(": its packets have no times (simple packet blocks)"), "{error}");
+    let imported = import::capture::read(&[&head[..], &without].concat()[..]).unwrap_err().to_string();
+    assert_eq!(imported, "its packets have no times (simple packet blocks)");
+    // Among others, they change nothing else.
+    let with: Vec<u8> = script.packets.iter().flat_map(enhanced).collect();
+    let extra = [simple(&script.packets[0]), simple(&script.packets[5])].concat();
+    std::fs::write(&file, [head, extra, with].concat()).unwrap();
+    let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
+    assert_eq!(rows(&analysis), rows(&of(&script)));
+    let note = "2 packets have no time (simple packet blocks) and are left out";
+    assert_eq!(analysis.notes, [format!("{}: {note}", file.display())]);
+}
+
+#[test]
 fn time_sequence_rows_draw_data_acknowledgements_and_sack_blocks() {
     let analysis = of(&fast(true, u32::MAX - 2_500));
     let rows: Vec<_> = analysis.results.tables.segments.iter().map(|row| (row.kind, row.start, row.end)).collect();

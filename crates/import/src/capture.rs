@@ -47,7 +47,7 @@ impl fmt::Display for Flow {
 pub struct Capture {
     /// For each flow: nanoseconds since the first packet of the file, and the size of the IP packet in bytes.
     flows: BTreeMap<Flow, Vec<(u64, u32)>>,
-    /// Packets that were not IP, were unreadable, or belonged to flows beyond the limit.
+    /// Packets that were not IP, were unreadable, had no time, or belonged to flows beyond the limit.
     pub left_out: u64,
 }
 
@@ -80,6 +80,10 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
     }
     if reader.is_cut_short() {
         return Err(Error::File("damaged: truncated within a packet".to_owned()));
+    }
+    capture.left_out += reader.without_time();
+    if packets == 0 && reader.without_time() > 0 {
+        return Err(Error::File("its packets have no times (simple packet blocks)".to_owned()));
     }
     if capture.flows.is_empty() {
         return Err(Error::File("contains no IP packet".to_owned()));

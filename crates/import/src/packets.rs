@@ -5,7 +5,8 @@
 //!
 //! Tolerances, all of which are met in practice: a file that ends within a packet ends before it ([`Reader::is_cut_short`]),
 //! as after an interrupted tcpdump; packets may be longer than the snapshot length says; a pcapng file may have several
-//! sections of either byte order, and interfaces of different link types and time resolutions. A block or packet that says
+//! sections of either byte order, and interfaces of different link types and time resolutions. Packets without a time (simple
+//! packet blocks) are left out and counted ([`Reader::without_time`]). A block or packet that says
 //! it is longer than [`MAX_BLOCK`] is damage: nothing behind it can be found.
 
 use std::io::Read;
@@ -53,7 +54,6 @@ pub struct Packet<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: u16,
-    snaplen: u32,
     /// Units of time in a second; 0 if they are finer than can be counted.
     resolution: u64,
     offset_s: i64,
@@ -79,6 +79,7 @@ pub struct Reader<R> {
     /// Names of the first section's interfaces.
     names: Vec<String>,
     is_cut_short: bool,
+    without_time: u64,
 }
 
 impl<R: Read> Reader<R> {
@@ -89,7 +90,8 @@ impl<R: Read> Reader<R> {
     pub fn new(from: R) -> Result<Reader<R>, Error> {
         let format = Format::PcapNg { is_big: false, interfaces: Vec::new() };
         let (buffer, names) = (vec![0; CHUNK], Vec::new());
-        let mut reader = Reader { from, buffer, begin: 0, end: 0, before: 0, format, names, is_cut_short: false };
+        let mut reader =
+            Reader { from, buffer, begin: 0, end: 0, before: 0, format, names, is_cut_short: false, without_time: 0 };
         if !reader.fill(4)? {
             return Err(Error::File("not a capture: too short".to_owned()));
         }
@@ -141,6 +143,11 @@ impl<R: Read> Reader<R> {
     /// Whether the file ended within a packet.
     pub fn is_cut_short(&self) -> bool {
         self.is_cut_short
+    }
+
+    /// Number of packets that were left out because they have no time (simple packet blocks of pcapng).
+    pub fn without_time(&self) -> u64 {
+        self.without_time
     }
 
     /// What was read and not taken yet.
@@ -216,7 +223,6 @@ impl<R: Read> Reader<R> {
                     }
                     interfaces.push(Interface {
                         link: u16::try_from(block.linktype.0).unwrap_or(u16::MAX),
-                        snaplen: block.snaplen,
                         resolution: resolution(block.if_tsresol),
                         offset_s: if *is_big { block.if_tsoffset.swap_bytes() } else { block.if_tsoffset },
                     });
@@ -235,19 +241,10 @@ impl<R: Read> Reader<R> {
                     }
                     None => Some(format!("a packet of interface {}, which is not described", block.if_id)),
                 },
-                Ok((_, Block::SimplePacket(block))) => match interfaces.first() {
-                    // It has no time: that of the epoch.
-                    Some(interface) => {
-                        let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
-                        let captured = (block.origlen.min(limit) as usize).min(block.data.len());
-                        let (len, link) = (block.origlen, interface.link);
-                        let start = from + 12;
-                        self.begin = to;
-                        let data = &self.buffer[start..start + captured];
-                        return Ok(Some(Packet { at: 0, link, interface: 0, data, len }));
-                    }
-                    None => Some("a packet without an interface".to_owned()),
-                },
+                Ok((_, Block::SimplePacket(_))) => {
+                    self.without_time += 1;
+                    interfaces.is_empty().then(|| "a packet without an interface".to_owned())
+                }
                 Ok(_) => None,
                 Err(_) => Some("a block that cannot be read".to_owned()),
             };

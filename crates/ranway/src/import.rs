@@ -396,7 +396,7 @@ fn list(capture: &capture::Capture) -> Result<(), Failure> {
     if capture.left_out > 0 {
         writeln!(
             out,
-            "{} other packets are unreadable, not IP, or belong to flows beyond the limit",
+            "{} other packets are unreadable, not IP, without a time, or belong to flows beyond the limit",
             capture.left_out
         )?;
     }
