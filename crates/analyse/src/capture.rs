@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use import::packets::{Packet, Reader, ip_packet};
+use import::packets::{Packet, Reader, ip_packet, link};
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::ip::TCP;
@@ -102,6 +102,8 @@ pub(crate) struct Frames {
     /// Frames without an IP packet, and with one that could not be read.
     other: u64,
     broken: u64,
+    /// Frames of link types that cannot be read, and one of these types.
+    foreign: (u64, u16),
     /// Packets of TCP whose header was cut off, and those that lack options alone.
     cut: u64,
     without_options: u64,
@@ -113,7 +115,11 @@ impl Frames {
     pub(crate) fn headers(&mut self, packet: &Packet<'_>) -> Option<Headers> {
         self.all += 1;
         let Some(ip) = ip_packet(packet.link, packet.data) else {
-            self.other += 1;
+            if link::ALL.contains(&packet.link) {
+                self.other += 1;
+            } else {
+                self.foreign = (self.foreign.0 + 1, packet.link);
+            }
             return None;
         };
         let len = packet.len as usize - (packet.data.len() - ip.len());
@@ -136,6 +142,10 @@ impl Frames {
         if reader.without_time() > 0 {
             let what = "packets have no time (simple packet blocks) and are left out";
             all.note(path, format_args!("{} {what}", reader.without_time()));
+        }
+        if self.foreign.0 > 0 {
+            let (count, link) = self.foreign;
+            all.note(path, format_args!("{count} of {} frames have an unsupported link type ({link})", self.all));
         }
         if self.other > 0 {
             all.note(path, format_args!("{} of {} frames are not IP", self.other, self.all));
@@ -248,6 +258,10 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             _ => "its packets have no times (simple packet blocks), without which nothing can be measured",
         };
         return Err(Error::Invalid(format!("{}: {what}", path.display())));
+    }
+    if frames.foreign.0 == frames.all {
+        let what = "expected Ethernet, Linux cooked, raw IP, loopback or PPP";
+        return Err(Error::Invalid(format!("{}: unsupported link type {}; {what}", path.display(), frames.foreign.1)));
     }
     frames.notes(all, path, &reader);
     if left_out > 0 {

@@ -354,12 +354,14 @@ fn what_is_no_capture_is_named_with_what_would_be_one() {
     oversized[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
     let unknown = "unknown format: expected a capture (pcap, pcapng), results of iperf3 (--json), ndt7 or MONROE's nettest (JSON), \
         metadata of a MONROE node, output of ss -ti, a table tcp_info.parquet, or a directory of results";
-    let cases: [(&[u8], &str); 6] = [
+    let link = "unsupported link type 147; expected Ethernet, Linux cooked, raw IP, loopback or PPP";
+    let cases: [(&[u8], &str); 7] = [
         (b"", "it is empty"),
         (b"hello", unknown),
         (&[0x1f, 0x8b, 8, 0], "compressed: run gunzip first"),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "damaged: shorter than a pcap header"),
         (&pcap(101, []), "contains no packet"),
+        (&pcap(147, [(0, vec![0x45; 40])]), link),
         (&oversized, "damaged at byte 24: a packet of 4294967295 bytes"),
     ];
     for (bytes, message) in cases {

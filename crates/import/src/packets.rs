@@ -350,6 +350,9 @@ pub mod link {
     pub const IPV6: u16 = 229;
     /// Linux cooked capture, version 2.
     pub const LINUX_SLL2: u16 = 276;
+    /// All of them.
+    pub const ALL: [u16; 11] =
+        [NULL, ETHERNET, PPP, RAW_BSD, RAW_OPENBSD, RAW, LOOP, LINUX_SLL, IPV4, IPV6, LINUX_SLL2];
 }
 
 const ETHER_IPV4: u16 = 0x0800;
