@@ -76,6 +76,10 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     if options.ends == Some(true) && !are_two {
         return Err(Error::Invalid(format!("--ends needs two captures, one of each end; given: {captures}")));
     }
+    if options.interval.is_some() && !kinds.contains(&Kind::SocketStatistics) {
+        let what = "--interval is the time between snapshots of ss, and no input is a log of ss";
+        return Err(Error::Invalid(what.to_owned()));
+    }
     let paired = are_two && options.ends != Some(false) && options.rules == Rules::Ranway;
     if !paired || !pair::analyse(&files[0], &files[1], &mut all)? {
         each(files, &kinds, &mut all)?;

@@ -73,7 +73,7 @@ fn what_cannot_be_analysed_is_named_and_leaves_nothing_behind() {
     let cases: [(&[&str], i32, &str); 4] = [
         (&["analyse", "/dev/zero"], 2, pipe),
         (&["analyse", "a.txt"], 2, unknown),
-        (&["analyse", "b.pcap"], 1, "error: b.pcap: No such file or directory (os error 2)\n"),
+        (&["analyse", "b.pcap"], 2, "error: b.pcap: No such file or directory (os error 2)\n"),
         (&["analyse", "a.txt", "--ends"], 2, unknown),
     ];
     for (args, code, message) in cases {
@@ -84,6 +84,22 @@ fn what_cannot_be_analysed_is_named_and_leaves_nothing_behind() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("at most 24 h"), "{said}");
     assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 1);
+}
+
+#[test]
+fn the_amount_that_was_read_is_told_of_what_has_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("ss.log"), include_str!("../../analyse/tests/samples/ss-bbr.log")).expect("written");
+    for (input, out, amount) in [("ss.log", "a", "0.0 MB in "), ("a", "b", "analysed in ")] {
+        let output = ranway(dir.path(), &["analyse", input, "--out", out]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.lines().rev().nth(1).is_some_and(|line| line.starts_with(amount)), "{text}");
+    }
+    // Only snapshots without times have an interval.
+    let output = ranway(dir.path(), &["analyse", "a", "--interval", "1s", "--out", "c"]);
+    let said = "error: --interval is the time between snapshots of ss, and no input is a log of ss\n";
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(2), said));
 }
 
 /// A drive from one cell to another, with an upload during the handover and a download after it.

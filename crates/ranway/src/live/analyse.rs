@@ -1,7 +1,7 @@
 //! `ranway analyse`: measurements of others, and our own beside them.
 
 use std::fs::metadata;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -163,16 +163,21 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
     }
     let width = table::width(&Term::stdout(), args.wide);
     write!(to, "{}", table::analysis(&results, width))?;
-    writeln!(
-        to,
-        "{packets} packets, {:.1} MB in {seconds:.2} s\nreport: {}",
-        bytes as f64 / 1e6,
-        out.join("report.html").display()
-    )?;
+    writeln!(to, "{} in {seconds:.2} s\nreport: {}", amount(packets, bytes), out.join("report.html").display())?;
     if let Some(scenario) = &args.scenario {
         writeln!(to, "replay: ranway run {}", scenario.display())?;
     }
     Ok(())
+}
+
+/// What was read. The packets of directories of results were only counted there, and other inputs have none.
+fn amount(packets: u64, bytes: u64) -> String {
+    let megabytes = bytes as f64 / 1e6;
+    match (packets, bytes) {
+        (_, 0) => "analysed".to_owned(),
+        (0, _) => format!("{megabytes:.1} MB"),
+        _ => format!("{packets} packets, {megabytes:.1} MB"),
+    }
 }
 
 /// A scenario to be written, with the files that it names.
@@ -217,6 +222,7 @@ impl Replayed {
 
 fn failure(error: Error) -> Failure {
     match error {
+        Error::Io { ref source, .. } if source.kind() == ErrorKind::NotFound => Failure::Invalid(error.to_string()),
         Error::Io { .. } => Failure::Failed(error.into()),
         Error::Invalid(what) => Failure::Invalid(what),
         Error::Interrupted => Failure::Interrupted,
