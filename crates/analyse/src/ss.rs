@@ -209,7 +209,7 @@ impl Log {
         if self.states.stride() > 1 {
             all.note(path, format_args!("of every {} states of a connection one is kept", self.states.stride()));
         }
-        let (mut once, mut idle, mut ends_s) = (0u64, 0u64, 0.0f64);
+        let (mut once, mut idle, mut windowless, mut ends_s) = (0u64, 0u64, 0u64, 0.0f64);
         let mut point = None;
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         for (key, mut states) in self.states.into_iter() {
@@ -235,6 +235,9 @@ impl Log {
             }
             ends_s = ends_s.max(last.at.as_secs_f64());
             let point = *point.get_or_insert_with(|| all.point(&[("file", path.display().to_string())]));
+            // No kernel has a window of 0: one that could not be read.
+            let is_whole = states.iter().all(|state| state.info.snd_cwnd > 0);
+            windowless += u64::from(!is_whole);
             let (from, to) = (from.ip().to_string(), to.ip().to_string());
             let conn = names.entry(name.clone()).or_default();
             let one = Connection {
@@ -246,7 +249,7 @@ impl Log {
                 congestion: self.congestions.get(&key).filter(|_| at_sender).map_or("", String::as_str),
                 at_sender,
                 has_senders_rtt: at_sender,
-                is_whole: true,
+                is_whole,
                 has_state: false,
                 bytes: None,
             };
@@ -257,6 +260,10 @@ impl Log {
             if count > 0 {
                 all.note(path, format_args!("{count} connections {what} are left out"));
             }
+        }
+        if windowless > 0 {
+            let what = "connections have congestion windows that cannot be read: windows and segments are missing";
+            all.note(path, format_args!("{windowless} {what}"));
         }
         if let Some(point) = point {
             all.measured_s += ends_s;

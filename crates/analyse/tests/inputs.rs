@@ -249,6 +249,19 @@ fn snapshots_of_ss_become_samples_of_each_connection() {
 }
 
 #[test]
+fn a_congestion_window_that_cannot_be_read_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "ss.log", SS.replace(" cwnd:", " cwnd:9999999999999999999"));
+    let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
+    let what = "2 connections have congestion windows that cannot be read: windows and segments are missing";
+    assert_eq!(analysis.notes, [format!("{}: {what}", file.display())]);
+    let tables = &analysis.results.tables;
+    let flow = tables.flows.row(0);
+    assert_eq!((flow.bytes, flow.mean_cwnd_bytes, flow.max_cwnd_bytes), (3_040_000, None, None));
+    assert!(tables.samples.iter().all(|row| row.cwnd_bytes.is_none()));
+}
+
+#[test]
 fn snapshots_without_times_need_an_interval() {
     let dir = tempfile::tempdir().unwrap();
     let bare: String = SS.lines().filter(|line| !line.starts_with("17955")).map(|line| format!("{line}\n")).collect();
