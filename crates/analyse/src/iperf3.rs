@@ -189,6 +189,8 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             ..SampleRow::default()
         });
     }
+    // A test that was interrupted, or failed, reports an error, or has no summary.
+    let completed = read.error.is_none() && !read.end.streams.is_empty();
     for (socket, sum) in &sums {
         let Some((name, from, to)) = names.get(socket) else { continue };
         let total = |of: fn(&EndStream) -> Option<&Total>| {
@@ -207,6 +209,8 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             from,
             to,
             start_s: sum.from_s,
+            end_s: completed.then_some(sum.to_s),
+            completed,
             measured_from_s: sum.from_s,
             measured_to_s: sum.to_s,
             bytes,

@@ -44,10 +44,22 @@ fn streams_become_flows_and_intervals_samples() {
     assert!((flow.goodput_mbps - 12.8).abs() < 1e-9);
     assert_eq!((flow.rtt_min_ms, flow.rtt_mean_ms, flow.rtt_max_ms), (Some(39.0), Some(50.0), Some(61.0)));
     assert_eq!((flow.mean_cwnd_bytes, flow.max_cwnd_bytes), (Some(80_000.0), Some(90_000)));
+    assert_eq!((flow.completed, flow.end_s), (true, Some(4.0)));
     // The other stream goes the other way.
     assert_eq!(tables.flows.row(1).flow, "tcp [fd00::2]:5201 > [fd00::1]:40002");
     let samples: Vec<_> = tables.samples.iter().map(|row| (row.t_s, row.goodput_mbps, row.srtt_ms)).collect();
     assert_eq!(samples, [(2.0, 8.0, Some(40.0)), (2.0, 4.0, Some(50.0)), (4.0, 16.0, Some(60.0))]);
+}
+
+#[test]
+fn a_flow_of_an_interrupted_test_is_not_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("test.json");
+    let interrupted = r#"{ "error": "interrupt - the client has terminated", "start""#;
+    std::fs::write(&file, FILE.replacen("{\n  \"start\"", interrupted, 1)).unwrap();
+    let analysis = analysed(&[file], Rules::Ranway).unwrap();
+    let flow = analysis.results.tables.flows.row(0);
+    assert_eq!((flow.completed, flow.end_s, analysis.notes.len()), (false, None, 1));
 }
 
 /// Returns what a client of iperf3 prints, and its server's port.
