@@ -207,6 +207,9 @@ fn finish(fixes: &[Fix], layout: &Layout) -> Result<Route, Error> {
             )));
         }
     }
+    if timed.len() == 1 && fixes.iter().any(|fix| fix.1.is_some() && fix.0 != fixes[0].0) {
+        return Err(Error::File("all its places have the same time".to_owned()));
+    }
     if points.iter().all(|point| point.1 == points[0].1) {
         return Err(Error::File("does not move: all its places are one".to_owned()));
     }

@@ -142,6 +142,10 @@ fn what_is_missing_is_named() {
     let still = r#"<gpx version="1.1" creator="t"><rte><rtept lat="1" lon="2"/><rtept lat="1" lon="2"/></rte></gpx>"#;
     let error = gpx(still.as_bytes(), &Layout { speed: Some(1.0), ..layout() }).unwrap_err().to_string();
     assert_eq!(error, "does not move: all its places are one");
+    let at = |lat: u8| format!(r#"<trkpt lat="{lat}" lon="1"><time>2020-01-01T00:10:00Z</time></trkpt>"#);
+    let at_once = format!(r#"<gpx version="1.1" creator="t"><trk><trkseg>{}{}</trkseg></trk></gpx>"#, at(1), at(2));
+    let error = gpx(at_once.as_bytes(), &layout()).unwrap_err().to_string();
+    assert_eq!(error, "all its places have the same time");
     assert!(gpx(&b"hello"[..], &layout()).unwrap_err().to_string().starts_with("not GPX: "));
 }
 
