@@ -8,7 +8,7 @@ use crate::build::{self, flows};
 use crate::error::Error;
 use crate::network::radio::UePlace;
 use crate::rows::{RunId, meta};
-use crate::world::{Done, Seen, World};
+use crate::world::{Done, Most, Seen, World};
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
 use rnis::Record;
 use scenario::{Loaded, Scenario};
@@ -371,7 +371,9 @@ impl<'a> Pool<'a> {
             now += add;
             if let Some(watch) = options.watch.filter(|watch| watch.is_due(item.job)) {
                 let at = Time::ZERO + now;
-                watch.take_rows(item.job, now, world.rows_since(&mut seen, at), world.places(at));
+                // Nobody waits for simulated packets: the rows are all there are, and of one moment.
+                let rows = world.rows_since(&mut seen, Most::ALL, at);
+                watch.take_rows(item.job, now, rows, world.places(at));
             }
         };
         let done = world.run(options.stop, &mut tell, options.reports.map_or(&|_, _| {}, |report| report))?;

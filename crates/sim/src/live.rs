@@ -10,7 +10,7 @@ use crate::network::packet::{Arrival, Visitor};
 use crate::network::radio::{Radio, UePlace, UeStatus};
 use crate::reporting::Reports;
 use crate::rows::{RunId, meta};
-use crate::world::{Seen, World};
+use crate::world::{Most, Seen, World};
 use rapid::Control;
 use record::{Output, Results, Tables, Timing};
 use rnis::Record;
@@ -154,10 +154,10 @@ impl<'a> Live<'a> {
     }
 
     /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio, proxies and mobility, and of flows, links and
-    /// UEs those so far. Of many flows and links, each call covers a few in turn.
+    /// UEs those so far. Of many flows and links, each call covers a few in turn; of too many new rows, the newest.
     pub fn rows_since(&mut self, seen: &mut Seen) -> Tables {
         let now = self.world.now();
-        self.world.rows_since(seen, now)
+        self.world.rows_since(seen, Most::IN_REAL_TIME, now)
     }
 
     /// Returns where each UE is.

@@ -29,10 +29,21 @@ use units::{Rate, Span, Time};
 
 /// Simulated time between two checks for a stop.
 const LOOK: Span = Span::from_millis(500);
-/// The most new rows of a table, and the most flows and links, in one call of [`World::rows_since`]: in an emulation, packets
-/// wait meanwhile.
-const MOST_NEW: usize = 5_000;
-const FEW: usize = 16;
+/// The most that one call of [`World::rows_since`] returns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// New rows of a table.
+    rows: usize,
+    /// Flows, and links.
+    subjects: usize,
+}
+
+impl Most {
+    /// Everything.
+    pub(crate) const ALL: Most = Most { rows: usize::MAX, subjects: usize::MAX };
+    /// What an emulation returns: packets wait meanwhile.
+    pub(crate) const IN_REAL_TIME: Most = Most { rows: 5_000, subjects: 16 };
+}
 
 /// How much of the rows of a run somebody has seen.
 #[derive(Clone, Debug, Default)]
@@ -71,17 +82,17 @@ impl Seen {
     }
 }
 
-/// Copies the rows from `seen` on, the newest if there are too many.
-fn copy_new<T: Table>(from: &T, seen: &mut usize, to: &mut T) {
-    let first = (*seen).max(from.len().saturating_sub(MOST_NEW));
+/// Copies the rows from `seen` on, the newest if there are more than `most`.
+fn copy_new<T: Table>(from: &T, seen: &mut usize, most: usize, to: &mut T) {
+    let first = (*seen).max(from.len().saturating_sub(most));
     to.push_rows(from, first..from.len());
     *seen = from.len();
 }
 
-/// Returns the next few of `count`, and moves `next` behind them.
-fn in_turn(next: &mut usize, count: usize) -> Range<usize> {
+/// Returns the next of `count`, at most `most`, and moves `next` behind them.
+fn in_turn(next: &mut usize, most: usize, count: usize) -> Range<usize> {
     let first = if *next < count { *next } else { 0 };
-    *next = first + FEW;
+    *next = first.saturating_add(most);
     first..count.min(*next)
 }
 
@@ -316,21 +327,22 @@ impl World<'_> {
     }
 
     /// Returns the rows since the last call with `seen`: new ones of samples, queues, radio, proxies and mobility, and of links, UEs and
-    /// flows those so far. Of many flows and links, each call covers a few in turn. Nothing that happens later depends on it.
-    pub(crate) fn rows_since(&mut self, seen: &mut Seen, now: Time) -> Tables {
+    /// flows those so far. Of more flows and links than `most` has, each call covers some in turn. Nothing that happens later
+    /// depends on it.
+    pub(crate) fn rows_since(&mut self, seen: &mut Seen, most: Most, now: Time) -> Tables {
         let mut rows = Tables::default();
-        copy_new(&self.tables.samples, &mut seen.samples, &mut rows.samples);
-        copy_new(&self.tables.queues, &mut seen.queues, &mut rows.queues);
-        copy_new(&self.tables.radio, &mut seen.radio, &mut rows.radio);
-        copy_new(&self.tables.proxies, &mut seen.proxies, &mut rows.proxies);
+        copy_new(&self.tables.samples, &mut seen.samples, most.rows, &mut rows.samples);
+        copy_new(&self.tables.queues, &mut seen.queues, most.rows, &mut rows.queues);
+        copy_new(&self.tables.radio, &mut seen.radio, most.rows, &mut rows.radio);
+        copy_new(&self.tables.proxies, &mut seen.proxies, most.rows, &mut rows.proxies);
         let World { scenario, network, hosts, link_rows, .. } = self;
         network.catch_up(now);
-        let few = in_turn(&mut seen.flow, hosts.len() as usize);
+        let few = in_turn(&mut seen.flow, most.subjects, hosts.len() as usize);
         hosts.rows_so_far(few, now, &network.traffic.lost, &mut rows);
-        let few = in_turn(&mut seen.link, network.links.len());
+        let few = in_turn(&mut seen.link, most.subjects, network.links.len());
         link_rows.rows_so_far(few, &mut network.links, &scenario.links, (scenario.warmup, now), &mut rows.links);
         if let Some(radio) = &mut network.radio {
-            copy_new(radio.mobility(), &mut seen.mobility, &mut rows.mobility);
+            copy_new(radio.mobility(), &mut seen.mobility, most.rows, &mut rows.mobility);
             radio.rows_so_far(now, &mut rows);
         }
         rows

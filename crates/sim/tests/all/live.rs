@@ -1,12 +1,15 @@
-//! A run whose time somebody else keeps: the same as any other run, and what becomes of packets from outside.
+//! A run whose time somebody else keeps: the same as any other run, and what becomes of packets from outside. And what those who
+//! follow a run are given.
 
 use crate::common::{load, run};
 use aqm::Ecn;
 use record::tables::LinkRow;
+use record::{Job, Table, Tables};
 use rnis::event::{HandoverStatus, What};
 use rnis::{RadioReport, Record};
-use sim::{Arrival, Live, NoVisitors, Visitor};
+use sim::{Arrival, Live, NoVisitors, Options, Seen, UePlace, Visitor, Watch};
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use units::{Span, Time};
 
@@ -34,6 +37,19 @@ server_delay = "10.3 ms"
 name = "ue"
 [[flows]]
 name = "download"
+"#;
+
+/// 15,000 samples a second.
+const MANY: &str = r#"
+duration = "2 s"
+[dumbbell]
+rate = "50 Mbit/s"
+rtt = "20 ms"
+[[flows]]
+name = "download"
+count = 150
+[record]
+samples = { kind = "every", interval = "10 ms" }
 "#;
 
 fn at(millis: f64) -> Time {
@@ -242,4 +258,53 @@ fn a_visitor_waits_behind_simulated_packets() {
     let alone = Span::from_millis(21);
     let all = arrivals(&mut live, at(1_000.0));
     assert!(all.len() == 1 && all[0].delay > alone + Span::from_millis(5), "{all:?}");
+}
+
+/// Keeps what it is given of a run.
+#[derive(Default)]
+struct Looks(Mutex<Vec<Tables>>);
+
+impl Watch for Looks {
+    fn is_due(&self, _: Job) -> bool {
+        true
+    }
+
+    fn take_rows(&self, _: Job, _: Span, rows: Tables, _: Vec<UePlace>) {
+        self.0.lock().expect("nobody panicked").push(rows);
+    }
+
+    fn take_finished(&self, _: Job, tables: &Tables, seen: &Seen) {
+        self.0.lock().expect("nobody panicked").push(seen.rest_of(tables, true));
+    }
+}
+
+#[test]
+fn who_follows_a_simulation_gets_every_sample_and_all_flows_at_one_moment() {
+    let loaded = load(MANY, &[]);
+    let (stop, looks) = (AtomicBool::new(false), Looks::default());
+    let options = Options { watch: Some(&looks), ..Options::new(1, &stop, &|_| {}) };
+    let whole = sim::run(&loaded, &options).expect("it runs").results.tables;
+    let looks = looks.0.into_inner().expect("nobody panicked");
+    assert!(looks.len() > 3, "{}", looks.len());
+    let mut joined = Tables::default();
+    for rows in &looks {
+        let moments: BTreeSet<u64> = rows.flows.iter().map(|row| row.measured_to_s.to_bits()).collect();
+        assert_eq!((rows.flows.len(), moments.len()), (150, 1));
+        joined.samples.append(&rows.samples);
+    }
+    assert!(joined.samples.len() > 25_000 && joined.samples == whole.samples, "{}", joined.samples.len());
+}
+
+#[test]
+fn who_follows_an_emulation_gets_a_part_of_many_flows_at_a_time() {
+    let loaded = load(MANY, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    let (mut seen, mut flows) = (Seen::default(), BTreeSet::new());
+    for look in 1..=10 {
+        live.advance(at(100.0 * f64::from(look)), &mut NoVisitors);
+        let rows = live.rows_since(&mut seen);
+        assert!(rows.flows.len() <= 16 && rows.samples.len() <= 5_000, "packets wait meanwhile");
+        flows.extend(rows.flows.iter().map(|row| row.conn));
+    }
+    assert_eq!(flows.len(), 150);
 }

@@ -184,12 +184,20 @@ impl History {
     /// Extends the series over time by new rows.
     pub(super) fn add(&mut self, tables: &Tables) {
         let mut sums: BTreeMap<(u32, u32), BTreeMap<u64, f64>> = BTreeMap::new();
-        for more in whole(tables) {
-            if more.is_distribution() || more.columns[0].is_empty() {
-                continue;
-            }
-            let last = more.columns[0].last().copied().flatten().unwrap_or(0.0);
+        let all = whole(tables);
+        let over_time = || all.iter().filter(|more| !more.is_distribution() && !more.columns[0].is_empty());
+        // Nobody makes room who has samples in these tables.
+        for more in over_time() {
+            let last = newest(more);
             self.now = self.now.max(last);
+            if let Some((name, conn)) = more.copy()
+                && let Some(at) = self.flows.get_mut(&(more.point, more.run, name.to_owned(), conn))
+            {
+                *at = at.max(last);
+            }
+        }
+        for more in over_time() {
+            let last = newest(more);
             if let Some((name, conn)) = more.copy() {
                 let flow = (more.point, more.run, name.to_owned(), conn);
                 if !self.has_room(&flow, last) {
@@ -202,7 +210,7 @@ impl History {
                     continue;
                 }
             }
-            self.extend(&more);
+            self.extend(more);
         }
         for ((point, run), sum) in sums {
             let columns = vec![
@@ -318,6 +326,11 @@ impl History {
         });
         values.collect()
     }
+}
+
+/// The time of the newest row of a series over time.
+fn newest(series: &Series<'_>) -> f64 {
+    series.columns[0].last().copied().flatten().unwrap_or(0.0)
 }
 
 fn key_of(series: &Series<'_>) -> Key {

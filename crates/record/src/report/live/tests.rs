@@ -184,6 +184,24 @@ fn flows_beyond_the_first_ones_are_a_sum_and_silent_ones_make_room() {
 }
 
 #[test]
+fn a_flow_that_goes_on_makes_no_room_however_long_a_look_was_ago() {
+    let mut board = board();
+    let names: Vec<String> = (0..=MOST_FLOWS + 1).map(|n| format!("flow {n:04}")).collect();
+    let at = |t: f64, flows: &[String]| samples(flows.iter().map(|name| sample(name, t, 0.5)));
+    board.add(&at(1.0, &names[..MOST_FLOWS]));
+    // The first one has ended, and another one takes its place.
+    let mut going_on = names[1..=MOST_FLOWS].to_vec();
+    board.add(&at(10.0 + SILENCE_S, &going_on));
+    let gone = |grown: &Value| grown["results"][0]["gone"].as_array().map(Vec::len);
+    assert_eq!(gone(&growth(&mut board)), Some(1));
+    // A later one precedes it in the table, and finds no room.
+    going_on.insert(0, names[MOST_FLOWS + 1].clone());
+    board.add(&at(20.0 + 2.0 * SILENCE_S, &going_on));
+    let grown = growth(&mut board);
+    assert_eq!((gone(&grown), &grown["live"]["left_out"]), (Some(0), &1.into()));
+}
+
+#[test]
 fn cells_keep_their_numbers_from_one_part_to_the_next() {
     let mut board = board();
     for (t_s, cell) in [(1.0, "b"), (2.0, "a"), (3.0, "b"), (4.0, "")] {
