@@ -233,6 +233,34 @@ fn the_terminal_tells_why_something_was_not_measured() {
 }
 
 #[test]
+fn results_that_cannot_be_written_are_printed() {
+    let server = Server::start("127.0.0.1:0");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // No file may have more than 4 KiB, which is too few for the tables.
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let args = ["measure", &server.1, "-d", "up", "-t", "500ms", "--flows", "1", "--idle", "100ms"];
+    for format in [&["--json"][..], &[]] {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", limited, env!("CARGO_BIN_EXE_ranway")])
+            .args(args)
+            .args(["--hops", "0", "--modem", "none", "-o", "full"]);
+        let output = command.args(format).current_dir(dir.path()).output().expect("it starts");
+        let (said, shown) = (text(&output.stderr), text(&output.stdout));
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.lines().any(|line| line.starts_with("error: ")), "{said}");
+        assert!(!dir.path().join("full").exists(), "{said}");
+        if format.is_empty() {
+            assert!(said.contains("upload, 1 flow") && !said.contains("report: "), "{said}");
+        } else {
+            let answer: Value = serde_json::from_str(&shown).expect("JSON");
+            let mbps = &answer["loads"][0]["directions"][0]["mbps"];
+            assert!(answer["out"].is_null() && mbps.as_f64().is_some_and(|mbps| mbps > 1.0), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_starts_with_its_client_is_waited_for() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");

@@ -177,13 +177,14 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     }
     let partial = outcome.is_partial();
     let results = results(&plan, args, (&outcome, captured.as_ref()), start.elapsed());
-    results.write_to(&output)?;
-    let out = commit(output, partial, &out)?;
-    if let Some(dashboard) = dashboard {
-        dashboard.end(&out);
+    // What cannot be written, as on a full disk, is printed all the same.
+    let written = results.write_to(&output).map_err(Failure::from).and_then(|()| commit(output, partial, &out));
+    if let (Some(dashboard), Ok(out)) = (dashboard, &written) {
+        dashboard.end(out);
     }
     if args.json {
-        let answer = json!({ "out": out, "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
+        let answer = json!({ "out": written.as_ref().ok(),
+            "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
             "missing": outcome.reasons(), "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
             "summary": results.summary() });
         writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
@@ -197,8 +198,11 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
         if let (Some(Ok(captured)), Some(file)) = (&captured, &args.pcap) {
             terminal::message!("packets: {}, {}", file.display(), capture::describe(captured));
         }
-        terminal::message!("report: {}", out.join("report.html").display());
+        if let Ok(out) = &written {
+            terminal::message!("report: {}", out.join("report.html").display());
+        }
     }
+    written?;
     if partial {
         let why = if outcome.interrupted { "interrupted: " } else { "" };
         terminal::message!("{why}the results are partial, {} of {} loads", outcome.finished, plan.loads.len());
