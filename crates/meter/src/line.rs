@@ -402,6 +402,17 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
+/// Checks that a connection may have a congestion control.
+///
+/// # Errors
+/// [`Fault::Option`]: why not.
+pub(crate) fn check_congestion(name: &str) -> Result<(), Fault> {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None);
+    // Without IPv4 it is checked when a flow connects.
+    let Ok(socket) = socket else { return Ok(()) };
+    setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))
+}
+
 /// Says which congestion controls there are.
 fn no_congestion(name: &str, error: &io::Error) -> Fault {
     let read = |what: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{what}")).unwrap_or_default();

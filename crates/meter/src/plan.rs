@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use units::Span;
 
+use crate::fault::Fault;
 use crate::kinds::Way;
+use crate::line;
 use crate::modem::Modem;
 use crate::tls::Tls;
 
@@ -104,6 +106,10 @@ impl Plan {
                         --direction up, or --protocol throughput1"
                 .into());
         }
+        if self.congestion.len() > self.flows {
+            let (names, flows) = (self.congestion.len(), self.flows);
+            return Err(format!("--cc names {names} congestion controls for --flows {flows}: each needs a flow"));
+        }
         if self.warm && protocol != Protocol::Rmbt {
             return Err("connections are warmed up with --protocol rmbt alone".into());
         }
@@ -118,6 +124,17 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that this kernel has the congestion controls of uploads, and lets this process use them. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Fault::Option`]: which of them cannot be used, and which ones there are.
+    pub fn check_kernel(&self) -> Result<(), Fault> {
+        if !self.loads.iter().flatten().any(|&way| way == Way::Up) {
+            return Ok(());
+        }
+        self.congestion.iter().try_for_each(|name| line::check_congestion(name))
     }
 
     /// The longest transfer that the protocol has in the directions asked for.

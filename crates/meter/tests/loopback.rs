@@ -575,6 +575,9 @@ fn plans_that_a_protocol_cannot_follow_are_refused() {
     let bbr = || vec!["bbr".to_owned()];
     assert!(why(Plan { congestion: bbr(), ..plan(Protocol::Rmbt) }).contains("throughput1"));
     assert_eq!(Plan { congestion: bbr(), ..plan(Protocol::Throughput1) }.check(), Ok(()));
+    let two = Plan { congestion: vec!["cubic".into(), "reno".into()], flows: 1, ..plan(Protocol::Throughput1) };
+    assert_eq!(why(two.clone()), "--cc names 2 congestion controls for --flows 1: each needs a flow");
+    assert_eq!(Plan { flows: 2, ..two }.check(), Ok(()));
     let minute = Amount::Time(Span::from_secs(60));
     assert!(why(Plan { amount: minute, ..plan(Protocol::Rmbt) }).contains("30 s"));
     let up = vec![vec![Way::Up]];

@@ -431,6 +431,29 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
 }
 
 #[test]
+fn options_that_cannot_work_are_refused_before_anything_is_sent() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // Nobody listens: whoever asks this server fails with exit code 1.
+    let server = "127.0.0.1:1";
+    for (args, why) in [
+        (&["--interval", "0ms"][..], "--interval: expected a time from "),
+        (&["--probe-interval", "0s"], "--probe-interval: expected a time from "),
+        (&["-t", "0s"], "a transfer lasts at least 100 ms"),
+        (&["--bytes", "0B"], "a transfer has at least one byte"),
+        (&["--protocol", "ndt7"], "ndt7 has one flow"),
+        (&["--key", "/nonexistent"], "--key: /nonexistent: "),
+        (&["--token", "a b"], "--token: a token has no spaces"),
+        (&["-d", "up", "--cc", "nosuchcc"], "the kernel has no congestion control `nosuchcc`; it has "),
+        (&["-d", "up", "--cc", "cubic,reno", "-f", "1"], "--cc names 2 congestion controls for --flows 1"),
+    ] {
+        let output = command(dir.path(), &[&["measure", server][..], args].concat()).output().expect("it starts");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with(&format!("error: {why}")), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn options_of_tls_that_cannot_work_are_one_line_and_exit_code_2() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let none = ": there is no TLS; add --tls, or use a control server of https://";

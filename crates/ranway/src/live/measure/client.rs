@@ -53,7 +53,7 @@ pub(super) struct ClientArgs {
     /// Congestion controls of the flows, which take turns, such as cubic,bbr [default: the kernel's]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     cc: Vec<String>,
-    /// Length of each transfer
+    /// Length of each transfer; of downloads by RMBT rounded up to whole seconds
     #[arg(long, short, value_name = "TIME", default_value = "10 s", conflicts_with = "bytes")]
     time: Span,
     /// Data of each flow, instead of a time
@@ -99,7 +99,8 @@ pub(super) struct ClientArgs {
     /// or number, or `monroe` from the metadata broker of a MONROE node (monroe@ADDRESS:PORT for another one than 172.17.0.1:5556)
     #[arg(long, value_name = "MODEM", default_value = "auto")]
     modem: String,
-    /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; needs `CAP_NET_RAW`
+    /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; replaces FILE; needs
+    /// `CAP_NET_RAW`
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Output directory; replaces earlier results there [default: ranway-out/measure]
@@ -159,7 +160,6 @@ impl ProtocolName {
 
 pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let plan = plan(args)?;
-    plan.check().map_err(Failure::Invalid)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("ranway-out/measure"));
     let output = Output::create(&out)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -284,12 +284,6 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     let trust = trust(args)?;
     let invalid = |fault: Fault| Failure::Invalid(fault.to_string());
     let tls = args.tls.then(|| Tls::new(&trust)).transpose().map_err(invalid)?;
-    let given = match &args.control {
-        Some(url) => Some(meter::request_token(url, &trust).map_err(of_control)?),
-        None => args.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty())),
-    };
-    let server = args.server.as_deref().unwrap_or_default();
-    let (name, address) = resolve(server)?;
     let range = |what: &str, span: Span, from: Span, to: Span| {
         let valid = (from..=to).contains(&span);
         if valid { Ok(span) } else { Err(Failure::Invalid(format!("--{what}: expected a time from {from} to {to}"))) }
@@ -299,18 +293,14 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         ProtocolName::Throughput1 => Protocol::Throughput1,
         ProtocolName::Ndt7 => Protocol::Ndt7,
     };
-    let no_token = if protocol == Protocol::Rmbt { "none" } else { "" };
-    let token = match &args.key {
-        Some(file) => make_token("--key", file, address)?,
-        None => given.unwrap_or_else(|| no_token.to_owned()),
-    };
-    if token.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        let from = if args.token.is_some() { "--token" } else { TOKEN_VARIABLE };
-        return Err(Failure::Invalid(format!("{from}: a token has no spaces")));
-    }
+    let server = args.server.as_deref().unwrap_or_default();
+    let place = host_and_port(server)?;
     let kernel_name = |name: &String| if name == "new-reno" { "reno".to_owned() } else { name.clone() };
-    Ok(Plan {
-        target: Target { name, address, protocol, tls, token },
+    // The server's address and the token are not known yet.
+    let target =
+        Target { name: String::new(), address: ([0; 4], place.1).into(), protocol, tls, token: given_token(args)? };
+    let mut plan = Plan {
+        target,
         loads: args.direction.iter().map(|direction| direction.ways()).collect(),
         flows: args.flows.into(),
         congestion: args.cc.iter().map(kernel_name).collect(),
@@ -321,7 +311,41 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         hops: args.hops,
         warm: args.warm,
         modem,
-    })
+    };
+    plan.check().map_err(Failure::Invalid)?;
+    plan.check_kernel().map_err(invalid)?;
+    if let Some(file) = &args.key {
+        // Whether it has a key does not depend on the server.
+        make_token("--key", file, ([127, 0, 0, 1], PORT).into())?;
+    }
+    if let Some(url) = &args.control {
+        plan.target.token = meter::request_token(url, &trust).map_err(of_control)?;
+    }
+    (plan.target.name, plan.target.address) = resolve(server, place)?;
+    if let Some(file) = &args.key {
+        plan.target.token = make_token("--key", file, plan.target.address)?;
+    }
+    if has_spaces(&plan.target.token) {
+        return Err(Failure::Failed(anyhow!("--control: the server gave a token with spaces")));
+    }
+    Ok(plan)
+}
+
+/// Returns the token of the options or the variable, unless another option gets one; any text for RMBT without one.
+fn given_token(args: &ClientArgs) -> Result<String, Failure> {
+    let is_made = args.control.is_some() || args.key.is_some();
+    let variable = || std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty() && !is_made);
+    let no_token = if matches!(args.protocol, ProtocolName::Rmbt) { "none" } else { "" };
+    let token = args.token.clone().or_else(variable).unwrap_or_else(|| no_token.to_owned());
+    if has_spaces(&token) {
+        let from = if args.token.is_some() { "--token" } else { TOKEN_VARIABLE };
+        return Err(Failure::Invalid(format!("{from}: a token has no spaces")));
+    }
+    Ok(token)
+}
+
+fn has_spaces(token: &str) -> bool {
+    token.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
 /// Returns who may sign servers' certificates.
@@ -376,8 +400,8 @@ pub(crate) fn make_token(option: &str, file: &Path, server: SocketAddr) -> Resul
     meter::make_token(&text, server).map_err(|fault| invalid(&fault))
 }
 
-/// Returns a server's name, and the first of its addresses at which it accepts connections.
-fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
+/// Returns the name and the port of a server as the user gave it.
+fn host_and_port(server: &str) -> Result<(&str, u16), Failure> {
     if let Some((_, host)) = server.split_once("://") {
         let host = host.split('/').next().unwrap_or_default();
         return Err(Failure::Invalid(format!("{server}: expected HOST or HOST:PORT, as {host}; --tls uses TLS")));
@@ -391,7 +415,11 @@ fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
         }
         None => (server, PORT),
     };
-    let name = name.trim_start_matches('[').trim_end_matches(']');
+    Ok((name.trim_start_matches('[').trim_end_matches(']'), port))
+}
+
+/// Returns a server's name, and the first of its addresses at which it accepts connections. `server` is what the user gave.
+fn resolve(server: &str, (name, port): (&str, u16)) -> Result<(String, SocketAddr), Failure> {
     let found = (name, port).to_socket_addrs().map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
     let (found, start): (Vec<SocketAddr>, Instant) = (found.collect(), Instant::now());
     loop {
