@@ -8,6 +8,7 @@ import { colour, markerPath, shapeOf } from "./palette";
 import { axis, caption, PlotHost, style, ticks, widthOf } from "./plots";
 import type { Saved } from "./save";
 import { drawOn, type Drawing } from "./shapes";
+import { rangeOf } from "./statistics";
 
 /** A group of points, and the closed line around them, if there is one. */
 export interface Cloud {
@@ -36,15 +37,10 @@ export function scatterPlot(title: string, clouds: Cloud[], xLabel: string, yLab
 }
 
 function draw(host: HTMLElement, title: string, clouds: Cloud[], xLabel: string, yLabel: string): Saved {
-  // The range is that of the points: an outline may leave it.
-  const range = (of: (one: Cloud) => number[]): [number, number] => {
-    const all = clouds.flatMap(of).filter(Number.isFinite);
-    const [low, high] = [Math.min(...all), Math.max(...all)];
-    const margin = (high - low) * 0.08 || 1;
-    // A map has a margin on all sides.
-    const isMap = clouds.some((one) => one.colours !== undefined);
-    return [low >= 0 && !isMap ? Math.max(low - margin, 0) : low - margin, high + margin];
-  };
+  // A map has a margin on all sides.
+  const isMap = clouds.some((one) => one.colours !== undefined);
+  const range = (of: (one: { x: number[]; y: number[] }) => number[]): [number, number] =>
+    rangeOf(clouds.flatMap(of), clouds.flatMap((one) => (one.outline === undefined ? [] : of(one.outline))), isMap);
   const over = (u: uPlot): Drawing[] => clouds.flatMap((one, i) => (u.series[i + 1]?.show === true ? cloud(u, one, i) : []));
   const sorted = (one: Cloud): uPlot.AlignedData => {
     const order = one.x.map((_, i) => i).sort((a, b) => one.x[a]! - one.x[b]!);

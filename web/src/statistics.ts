@@ -83,3 +83,12 @@ export function quantile(x: Column, shares: Column, q: number): number | null {
   const i = shares.findIndex((share) => share !== null && share >= q - 1e-9);
   return i === -1 ? null : (x[i] ?? null);
 }
+
+/** The range of an axis with some points and the outlines around them: from 0 at least, if no point is below and it is no map. */
+export function rangeOf(points: number[], outlines: number[], isMap: boolean): [number, number] {
+  const extremes = (of: number[]): [number, number] => of.filter(Number.isFinite).reduce<[number, number]>(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
+  const [least] = extremes(points);
+  const [low, high] = extremes([...points, ...outlines]);
+  const margin = (high - low) * 0.08 || 1;
+  return [least >= 0 && !isMap ? Math.max(low - margin, 0) : low - margin, high + margin];
+}

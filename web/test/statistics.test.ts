@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aligned, ellipse, pairs, quantile, stacked } from "../src/statistics";
+import { aligned, ellipse, pairs, quantile, rangeOf, stacked } from "../src/statistics";
 
 test("lines with different moments are interpolated, and zero before and after their own", () => {
   const { x, ys } = aligned([
@@ -55,4 +55,12 @@ test("an ellipse holds 95 % of a normal distribution", () => {
 test("quantiles of a distribution are its values", () => {
   const [x, shares] = [[10, 20, 30], [0.2, 0.5, 0.9]];
   assert.deepEqual([0.05, 0.2, 0.25, 0.5, 0.51, 0.95].map((q) => quantile(x, shares, q)), [10, 10, 20, 20, 30, null]);
+});
+
+test("an axis has room for outlines, but not below 0 if no point is there", () => {
+  assert.deepEqual(rangeOf([10, 60], [], false), [6, 64]);
+  assert.deepEqual(rangeOf([10, 60], [5, 105], false), [0, 113]);
+  assert.deepEqual(rangeOf([10, 60], [-40, 60], false), [0, 68]);
+  assert.deepEqual(rangeOf([-10, 40, NaN], [], false), [-14, 44]);
+  assert.deepEqual(rangeOf([0, 50], [], true), [-4, 54]);
 });
