@@ -1,6 +1,6 @@
 //! Campaign files: TOML, checked as a whole before anything runs.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -266,6 +266,7 @@ impl File {
             {
                 return Err("where.server: expected HOST or HOST:PORT".into());
             }
+            check_server(server)?;
             if !place.set.is_empty() {
                 return Err("where.set: it changes scenarios, and a server has none".into());
             }
@@ -406,6 +407,21 @@ fn list<T: PartialEq + Serialize>(key: &str, values: &[T]) -> Result<(), String>
     repeated.map_or(Ok(()), |(_, value)| Err(format!("{key}: {} is listed twice", written(value))))
 }
 
+/// Checks that a server is no URL, and that its port is one if it has one, as `ranway measure` does.
+fn check_server(server: &str) -> Result<(), String> {
+    if server.contains("://") {
+        return Err("where.server: expected HOST or HOST:PORT, not a URL; `tls = true` uses TLS".into());
+    }
+    let bare = server.trim_start_matches('[').trim_end_matches(']');
+    let is_v6 = bare.parse::<Ipv6Addr>().is_ok();
+    match server.rsplit_once(':').filter(|_| !is_v6) {
+        Some((_, port)) if !port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Err(format!("where.server: {server}: invalid port; expected 1 to 65535"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a text can be a value of `ranway measure --modem`.
 fn is_modem(name: &str) -> bool {
     match name.strip_prefix("monroe@") {
@@ -511,6 +527,19 @@ mod tests {
         // Campaigns that began before there were these keys can be resumed.
         let written = serde_json::to_value(File::parse("c.toml", &at("server = 'a'")).expect("valid")).expect("JSON");
         assert_eq!(written["where"], serde_json::json!({ "server": "a" }));
+    }
+
+    #[test]
+    fn a_server_has_a_port_that_there_is_and_is_no_url() {
+        for port in ["0", "99999", "x", ""] {
+            let expected = format!("c.toml: where.server: a:{port}: invalid port; expected 1 to 65535");
+            assert_eq!(error(&at(&format!("server = 'a:{port}'"))), expected);
+        }
+        let url = "c.toml: where.server: expected HOST or HOST:PORT, not a URL; `tls = true` uses TLS";
+        assert_eq!(error(&at("server = 'http://127.0.0.1'")), url);
+        for server in ["a", "a:65535", "192.0.2.1:1", "::1", "[::1]", "[::1]:5231"] {
+            File::parse("c.toml", &at(&format!("server = '{server}'"))).expect(server);
+        }
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
 pub use flow::Passage;
 pub use kinds::{Latency, Probe, Way};
+pub use line::check_congestion;
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};

@@ -402,14 +402,13 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Checks that a connection may have a congestion control.
+/// Checks that this kernel has a congestion control, by the kernel's name, and lets this process use it.
 ///
 /// # Errors
-/// [`Fault::Option`]: why not.
-pub(crate) fn check_congestion(name: &str) -> Result<(), Fault> {
-    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None);
-    // Without IPv4 it is checked when a flow connects.
-    let Ok(socket) = socket else { return Ok(()) };
+/// [`Fault::Option`] with those that there are.
+pub fn check_congestion(name: &str) -> Result<(), Fault> {
+    // Without a socket nothing can be said: the measurement tells why there is none.
+    let Ok(socket) = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None) else { return Ok(()) };
     setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))
 }
 

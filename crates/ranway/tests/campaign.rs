@@ -295,6 +295,21 @@ fn a_mistyped_campaign_is_refused_in_one_line_and_leaves_nothing() {
     assert!(!refused(dir.path()).contains('\u{1b}'));
 }
 
+#[test]
+fn a_congestion_control_that_this_kernel_lacks_is_refused_before_anything_runs() {
+    let campaign = CAMPAIGN.replace("'cubic', 'bbr'", "'new-reno', 'cubix'");
+    let campaign = campaign.replace("simulation = 'link.toml'", "server = '127.0.0.1'");
+    let dir = scratch(&campaign);
+    let said = refused(dir.path());
+    assert!(said.starts_with("error: c.toml: cc: the kernel has no congestion control `cubix`; it has "), "{said}");
+    let output = run(dir.path(), &["--dry-run"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), said));
+    assert!(!dir.path().join("out").exists());
+    // The kernel of a server has the congestion control of its downloads.
+    let down = scratch(&campaign.replace("['up']", "['down']"));
+    succeed(down.path(), &["--dry-run"]);
+}
+
 /// Whether a text contains an IP address, as a word.
 fn has_address(text: &str) -> bool {
     let words = text.split(|c: char| !(c.is_ascii_hexdigit() || c == '.' || c == ':'));

@@ -137,6 +137,7 @@ fn load(path: &str) -> Result<Campaign, Failure> {
     let campaign = Campaign { file, plan, network, server: None };
     campaign.check_tests()?;
     program::check_access(&campaign.file.place)?;
+    program::check_congestion(path, &campaign.file)?;
     Ok(Campaign { server: campaign.resolve()?, ..campaign })
 }
 

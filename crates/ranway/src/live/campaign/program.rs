@@ -8,7 +8,7 @@ use crate::live::measure::make_token;
 use ::campaign::{Amount, Combination, Direction, File, Protocol, Store, Test, Where, WhereKind};
 use meter::{TOKEN_VARIABLE, Tls, Trust};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -45,6 +45,21 @@ pub(super) fn check(file: &File, combination: &Combination) -> Result<(), Failur
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that this kernel has the congestion controls: those of uploads to a server, and all of an emulation, which has both ends.
+pub(super) fn check_congestion(path: &str, file: &File) -> Result<(), Failure> {
+    let is_needed = match file.kind() {
+        WhereKind::Simulation(_) => false,
+        // Others cannot emulate, and the kernel loads no modules for them.
+        WhereKind::Emulation(_) => geteuid().is_root(),
+        WhereKind::Server(_) => file.directions.iter().any(|&direction| direction != Direction::Down),
+    };
+    for name in file.cc.iter().filter(|_| is_needed) {
+        let name = if name == "new-reno" { "reno" } else { name.as_str() };
+        meter::check_congestion(name).map_err(|why| Failure::Invalid(format!("{path}: cc: {why}")))?;
+    }
+    Ok(())
 }
 
 /// Checks what gives a server's tokens and who is trusted. Nothing goes over the network.
