@@ -4,7 +4,8 @@
 //! has a [`Publisher`]: it asks [`Publisher::is_due`], and if so gives it a closure that puts what is new on the
 //! [`Board`]. The server calls the closure; the publisher never waits, and whatever it gives while the server is busy is
 //! refused. The server makes a batch of it for all readers (`hub`) and asks for more after [`TURN`], or after a hundred times the
-//! processor time that all this took, so that it uses about 1 % of a core at most.
+//! processor time that the batch took, up to [`LONGEST_REST`], so that batches use about 1 % of a core. What it serves does not
+//! count: nobody can stop the batches by asking for pages.
 
 mod access;
 mod http;
@@ -32,8 +33,10 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The shortest interval between two batches.
 const TURN: Duration = Duration::from_millis(500);
-/// The interval between two batches is so many times the processor time that the thread has used since the first of them.
+/// The interval between two batches is so many times the processor time that the first of them took.
 const LEISURE: u32 = 100;
+/// The longest interval between two batches.
+const LONGEST_REST: Duration = Duration::from_secs(10);
 /// What publishers have given and the server has not taken.
 const MOST_WAITING: usize = 64;
 /// The most connections at a time; further ones wait.
@@ -192,16 +195,15 @@ impl Drop for Dashboard {
 /// Takes what publishers give and makes batches of it, until the sender of `stopped` is gone.
 async fn follow(hub: &Hub, mut waiting: mpsc::Receiver<Act>, due: &AtomicBool, mut stopped: oneshot::Receiver<()>) {
     let mut next = Instant::now();
-    let mut used = thread_time();
+    let mut worked = Duration::ZERO;
     loop {
         tokio::select! {
-            Some(act) = waiting.recv() => hub.with(act),
+            Some(act) = waiting.recv() => worked += timed(|| hub.with(act)),
             () = tokio::time::sleep_until(next.into()) => {
-                hub.publish(false);
-                let now = thread_time();
-                hub.cpu_ns.store(now.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
-                next = Instant::now() + TURN.max(now.saturating_sub(used) * LEISURE);
-                used = now;
+                worked += timed(|| hub.publish(false));
+                hub.cpu_ns.store(thread_time().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+                next = Instant::now() + rest(worked);
+                worked = Duration::ZERO;
                 due.store(true, Ordering::Relaxed);
             }
             _ = &mut stopped => break,
@@ -209,5 +211,59 @@ async fn follow(hub: &Hub, mut waiting: mpsc::Receiver<Act>, due: &AtomicBool, m
     }
     while let Ok(act) = waiting.try_recv() {
         hub.with(act);
+    }
+}
+
+/// Returns the processor time that `act` takes.
+fn timed(act: impl FnOnce()) -> Duration {
+    let begun = thread_time();
+    act();
+    thread_time().saturating_sub(begun)
+}
+
+/// Returns the time to the next batch after one that took so much processor time.
+fn rest(worked: Duration) -> Duration {
+    (worked * LEISURE).clamp(TURN, LONGEST_REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_are_in_proportion_to_the_work_and_bounded() {
+        for (worked_ms, rest_ms) in [(0, 500), (1, 500), (20, 2_000), (100, 10_000), (60_000, 10_000)] {
+            assert_eq!(rest(Duration::from_millis(worked_ms)), Duration::from_millis(rest_ms), "{worked_ms}");
+        }
+    }
+
+    #[test]
+    fn what_is_served_delays_no_batch() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let hub = Hub::new(Board::new("one".to_owned(), "run", Meta::default(), false));
+        let due = AtomicBool::new(false);
+        let (_acts, waiting) = mpsc::channel(1);
+        let (_running, stopped) = oneshot::channel();
+        let batch = async || {
+            while !due.swap(false, Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let serving = async {
+            batch().await;
+            let begun = thread_time();
+            while thread_time().saturating_sub(begun) < Duration::from_millis(500) {}
+            let begun = Instant::now();
+            batch().await;
+            batch().await;
+            begun.elapsed()
+        };
+        let took = runtime.block_on(async {
+            tokio::select! {
+                () = follow(&hub, waiting, &due, stopped) => panic!("nobody has stopped it"),
+                took = serving => took,
+            }
+        });
+        assert!(took < LONGEST_REST, "{took:?}");
     }
 }

@@ -91,9 +91,9 @@ fn events(app: &App, request: &Request) -> Reply {
     // Subscribed before the first look, so that nothing is missed in between.
     let newest = app.hub.subscribe();
     let (first, last) = app.hub.after(named.or_else(asked).as_deref());
-    let begun = Bytes::from([b"retry: 1000\n\n", &first[..]].concat());
     app.hub.readers.fetch_add(1, Ordering::Relaxed);
-    let reader = Reader { hub: app.hub.clone(), newest, begun: Some(begun), last };
+    let begun = [Bytes::from_static(b"retry: 1000\n\n"), first].into_iter();
+    let reader = Reader { hub: app.hub.clone(), newest, begun, last };
     let stream = futures_util::stream::unfold(reader, |mut reader| async move {
         let events = reader.next().await?;
         Some((Ok::<_, std::convert::Infallible>(events), reader))
@@ -106,14 +106,14 @@ struct Reader {
     hub: Arc<Hub>,
     newest: watch::Receiver<u64>,
     /// What it gets first.
-    begun: Option<Bytes>,
+    begun: std::array::IntoIter<Bytes, 2>,
     last: u64,
 }
 
 impl Reader {
     /// Waits for new events. There is no end: the reader goes when it has what it wants, such as the report.
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(begun) = self.begun.take() {
+        if let Some(begun) = self.begun.find(|part| !part.is_empty()) {
             return Some(begun);
         }
         loop {

@@ -33,11 +33,15 @@ struct State {
     bytes: usize,
     newest: u64,
     summarised: Option<Instant>,
+    /// The page, and the event with all data, since the newest batch: each is made once for all who ask.
+    page: Option<Bytes>,
+    everything: Option<Bytes>,
 }
 
 impl Hub {
     pub(super) fn new(board: Board) -> Arc<Hub> {
-        let state = State { board, ring: VecDeque::new(), bytes: 0, newest: 0, summarised: None };
+        let state =
+            State { board, ring: VecDeque::new(), bytes: 0, newest: 0, summarised: None, page: None, everything: None };
         Arc::new(Hub {
             state: Mutex::new(state),
             newest: watch::Sender::new(0),
@@ -80,10 +84,15 @@ impl Hub {
     }
 
     /// Returns the page with all data so far.
-    pub(super) fn page(&self) -> String {
+    pub(super) fn page(&self) -> Bytes {
         let mut state = self.state();
         state.publish(false);
-        page(state.whole())
+        if let Some(made) = &state.page {
+            return made.clone();
+        }
+        let made = Bytes::from(page(state.whole()));
+        state.page = Some(made.clone());
+        made
     }
 
     /// Returns the batches after the one that `last` names, or all data if those are not known.
@@ -110,6 +119,7 @@ impl State {
     fn publish(&mut self, means: bool) {
         let Some(data) = self.board.growth(means) else { return };
         self.newest += 1;
+        (self.page, self.everything) = (None, None);
         let event = Bytes::from(format!("id: {}\nevent: batch\ndata: {data}\n\n", self.id()));
         self.bytes += event.len();
         self.ring.push_back(event);
@@ -121,8 +131,12 @@ impl State {
     /// Returns an event with all data.
     fn everything(&mut self) -> (Bytes, u64) {
         self.publish(false);
-        let event = format!("id: {}\nevent: whole\ndata: {}\n\n", self.id(), self.whole());
-        (Bytes::from(event), self.newest)
+        if let Some(made) = &self.everything {
+            return (made.clone(), self.newest);
+        }
+        let made = Bytes::from(format!("id: {}\nevent: whole\ndata: {}\n\n", self.id(), self.whole()));
+        self.everything = Some(made.clone());
+        (made, self.newest)
     }
 
     /// The name of the newest batch.
@@ -207,10 +221,22 @@ mod tests {
     }
 
     #[test]
+    fn page_and_data_are_made_once_for_all_who_ask_until_something_is_new() {
+        let hub = hub();
+        let places = || [hub.page().as_ptr(), hub.after(None).0.as_ptr()];
+        let [before, kept] = [hub.page(), hub.after(None).0];
+        assert_eq!(places(), [before.as_ptr(), kept.as_ptr()]);
+        hub.with(|board| board.note(None, "an event"));
+        let now = String::from_utf8(hub.page().to_vec()).expect("text");
+        assert!(now.contains("an event") && text(hub.after(None)).contains("an event"));
+        assert_ne!(hub.page(), before);
+    }
+
+    #[test]
     fn data_cannot_end_an_event_or_the_script_around_it() {
         let hub = hub();
         hub.with(|board| board.note(None, "</script>\n\nevent: whole\r\ndata: x"));
-        let page = hub.page();
+        let page = String::from_utf8(hub.page().to_vec()).expect("text");
         assert!(!page.contains("</script>\n\nevent"));
         let events = text(hub.after(None));
         assert_eq!(events.matches("\n\n").count(), 1);
