@@ -1,9 +1,10 @@
 //! Who may see the page and give commands.
 //!
 //! On the loopback interface everybody on this machine may look, unless what is shown is not everybody's; commands need the
-//! token. Beyond it, everything needs the token. Two things keep other pages in the same browser out: the token's cookie is
-//! sent to our own page alone, and on the loopback interface the request must name an address or `localhost`, so that a
-//! name which somebody else's DNS leads here does not help.
+//! token. Beyond it, everything needs the token. Two things keep scripts of other pages in the same browser out:
+//! the token's cookie is `SameSite=Strict`, and on the loopback interface the request must name an address or `localhost`, so
+//! that a name which somebody else's DNS leads here does not help. But a browser sends the cookie to other ports of the same
+//! host, too.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -73,7 +74,8 @@ impl Access {
         self.address.ip().is_loopback()
     }
 
-    /// Returns the cookie that lets a browser in. Cookies do not know ports, so its name does.
+    /// Returns the cookie that lets a browser in. Cookies do not know ports, so its name does:
+    /// several dashboards do not replace each other's.
     pub(super) fn cookie(&self) -> HeaderValue {
         let text = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.token);
         HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
