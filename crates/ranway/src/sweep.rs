@@ -11,7 +11,7 @@ use crate::terminal::{self, message};
 use record::{Output, SweepDir, assemble};
 use scenario::Loaded;
 use sim::{Batch, Options};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,6 +24,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     sim::check(&loaded).map_err(wrong)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let place = in_progress(&out)?;
+    // An address that cannot be used is known before anything is written.
+    let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
     if args.shard.is_none() {
         // A place that cannot be written to is known before the work is done.
         drop(Output::create(&out)?);
@@ -38,7 +40,6 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let runs = left.len();
     let batch = Batch::of(&loaded, left).map_err(|error| Failure::Invalid(error.to_string()))?;
     let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
-    let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
     // Runs that have finished before are not shown.
     let follow = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, runs));
     let progress = |progress| {
@@ -89,7 +90,7 @@ fn told(dir: &SweepDir, shard: &Shard, mine: usize, args: &SweepArgs) -> Result<
 pub(crate) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     let mut parts = Vec::<SweepDir>::new();
     for path in &args.sweeps {
-        let part = SweepDir::open(path).map_err(given)?;
+        let part = SweepDir::open(path).map_err(named)?;
         if !parts.iter().any(|other| other.path() == part.path()) {
             parts.push(part);
         }
@@ -132,6 +133,15 @@ fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(
         writeln!(stdout, "report: {}", out.join("report.html").display())?;
     }
     Ok(())
+}
+
+/// Classifies an error of opening a directory by its name, which may be misspelt.
+fn named(error: record::Error) -> Failure {
+    let is_missing = match &error {
+        record::Error::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        _ => false,
+    };
+    if is_missing { Failure::Invalid(error.to_string()) } else { given(error) }
 }
 
 /// Classifies an error about the directories of sweeps that were given.

@@ -126,6 +126,12 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     }
     fs::create_dir(dir.path().join("empty")).expect("made");
     assert!(refused(dir.path(), &["merge", "empty"]).contains("empty holds no jobs of a sweep (no sweep.json)"));
+    for name in ["nodir", "s.toml"] {
+        let said = refused(dir.path(), &["merge", name]);
+        assert!(said.starts_with("error: cannot use ") && said.contains(name) && said.lines().count() == 1, "{said}");
+    }
+    // The page's address is wrong: no directory for the jobs is made.
+    refused(dir.path(), &["sweep", "s.toml", "--out", "deep/q", "--dashboard", "192.0.2.1:80"]);
     succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/3"]);
     let other = ["sweep", "s.toml", "--out", "a", "--shard", "2/3", "--seed", "9"];
     assert!(refused(dir.path(), &other).contains("a.sweep holds jobs of another sweep, with a different seed"));
