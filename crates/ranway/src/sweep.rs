@@ -80,8 +80,8 @@ fn told(dir: &SweepDir, shard: &Shard, mine: usize, args: &SweepArgs) -> Result<
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.ending.quiet {
-        let mine = counted(mine as u64, "job");
-        writeln!(out, "shard {shard}: its {mine} have finished; of all shards, {finished} of {all}")?;
+        let mine = if mine == 1 { "its job has".to_owned() } else { format!("its {mine} jobs have") };
+        writeln!(out, "shard {shard}: {mine} finished; of all shards, {finished} of {all}")?;
         writeln!(out, "when all have: ranway merge {}", dir.path().display())?;
     }
     Ok(())

@@ -284,6 +284,8 @@ fn an_address_that_is_invalid_or_taken_is_refused_and_two_dashboards_run_at_once
     assert!(text(&output.stderr).contains("use IP:PORT, IP or PORT"), "{}", text(&output.stderr));
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("it has one").to_string();
+    let taken = text(&refused(&address).stderr);
+    assert!(taken.ends_with(": choose another address with --dashboard\n"), "{taken}");
     for address in [address.as_str(), "192.0.2.1:80"] {
         let output = refused(address);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));

@@ -326,7 +326,8 @@ fn root_what_cannot_work_is_one_line_and_changes_nothing() {
         ),
         (
             &["--wan", "wan", "--ran", "ran", "--metrics", "127.0.0.1:7000"],
-            "error: metrics cannot be served at 127.0.0.1:7000: Address already in use (os error 98)",
+            "error: metrics cannot be served at 127.0.0.1:7000: Address already in use (os error 98): choose another \
+             address with --metrics",
         ),
         (&["--wan", "wan", "--ran", "ran", "--buffer", "1 kB"], "error: the buffer must be between 32 KiB and 64 MiB"),
     ] {

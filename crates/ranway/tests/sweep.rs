@@ -130,6 +130,9 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         let said = refused(dir.path(), &["merge", name]);
         assert!(said.starts_with("error: cannot use ") && said.contains(name) && said.lines().count() == 1, "{said}");
     }
+    let (out, _) = succeed(dir.path(), &["sweep", "s.toml", "--out", "one", "--shard", "1/12"]);
+    assert!(out.contains("shard 1/12: its job has finished; of all shards, 1 of 12"), "{out}");
+    fs::remove_dir_all(dir.path().join("one.sweep")).expect("removed");
     // The page's address is wrong: no directory for the jobs is made.
     refused(dir.path(), &["sweep", "s.toml", "--out", "deep/q", "--dashboard", "192.0.2.1:80"]);
     succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/3"]);

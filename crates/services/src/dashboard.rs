@@ -15,7 +15,7 @@ mod metrics;
 pub use access::{TOKEN_VARIABLE, parse_address};
 pub use http::Command;
 
-use crate::server::serve;
+use crate::server::{refused, serve};
 use access::{Access, random};
 use http::App;
 use hub::Hub;
@@ -120,7 +120,10 @@ impl Dashboard {
     /// [`Error::Wrong`] for an address that is in use or not this machine's, or for a token that is too short.
     pub fn start(options: Options) -> Result<Dashboard, Error> {
         let Options { address, command, meta, emulated, is_private, control, token } = options;
-        let wrong = |why| Error::Wrong(format!("--dashboard {address}: the page cannot be served there: {why}"));
+        let wrong = |why: std::io::Error| {
+            let why = refused(&why, "--dashboard");
+            Error::Wrong(format!("--dashboard {address}: the page cannot be served there: {why}"))
+        };
         let listener = TcpListener::bind(address).map_err(wrong)?;
         listener.set_nonblocking(true).map_err(wrong)?;
         let access = Access::new(listener.local_addr().map_err(wrong)?, token.as_deref(), is_private)?;

@@ -154,13 +154,18 @@ impl Service {
         fill_random(&mut random)?;
         let mut listeners = Vec::new();
         for address in &options.listen {
-            listeners.push(listen(*address).map_err(|why| Error(format!("cannot listen on {address}: {why}")))?);
+            let wrong = |why: std::io::Error| {
+                Error(format!("cannot listen on {address}: {}", server::refused(&why, "--listen")))
+            };
+            listeners.push(listen(*address).map_err(wrong)?);
         }
         let gate = Gate::new(limits);
         let mut tasks = JoinSet::new();
         let metrics = match options.metrics {
             Some(address) => {
-                let wrong = |why| Error(format!("metrics cannot be served at {address}: {why}"));
+                let wrong = |why: std::io::Error| {
+                    Error(format!("metrics cannot be served at {address}: {}", server::refused(&why, "--metrics")))
+                };
                 let listener = TcpListener::bind(address).await.map_err(wrong)?;
                 let address = listener.local_addr().map_err(wrong)?;
                 tasks.spawn(server::serve(listener, metrics::router(gate.clone(), counters.clone()), MOST_SCRAPERS));

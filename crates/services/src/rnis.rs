@@ -29,7 +29,7 @@ pub use input::{Input, SocketFile};
 pub use log::Log;
 pub use settings::{Error, Limits};
 
-use crate::server::serve;
+use crate::server::{refused, serve};
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, Record};
@@ -113,9 +113,9 @@ impl Service {
         for input in options.inputs {
             inputs.push(input.open(options.carrier).await?);
         }
-        let listener =
-            TcpListener::bind(listen).await.map_err(|why| Error(format!("cannot listen on {listen}: {why}")))?;
-        let address = listener.local_addr().map_err(|why| Error(format!("cannot listen on {listen}: {why}")))?;
+        let wrong = |why: std::io::Error| Error(format!("cannot listen on {listen}: {}", refused(&why, "--listen")));
+        let listener = TcpListener::bind(listen).await.map_err(wrong)?;
+        let address = listener.local_addr().map_err(wrong)?;
         let root = options.root.map(|root| root.trim_end_matches('/').to_owned());
         let app = http::App { hub: hub.clone(), address, root, requests: AtomicU64::new(0) };
         let router = http::router(Arc::new(app), &prefix);

@@ -31,6 +31,14 @@ const UNSENT: u32 = 64 << 10;
 /// Pause after the system refused a connection, when file descriptors are exhausted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
+/// Returns why an address cannot be listened on, and the option that chooses another one if that helps.
+pub(crate) fn refused(why: &io::Error, option: &str) -> String {
+    match why.kind() {
+        io::ErrorKind::AddrInUse => format!("{why}: choose another address with {option}"),
+        _ => why.to_string(),
+    }
+}
+
 /// Serves at most `most` connections at a time until the future is dropped; further ones wait.
 pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
     let connections = Arc::new(Semaphore::new(most));

@@ -530,7 +530,8 @@ fn options_that_cannot_work_are_refused_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("it is bound");
     let busy = Options { listen: vec![address], ..Options::default() };
-    assert_eq!(start(busy), Err(format!("cannot listen on {address}: Address already in use (os error 98)")));
+    let why = "Address already in use (os error 98): choose another address with --listen";
+    assert_eq!(start(busy), Err(format!("cannot listen on {address}: {why}")));
     let bare = Options { tls_only: true, ..Options::default() };
     assert_eq!(start(bare), Err("TLS alone is not possible without a certificate".into()));
 }

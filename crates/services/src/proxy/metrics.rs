@@ -18,7 +18,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::status::{Status, status};
 use super::worker::Shared;
 use crate::metrics;
-use crate::server::serve;
+use crate::server::{refused, serve};
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
@@ -37,7 +37,9 @@ impl Metrics {
     /// # Errors
     /// [`Error::Wrong`] if it is in use or not this machine's.
     pub fn bind(address: SocketAddr) -> Result<Metrics, Error> {
-        let wrong = |error| Error::Wrong(format!("metrics cannot be served at {address}: {error}"));
+        let wrong = |error: std::io::Error| {
+            Error::Wrong(format!("metrics cannot be served at {address}: {}", refused(&error, "--metrics")))
+        };
         let listener = TcpListener::bind(address).map_err(wrong)?;
         listener.set_nonblocking(true).map_err(wrong)?;
         Ok(Metrics { listener })
