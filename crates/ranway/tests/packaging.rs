@@ -121,6 +121,21 @@ fn the_package_has_all_settings_and_only_root_may_read_the_token() {
 }
 
 #[test]
+fn what_a_service_writes_and_leaves_is_its_own() {
+    for service in SERVICES {
+        let unit = unit(service);
+        // Results of `measure serve` are for the service's group, too.
+        let mask = if service == "measure" { "0027" } else { "0077" };
+        assert_eq!(values(&unit, "UMask"), [mask], "{service}");
+        assert_eq!(
+            (values(&unit, "KeyringMode"), values(&unit, "RemoveIPC")),
+            (vec!["private"], vec!["yes"]),
+            "{service}"
+        );
+    }
+}
+
+#[test]
 fn each_unit_is_hardened() {
     let analysed = Command::new("systemd-analyze").arg("--version").output();
     if !testkit::root::has_program(analysed.is_ok(), "systemd-analyze") {
