@@ -207,8 +207,8 @@ expect() { # expect WHAT COMMAND...: within 10 s
     fail "$what"
 }
 http() { # http PORT PATH TEXT: whether the answer has the text
-    timeout 5 bash -c 'exec 3<> /dev/tcp/127.0.0.1/$0; printf "GET $1 HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n" >&3; cat <&3' \
-        "$1" "$2" 2> /dev/null | grep -q "$3"
+    timeout 5 bash -c 'exec 3<> /dev/tcp/127.0.0.1/$0
+        printf "GET $1 HTTP/1.0\r\nHost: localhost\r\n\r\n" >&3; cat <&3' "$1" "$2" 2> /dev/null | grep -q "$3"
 }
 for side in wan ran modem; do
     ip link add $side type veth peer name far-$side
