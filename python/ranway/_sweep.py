@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import queue
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ from ranway._scenario import Scenario
 _LOSSES = 10
 # Chunks in flight for each thread of the cluster: one that runs, and one that waits.
 _IN_FLIGHT = 2
+# How long a cluster is without workers before the first warning, and how often it is looked at while no task finishes.
+_NO_WORKERS_S = 60.0
+_LOOK_S = 1.0
 
 
 def sweep(
@@ -37,9 +42,9 @@ def sweep(
     directory `OUT.sweep` when it finishes. After Ctrl-C, a crash or a full disk, the same call resumes and skips the
     finished jobs. Memory does not grow with the number of jobs.
 
-    - `client`: a `dask.distributed.Client`, to run the jobs on its cluster: one process for each core is best. Its
-      workers must see `out` under the same path. Jobs of workers that die run again elsewhere. By default the jobs run
-      in this process.
+    - `client`: a `dask.distributed.Client`, to run the jobs on its cluster, on all threads of its workers, which
+      must see `out` under the same path. Jobs of workers that die run again elsewhere. By default the jobs run in this
+      process.
     - `runs`, `seed`: repetitions of each point and the seed of all randomness, if not those of the scenario.
     - `threads`: the number of threads of this process; by default one per core.
     - `chunk_s`: the work that a task of the cluster gets at a time, in seconds.
@@ -47,7 +52,10 @@ def sweep(
       standard error if that is a terminal; or None for no output.
     - `keep`: keep `OUT.sweep` when the results are written.
 
-    Raises `ScenarioError`, `OSError` or `RanwayError`.
+    Without any worker, the sweep waits for new ones. After a minute, then two, four and so on, it warns with a
+    `RuntimeWarning`, which `warnings.simplefilter("error", RuntimeWarning)` makes an error.
+
+    Raises `ScenarioError`, `OSError` or `RanwayError`, the last one also if the cluster's scheduler is gone.
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario(scenario)
@@ -85,18 +93,35 @@ def _on_cluster(
     tell: Callable[[Progress], object] | None,
 ) -> None:
     """Runs jobs on a cluster, in chunks of a size that follows from how long the first ones take."""
-    import distributed
+    from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
     waiting = [left]
     size, losses, checked = 1, 0, False
     done = every - len(left)
     chunks: dict[Any, list[Job]] = {}
-    as_completed: Any = distributed.as_completed  # It has no types.
-    finished = as_completed()
+    finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    seen, patience_s = time.monotonic(), _NO_WORKERS_S
+    gone = f"the cluster's scheduler is gone or has cancelled jobs; finished ones are in {work}; the same call resumes"
+
+    def count_threads() -> int:
+        """Returns the threads of all workers. Warns if there has been none for some time."""
+        nonlocal seen, patience_s
+        try:
+            threads: int = sum(client.nthreads().values())
+        except OSError as error:
+            raise RanwayError(gone) from error
+        now = time.monotonic()
+        if threads:
+            seen, patience_s = now, _NO_WORKERS_S
+        elif now - seen >= patience_s:
+            patience_s *= 2
+            without = f"the cluster has had no workers for {now - seen:.0f} s"
+            warnings.warn(f"{without}; {every - done} of {every} jobs are left", RuntimeWarning, stacklevel=4)
+        return threads
 
     def submit() -> None:
-        threads = max(sum(client.nthreads().values()), 1)
+        threads = max(count_threads(), 1)
         while waiting and len(chunks) < _IN_FLIGHT * threads:
             jobs = waiting.pop()
             chunk, rest = jobs[:size], jobs[size:]
@@ -104,15 +129,22 @@ def _on_cluster(
                 waiting.append(rest)
             future = client.submit(_work, scenario, work, chunk, pure=False)
             chunks[future] = chunk
-            finished.add(future)
+            future.add_done_callback(finished.put)
 
     try:
         if left:
             submit()
-        for future in finished:
+        while chunks:
+            try:
+                future = finished.get(timeout=_LOOK_S)
+            except queue.Empty:
+                count_threads()
+                continue
             chunk = chunks.pop(future)
             try:
                 took = future.result()
+            except CancelledError as error:
+                raise RanwayError(gone) from error
             except KilledWorker:
                 # Its worker died, and so did those that tried after it. Some jobs may have finished.
                 losses += 1

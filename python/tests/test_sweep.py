@@ -2,9 +2,13 @@
 
 import os
 import random
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +16,13 @@ from typing import Any
 import pytest
 
 import ranway
-from conftest import files
+from conftest import ROOT, TOML, files
+from ranway import _sweep
 
 distributed = pytest.importorskip("distributed")
 
 # Dask warns of what its own parts do.
+PAGE = (ROOT / "docs/src/sweeps.md").read_text()
 pytestmark = pytest.mark.filterwarnings("default")
 
 
@@ -122,11 +128,107 @@ def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [taken], "no job has run"
 
 
-def test_the_documented_cluster_asks_slurm_for_a_process_on_each_core() -> None:
+def dask(what: str, *options: str | Path) -> subprocess.Popen[bytes]:
+    """Starts a scheduler or a worker of Dask as a process."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
+    lossy: ranway.Scenario, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sweep, "_NO_WORKERS_S", 0.5)
+    place = tmp_path / "sweep"
+    workers: list[subprocess.Popen[bytes]] = []
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50, lifetime="1s"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        while client.nthreads():
+            time.sleep(0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            with pytest.raises(RuntimeWarning, match=r"has had no workers for \d+ s; 12 of 12 jobs are left"):
+                ranway.sweep(lossy, out=place, client=client, progress=None)
+        later = threading.Timer(
+            2.5, lambda: workers.append(dask("worker", cluster.scheduler_address, "--nthreads", "1", "--no-nanny"))
+        )
+        later.start()
+        with pytest.warns(RuntimeWarning, match="no workers") as warned:
+            ranway.sweep(lossy, out=place, client=client, progress=None)
+        later.join()
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+    assert any(warning.filename == __file__ for warning in warned), "it names the line that called"
+    assert files(place) == files(whole)
+
+
+def test_a_sweep_ends_with_its_scheduler(lossy: ranway.Scenario, whole: Path, tmp_path: Path) -> None:
+    to = ("--scheduler-file", tmp_path / "scheduler")
+    with dask("scheduler", *to, "--port", "0") as scheduler, dask("worker", *to, "--nthreads", "1") as worker:
+        try:
+            with (
+                distributed.Client(scheduler_file=str(tmp_path / "scheduler"), timeout="20s") as client,
+                pytest.raises(ranway.RanwayError, match=r"scheduler is gone.*sweep\.sweep; the same call resumes"),
+            ):
+                ranway.sweep(lossy, out=tmp_path / "sweep", client=client, progress=lambda _: scheduler.kill())
+        finally:
+            scheduler.kill()
+            worker.terminate()
+    assert any((tmp_path / "sweep.sweep").glob("*.tar"))
+    ranway.sweep(lossy, out=tmp_path / "sweep", progress=None)
+    assert files(tmp_path / "sweep") == files(whole)
+
+
+def test_the_documented_cluster_replaces_jobs_that_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobqueue = pytest.importorskip("dask_jobqueue")
-    page = (Path(__file__).parents[2] / "docs/src/sweeps.md").read_text()
-    start = page.index("SLURMCluster(cores")
-    call = page[start : page.index(") as cluster", start)]
+    local = pytest.importorskip("dask_jobqueue.local")
+    dask_config = pytest.importorskip("dask.config")
+    started = 0
+
+    class Counted(local.LocalJob):  # type: ignore[misc]
+        async def start(self) -> None:
+            nonlocal started
+            started += 1
+            await super().start()
+
+    def here(*, cores: int, processes: int, memory: str, walltime: str, worker_extra_args: list[str]) -> Any:
+        lifetime = worker_extra_args.index("--lifetime") + 1
+        return local.LocalCluster(
+            cores=max(cores // 16, 1),
+            processes=max(processes // 16, 1),
+            memory="1 GB",
+            worker_extra_args=[*worker_extra_args[:lifetime], "3s"],
+            scheduler_options={"dashboard_address": ":0"},
+            job_cls=Counted,
+        )
+
+    def sweep(*args: Any, **options: Any) -> Path:
+        deadline = time.monotonic() + 30
+        while started < 2:
+            assert time.monotonic() < deadline, "the first job of the cluster has ended, and there is no second one"
+            time.sleep(0.1)
+        return _sweep.sweep(*args, **options)
+
+    monkeypatch.setattr(jobqueue, "SLURMCluster", here)
+    monkeypatch.setattr(ranway, "sweep", sweep)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(TOML)
+    # There is one job of the cluster instead of ten, and it lives for three seconds.
+    example = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0].replace("jobs=10", "jobs=1")
+    with dask_config.set({"distributed.deploy.lost-worker-timeout": "500ms"}):
+        exec(example, {})
+    ranway.run("study.toml", out="whole", progress=None)
+    assert files(tmp_path / "results/study") == files(tmp_path / "whole")
+
+
+def test_the_documented_cluster_asks_slurm_for_a_process_with_a_thread_for_each_core() -> None:
+    jobqueue = pytest.importorskip("dask_jobqueue")
+    start = PAGE.index("SLURMCluster(cores")
+    call = PAGE[start : PAGE.index(") as cluster", start)]
     with eval(
         f"{call}, scheduler_options={{'dashboard_address': ':0'}})", {"SLURMCluster": jobqueue.SLURMCluster}
     ) as cluster:
@@ -140,5 +242,5 @@ def test_the_documented_cluster_asks_slurm_for_a_process_on_each_core() -> None:
         "#SBATCH -t 02:00:00",
     ]
     worker = script.splitlines()[-1 if script.splitlines()[-1] else -2]
-    assert "--nthreads 1" in worker and "--nworkers 32" in worker
+    assert "--nthreads 32" in worker and "--nworkers" not in worker
     assert "--lifetime 110m --lifetime-stagger 5m" in worker
