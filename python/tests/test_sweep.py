@@ -225,22 +225,55 @@ def test_the_documented_cluster_replaces_jobs_that_end(tmp_path: Path, monkeypat
     assert files(tmp_path / "results/study") == files(tmp_path / "whole")
 
 
-def test_the_documented_cluster_asks_slurm_for_a_process_with_a_thread_for_each_core() -> None:
+# What the documented example asks each system for: a job with all cores of a machine.
+ASKED = {
+    "SLURM": """
+#SBATCH -J dask-worker
+#SBATCH -n 1
+#SBATCH --cpus-per-task=32
+#SBATCH --mem=60G
+#SBATCH -t 02:00:00
+""",
+    "PBS": """
+#PBS -N dask-worker
+#PBS -l select=1:ncpus=32:mem=60GB
+#PBS -l walltime=02:00:00
+""",
+    "OAR": """
+#OAR -n dask-worker
+#OAR -l /nodes=1/core=32,walltime=02:00:00
+""",
+    "LSF": """
+#BSUB -J dask-worker
+#BSUB -n 32
+#BSUB -R "span[hosts=1]"
+#BSUB -M 64000000
+#BSUB -W 02:00:00
+""",
+    "HTCondor": """
+RequestCpus = MY.DaskWorkerCores
+RequestMemory = floor(MY.DaskWorkerMemory / 1048576)
+RequestDisk = floor(MY.DaskWorkerDisk / 1024)
+MY.DaskWorkerCores = 32
+MY.DaskWorkerMemory = 64000000000
+MY.DaskWorkerDisk = 1000000000
+""",
+}
+
+
+@pytest.mark.parametrize("system", ASKED)
+def test_the_documented_cluster_asks_for_a_process_with_a_thread_for_each_core(system: str) -> None:
     jobqueue = pytest.importorskip("dask_jobqueue")
     start = PAGE.index("SLURMCluster(cores")
-    call = PAGE[start : PAGE.index(") as cluster", start)]
-    with eval(
-        f"{call}, scheduler_options={{'dashboard_address': ':0'}})", {"SLURMCluster": jobqueue.SLURMCluster}
-    ) as cluster:
+    call = PAGE[start : PAGE.index(") as cluster", start)].replace("SLURM", system)
+    assert f"`{system}Cluster`" in PAGE or system == "SLURM"
+    if system == "HTCondor":
+        assert "`HTCondorCluster` takes `disk=\"1 GB\"` in place of `walltime`" in PAGE
+        call = call.replace('walltime="02:00:00"', 'disk="1 GB"')
+    with eval(f"{call}, scheduler_options={{'dashboard_address': ':0'}})", vars(jobqueue)) as cluster:
         script = cluster.job_script()
-    asked = [line for line in script.splitlines() if line.startswith("#SBATCH")]
-    assert asked == [
-        "#SBATCH -J dask-worker",
-        "#SBATCH -n 1",
-        "#SBATCH --cpus-per-task=32",
-        "#SBATCH --mem=60G",
-        "#SBATCH -t 02:00:00",
-    ]
-    worker = script.splitlines()[-1 if script.splitlines()[-1] else -2]
+    given = [line for line in script.splitlines() if re.match(r"#[A-Z]+ |Request|MY\.DaskWorker[CMD]", line)]
+    assert given == ASKED[system].split("\n")[1:-1]
+    worker = next(line for line in script.splitlines() if "dask_worker" in line)
     assert "--nthreads 32" in worker and "--nworkers" not in worker
     assert "--lifetime 110m --lifetime-stagger 5m" in worker
