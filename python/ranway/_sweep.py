@@ -1,11 +1,12 @@
 """Sweeps: all jobs of a scenario on all cores or on a cluster, resumable, with results in bounded memory."""
 
 import itertools
+import math
 import os
 import queue
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from ranway._scenario import Scenario
 _LOSSES = 10
 # Chunks in flight for each thread of the cluster: one that runs, and one that waits.
 _IN_FLIGHT = 2
+# No chunk has more than this share of its thread's part of the jobs that are left, so that all threads end together.
+_SHARE = 1 / 2
+_MOST_JOBS = 10_000
 # How long a cluster is without workers before the first warning, and how often it is looked at while no task finishes.
 _NO_WORKERS_S = 60.0
 _LOOK_S = 1.0
@@ -47,7 +51,7 @@ def sweep(
       process.
     - `runs`, `seed`: repetitions of each point and the seed of all randomness, if not those of the scenario.
     - `threads`: the number of threads of this process; by default one per core.
-    - `chunk_s`: the work that a task of the cluster gets at a time, in seconds.
+    - `chunk_s`: the work that a task of the cluster gets at a time, in seconds, if there is enough for all threads.
     - `progress`: a function that is called with the `Progress` from time to time; or True for a bar with an estimate on
       standard error if that is a terminal; or None for no output.
     - `keep`: keep `OUT.sweep` when the results are written.
@@ -76,11 +80,48 @@ def sweep(
     return place
 
 
-def _work(scenario: Scenario, work: Path, jobs: list[Job]) -> float:
-    """Runs jobs in a worker, those that have not finished. Returns the seconds that a job took."""
+def _work(scenario: Scenario, work: Path, jobs: list[Job]) -> tuple[int, float]:
+    """Runs jobs in a worker, those that have not finished. Returns how many these were, and the seconds they took."""
     start = time.monotonic()
     count = _ranway.sweep_run(scenario._loaded, work, _jobs.texts(jobs), 1)
-    return (time.monotonic() - start) / max(count, 1)
+    return count, time.monotonic() - start
+
+
+class Costs:
+    """What jobs take, in seconds, estimated from the chunks that have finished."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.seconds = 0.0
+        self.by_point: dict[int, float] = {}
+
+    def learn(self, chunk: Sequence[Job], count: int, seconds: float) -> None:
+        """Notes that `count` jobs of the chunk took this long together; the others had finished before."""
+        if count == 0:
+            return
+        self.jobs += count
+        self.seconds += seconds
+        for job in chunk:
+            self.by_point[job.point] = seconds / count
+
+    def of(self, job: Job) -> float:
+        """Returns the mean of the last chunk with the job's point, else that of all jobs, else infinity."""
+        return self.by_point.get(job.point, self.seconds / self.jobs if self.jobs else math.inf)
+
+
+def chunk_size(jobs: Sequence[Job], left: int, threads: int, chunk_s: float, costs: Costs) -> int:
+    """Returns how many of the first jobs make the next chunk, at least one.
+
+    They take about `chunk_s` seconds, but are never more than half of a thread's part of the `left` jobs that no chunk
+    has yet: estimates may be wrong, and the last chunks have to be small for all threads to end together.
+    """
+    most = min(len(jobs), _MOST_JOBS, int(left / threads * _SHARE))
+    seconds = 0.0
+    for size in range(most):
+        seconds += costs.of(jobs[size])
+        if seconds > chunk_s:
+            return max(size, 1)
+    return max(most, 1)
 
 
 def _on_cluster(
@@ -92,12 +133,13 @@ def _on_cluster(
     chunk_s: float,
     tell: Callable[[Progress], object] | None,
 ) -> None:
-    """Runs jobs on a cluster, in chunks of a size that follows from how long the first ones take."""
+    """Runs jobs on a cluster, in chunks of a size that follows from how long earlier ones took."""
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
     waiting = [left]
-    size, losses, checked = 1, 0, False
+    losses, checked = 0, False
+    costs = Costs()
     done = every - len(left)
     chunks: dict[Any, list[Job]] = {}
     finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -123,7 +165,9 @@ def _on_cluster(
     def submit() -> None:
         threads = max(count_threads(), 1)
         while waiting and len(chunks) < _IN_FLIGHT * threads:
+            unsent = sum(map(len, waiting))
             jobs = waiting.pop()
+            size = chunk_size(jobs, unsent, threads, chunk_s, costs)
             chunk, rest = jobs[:size], jobs[size:]
             if rest:
                 waiting.append(rest)
@@ -142,7 +186,7 @@ def _on_cluster(
                 continue
             chunk = chunks.pop(future)
             try:
-                took = future.result()
+                count, seconds = future.result()
             except CancelledError as error:
                 raise RanwayError(gone) from error
             except KilledWorker:
@@ -152,7 +196,7 @@ def _on_cluster(
                     raise RanwayError(f"workers died {losses} times while they ran jobs {_named(chunk)}") from None
                 waiting.append(chunk)
             else:
-                size = max(1, min(round(chunk_s / max(took, 1e-3)), 10_000))
+                costs.learn(chunk, count, seconds)
                 done += len(chunk)
                 if not checked:
                     _check_shared(scenario, work, chunk)

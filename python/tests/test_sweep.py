@@ -1,5 +1,6 @@
 """Sweeps: the same bytes as one run, whatever happens to the processes on the way."""
 
+import heapq
 import os
 import random
 import re
@@ -17,7 +18,7 @@ import pytest
 
 import ranway
 from conftest import ROOT, TOML, files
-from ranway import _sweep
+from ranway import _ranway, _sweep
 
 distributed = pytest.importorskip("distributed")
 
@@ -111,6 +112,68 @@ def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tm
             killer.join()
     assert killed >= 2, f"it took {time.monotonic() - start:.1f} s, too short to kill any worker"
     assert files(place) == files(tmp_path / "whole")
+
+
+def chunks_of(jobs: list[ranway.Job], seconds: dict[int, float], threads: int) -> tuple[list[int], float]:
+    """The sizes of all chunks, and how much longer the threads take than if they shared the work equally.
+
+    `seconds` is what a job of each point takes.
+    """
+    costs, sizes, left = _sweep.Costs(), [], jobs
+    free_at = [(0.0, thread, 0.0, list[ranway.Job]()) for thread in range(threads)]
+    while left:
+        now, thread, took, chunk = heapq.heappop(free_at)
+        costs.learn(chunk, len(chunk), took)
+        size = _sweep.chunk_size(left, len(left), threads, 30.0, costs)
+        sizes.append(size)
+        chunk, left = left[:size], left[size:]
+        took = sum(seconds[job.point] for job in chunk)
+        heapq.heappush(free_at, (now + took, thread, took, chunk))
+    return sizes, max(now for now, *_ in free_at) / (sum(seconds[job.point] for job in jobs) / threads)
+
+
+def test_points_of_different_cost_are_shared_by_all_workers() -> None:
+    jobs = [ranway.Job(point, run) for point in range(4) for run in range(10)]
+    sizes, longer = chunks_of(jobs, {0: 0.001, 1: 1.0, 2: 1.0, 3: 1.0}, threads=2)
+    assert max(sizes) <= 10 and longer < 1.1, f"{sizes}: {longer}"
+    sizes, longer = chunks_of(jobs, {0: 1.0, 1: 1.0, 2: 1.0, 3: 0.001}, threads=2)
+    assert max(sizes) <= 10 and longer < 1.1, f"{sizes}: {longer}"
+    sizes, longer = chunks_of(jobs, {0: 0.001, 1: 40.0, 2: 40.0, 3: 40.0}, threads=4)
+    assert longer < 1.4, f"{sizes}: {longer}"
+
+
+def test_equal_jobs_are_shared_by_all_workers() -> None:
+    sizes, longer = chunks_of([ranway.Job(0, run) for run in range(150)], {0: 0.2}, threads=2)
+    assert sizes[:3] == [1, 1, 37] and sizes[-1] == 1 and longer < 1.1, f"{sizes}: {longer}"
+
+
+def test_chunks_take_as_long_as_they_should_while_there_is_work() -> None:
+    jobs = [ranway.Job(0, run) for run in range(10_000)] + [ranway.Job(1, run) for run in range(10_000)]
+    costs = _sweep.Costs()
+    assert _sweep.chunk_size(jobs, 20_000, 8, 30.0, costs) == 1, "nothing is known"
+    costs.learn(jobs[:1], 1, 0.5)
+    assert _sweep.chunk_size(jobs, 20_000, 8, 30.0, costs) == 60
+    assert _sweep.chunk_size(jobs[10_000:], 10_000, 8, 30.0, costs) == 60, "the mean of all"
+    costs.learn(jobs[10_000:10_001], 1, 40.0)
+    assert _sweep.chunk_size(jobs[10_000:], 10_000, 8, 30.0, costs) == 1
+    assert _sweep.chunk_size(jobs[9_990:], 10_010, 8, 30.0, costs) == 10, "10 cheap ones, before the dear ones"
+    assert _sweep.chunk_size(jobs[:40], 20_000, 8, 30.0, costs) == 40, "those of a chunk that was lost"
+
+
+def test_jobs_that_had_finished_before_teach_nothing(lossy: ranway.Scenario, tmp_path: Path) -> None:
+    work = tmp_path / "sweep.sweep"
+    every, _ = _ranway.sweep_jobs(lossy._loaded, work, tmp_path / "sweep")
+    jobs = [ranway.Job(*job) for job in every]
+    assert _sweep._work(lossy, work, jobs[:3])[0] == 3
+    again = _sweep._work(lossy, work, jobs[:3])
+    assert again[0] == 0
+    assert _sweep._work(lossy, work, jobs[:4])[0] == 1
+    costs = _sweep.Costs()
+    costs.learn(jobs[:3], 3, 90.0)
+    costs.learn(jobs[:3], *again)
+    assert costs.of(jobs[0]) == 30.0
+    costs.learn(jobs[:3], 1, 20.0)
+    assert costs.of(jobs[0]) == 20.0
 
 
 def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> None:
@@ -268,7 +331,7 @@ def test_the_documented_cluster_asks_for_a_process_with_a_thread_for_each_core(s
     call = PAGE[start : PAGE.index(") as cluster", start)].replace("SLURM", system)
     assert f"`{system}Cluster`" in PAGE or system == "SLURM"
     if system == "HTCondor":
-        assert "`HTCondorCluster` takes `disk=\"1 GB\"` in place of `walltime`" in PAGE
+        assert '`HTCondorCluster` takes `disk="1 GB"` in place of `walltime`' in PAGE
         call = call.replace('walltime="02:00:00"', 'disk="1 GB"')
     with eval(f"{call}, scheduler_options={{'dashboard_address': ':0'}})", vars(jobqueue)) as cluster:
         script = cluster.job_script()
