@@ -114,6 +114,41 @@ def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tm
     assert files(place) == files(tmp_path / "whole")
 
 
+def dask(what: str, *options: str | Path) -> subprocess.Popen[bytes]:
+    """Starts a scheduler or a worker of Dask as a process."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_half_of_the_workers_are_lost_for_good(scenario: ranway.Scenario, tmp_path: Path) -> None:
+    many = scenario.set({"duration": "4 s"}, runs=100).sweep(loss=[1e-4, 1e-3, 1e-2, 2e-2])
+    workers: list[subprocess.Popen[bytes]] = []
+    killed_at: list[int] = []
+
+    def kill(progress: ranway.Progress) -> None:
+        if len(killed_at) < 2 and progress.runs_done >= (40, 120)[len(killed_at)]:
+            workers[len(killed_at)].kill()
+            killed_at.append(progress.runs_done)
+
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        try:
+            for _ in range(4):
+                workers.append(dask("worker", cluster.scheduler_address, "--nthreads", "1", "--no-nanny"))
+            client.wait_for_workers(4, timeout=30)
+            place = ranway.sweep(many, out=tmp_path / "sweep", client=client, chunk_s=0.5, progress=kill)
+            assert len(client.nthreads()) == 2
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+    assert len(killed_at) == 2 and killed_at[-1] < 360, f"killed after {killed_at} of 400 jobs"
+    many.run(progress=None, out=tmp_path / "whole")
+    assert files(place) == files(tmp_path / "whole")
+
+
 def chunks_of(jobs: list[ranway.Job], seconds: dict[int, float], threads: int) -> tuple[list[int], float]:
     """The sizes of all chunks, and how much longer the threads take than if they shared the work equally.
 
@@ -189,12 +224,6 @@ def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> 
     with pytest.raises((OSError, ranway.RanwayError), match=r"notes\.txt"):
         ranway.sweep(lossy, out=taken)
     assert list(tmp_path.iterdir()) == [taken], "no job has run"
-
-
-def dask(what: str, *options: str | Path) -> subprocess.Popen[bytes]:
-    """Starts a scheduler or a worker of Dask as a process."""
-    command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard", *options]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
