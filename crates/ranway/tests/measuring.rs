@@ -6,6 +6,8 @@
 mod common;
 
 use common::{Running, command, emulate, is_late, may, scratch, text};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use record::tables::{FlowRow, SampleRow};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -13,7 +15,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, at_once, conclusive};
 
 /// A modem between `mid` and `b`, 20 ms behind it a server.
@@ -424,7 +426,10 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
             let app = flow.limited_app.expect("the sender is here");
             println!("stopped {is_stopped}: {app:.2} of the time, others {others:?}");
             assert_eq!((app > 0.25, app < 0.05), (is_stopped, !is_stopped), "{flow:?}");
-            let idle = |row: &SampleRow| row.flow == flow.flow && row.conn == flow.conn && row.limit == "app";
+            // At its end, a flow waits for its last acknowledgements.
+            let last = flow.end_s.expect("it ended") - 0.5;
+            let is_of = |row: &SampleRow| row.flow == flow.flow && row.conn == flow.conn && row.t_s < last;
+            let idle = |row: &SampleRow| is_of(row) && row.limit == "app";
             assert_eq!(results.tables.samples.iter().any(|row| idle(&row)), is_stopped, "{flow:?}");
         }
     }
@@ -469,4 +474,20 @@ fn options_of_tls_that_cannot_work_are_one_line_and_exit_code_2() {
         let output = command(dir.path(), &[&["measure"], args].concat()).output().expect("it starts");
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), format!("error: {why}\n")));
     }
+}
+
+#[test]
+fn ctrl_c_ends_a_measurement_whose_server_says_nothing() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = silent.local_addr().expect("it is bound").to_string();
+    let mut client = command(dir.path(), &["measure", &address, "--quiet"]).spawn().expect("it starts");
+    // It first looks whether there is a server.
+    let _connections = [(); 2].map(|()| silent.accept().expect("it connects"));
+    let start = Instant::now();
+    kill(Pid::from_raw(client.id() as i32), Signal::SIGINT).expect("it runs");
+    let status = client.wait().expect("it ends");
+    // Without the signal, the server's silence would be an error after 30 s.
+    assert_eq!(status.code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }

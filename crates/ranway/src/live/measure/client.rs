@@ -19,8 +19,7 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 use units::{Bytes, Span};
@@ -162,14 +161,13 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let plan = plan(args)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("ranway-out/measure"));
     let output = Output::create(&out)?;
-    let stop = Arc::new(AtomicBool::new(false));
     let start = Instant::now();
     let capture = args.pcap.as_deref().map(|file| capture::start(file, plan.target.address)).transpose()?;
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     let title = || untitled(format!("Measurement of {}", plan.target.name));
     let dashboard = args.dashboard.start("measure", title, args.quiet, |_| {})?;
     let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
-    let mut outcome = measure(&plan, &stop, (&mut line, values.as_ref()))?;
+    let mut outcome = measure(&plan, (&mut line, values.as_ref()))?;
     drop(line);
     let captured = capture.map(capture::Running::finish);
     if let Some(Err(why)) = &captured {
@@ -215,15 +213,11 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
 }
 
 /// Measures with the status line on the terminal; Ctrl-C ends the measurement in order.
-fn measure(
-    plan: &Plan,
-    stop: &Arc<AtomicBool>,
-    (line, values): (&mut Option<StatusLine>, Option<&Values>),
-) -> Result<Outcome, Failure> {
-    let flag = interrupt::flag();
+fn measure(plan: &Plan, (line, values): (&mut Option<StatusLine>, Option<&Values>)) -> Result<Outcome, Failure> {
+    let stop = interrupt::flag();
     let mut rates = Rates::default();
     let mut glance = |glance: &Glance| {
-        if flag.load(Relaxed) || terminal::is_closed() {
+        if terminal::is_closed() {
             stop.store(true, Relaxed);
         }
         if line.is_none() && values.is_none() {
