@@ -155,7 +155,9 @@ impl Net {
         let routes = ["-4", "-6"].map(|family| self.on_router("ip", &[family, "route", "show", "table", "all"]));
         let listening = self.on_router("ss", &["-Hltn"]);
         let routes = routes.concat();
-        let lasting = routes.lines().filter(|line| !line.contains("fe80::") && !line.contains("multicast"));
+        // Addresses of IPv6 get what belongs to them when they have been checked.
+        let passing = ["fe80::", "multicast", "anycast"];
+        let lasting = routes.lines().filter(|line| !passing.iter().any(|word| line.contains(word)));
         let lasting = lasting.collect::<Vec<_>>().join("\n");
         format!("{}{lasting}\n{}{listening}", rules.concat(), self.on_router("nft", &["list", "ruleset"]))
     }
