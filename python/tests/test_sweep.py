@@ -290,8 +290,8 @@ def test_the_documented_cluster_replaces_jobs_that_end(tmp_path: Path, monkeypat
     def here(*, cores: int, processes: int, memory: str, walltime: str, worker_extra_args: list[str]) -> Any:
         lifetime = worker_extra_args.index("--lifetime") + 1
         return local.LocalCluster(
-            cores=max(cores // 16, 1),
-            processes=max(processes // 16, 1),
+            cores=cores,
+            processes=processes,
             memory="1 GB",
             worker_extra_args=[*worker_extra_args[:lifetime], "3s"],
             scheduler_options={"dashboard_address": ":0"},
@@ -309,52 +309,51 @@ def test_the_documented_cluster_replaces_jobs_that_end(tmp_path: Path, monkeypat
     monkeypatch.setattr(ranway, "sweep", sweep)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.toml").write_text(TOML)
-    # There is one job of the cluster instead of ten, and it lives for three seconds.
-    example = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0].replace("jobs=10", "jobs=1")
+    # There is one job of the cluster instead of all, and it lives for three seconds.
+    example = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0].replace("jobs=320", "jobs=1")
     with dask_config.set({"distributed.deploy.lost-worker-timeout": "500ms"}):
         exec(example, {})
     ranway.run("study.toml", out="whole", progress=None)
     assert files(tmp_path / "results/study") == files(tmp_path / "whole")
 
 
-# What the documented example asks each system for: a job with all cores of a machine.
+# What the documented example asks each system for: a job with one core.
 ASKED = {
     "SLURM": """
 #SBATCH -J dask-worker
 #SBATCH -n 1
-#SBATCH --cpus-per-task=32
-#SBATCH --mem=60G
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=2G
 #SBATCH -t 02:00:00
 """,
     "PBS": """
 #PBS -N dask-worker
-#PBS -l select=1:ncpus=32:mem=60GB
+#PBS -l select=1:ncpus=1:mem=1908MB
 #PBS -l walltime=02:00:00
 """,
     "OAR": """
 #OAR -n dask-worker
-#OAR -l /nodes=1/core=32,walltime=02:00:00
+#OAR -l /nodes=1/core=1,walltime=02:00:00
 """,
     "LSF": """
 #BSUB -J dask-worker
-#BSUB -n 32
-#BSUB -R "span[hosts=1]"
-#BSUB -M 64000000
+#BSUB -n 1
+#BSUB -M 2000000
 #BSUB -W 02:00:00
 """,
     "HTCondor": """
 RequestCpus = MY.DaskWorkerCores
 RequestMemory = floor(MY.DaskWorkerMemory / 1048576)
 RequestDisk = floor(MY.DaskWorkerDisk / 1024)
-MY.DaskWorkerCores = 32
-MY.DaskWorkerMemory = 64000000000
+MY.DaskWorkerCores = 1
+MY.DaskWorkerMemory = 2000000000
 MY.DaskWorkerDisk = 1000000000
 """,
 }
 
 
 @pytest.mark.parametrize("system", ASKED)
-def test_the_documented_cluster_asks_for_a_process_with_a_thread_for_each_core(system: str) -> None:
+def test_the_documented_cluster_asks_for_a_process_for_each_core(system: str) -> None:
     jobqueue = pytest.importorskip("dask_jobqueue")
     start = PAGE.index("SLURMCluster(cores")
     call = PAGE[start : PAGE.index(") as cluster", start)].replace("SLURM", system)
@@ -367,5 +366,5 @@ def test_the_documented_cluster_asks_for_a_process_with_a_thread_for_each_core(s
     given = [line for line in script.splitlines() if re.match(r"#[A-Z]+ |Request|MY\.DaskWorker[CMD]", line)]
     assert given == ASKED[system].split("\n")[1:-1]
     worker = next(line for line in script.splitlines() if "dask_worker" in line)
-    assert "--nthreads 32" in worker and "--nworkers" not in worker
+    assert "--nthreads 1" in worker and "--nworkers" not in worker
     assert "--lifetime 110m --lifetime-stagger 5m" in worker
