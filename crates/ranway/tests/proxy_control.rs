@@ -222,13 +222,14 @@ fn connections_are_controlled_once_they_carry_data_or_last(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
     let belongs = Belongs::default();
     let control = Box::new(belongs.clone());
-    let proxy = start_with(
+    let mut proxy = start_with(
         &net,
         Governor { control, reports: Inbox::default(), reports_socket: None, ipv6_prefix: 64, windows: None },
     );
     let listener = net.listen(SERVER, SERVERS[0]);
-    let opened = |after: Duration| {
+    let mut opened = |after: Duration| {
         thread::sleep(after);
+        net.inside(ROUTER, || proxy.tick()).expect("it goes on");
         belongs.opened.load(Relaxed)
     };
     for _ in 0..20 {
