@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netio::errqueue::{Entry, Mark};
+use netio::sys;
 use units::{Span, Time};
+use wire::tcp_info::{self, BbrInfo, TcpInfo};
 
 use crate::kinds::Way;
-use crate::sampler::{Sample, sample};
 
 /// Writes that wait for their stamps. Those beyond replace the oldest.
 const MOST_WAITING: usize = 1024;
@@ -27,6 +28,21 @@ pub struct Passage {
     pub queued: Option<Span>,
     /// From then until it was acknowledged.
     pub travelled: Option<Span>,
+}
+
+/// The state of a flow at a moment.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The moment.
+    pub at: Time,
+    /// The bytes that the kernel has filled in.
+    pub raw: Box<[u8]>,
+    /// Their meaning.
+    pub info: TcpInfo,
+    /// What BBR knows.
+    pub bbr: Option<BbrInfo>,
+    /// Bytes delivered so far: read here of a download, and received by the server of an upload.
+    pub delivered: u64,
 }
 
 /// A write whose last byte is stamped.
@@ -170,11 +186,21 @@ impl Shared {
     }
 
     fn edge(&self, now: Time) -> Edge {
-        Edge { at: now, state: sample(self, || now) }
+        Edge { at: now, state: self.sample(|| now) }
     }
 
     pub(crate) fn stamps(&self) -> MutexGuard<'_, Stamps> {
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the state of the flow, and then the clock (`now`); `None` if the kernel does not tell the state.
+    pub(crate) fn sample(&self, now: impl FnOnce() -> Time) -> Option<Sample> {
+        let mut buffer = [0; tcp_info::MOST];
+        let socket = self.socket()?;
+        let raw = sys::tcp_info_bytes(socket, &mut buffer).ok()?;
+        let info = TcpInfo::decode(raw)?;
+        let bbr = sys::bbr_info(socket).ok().flatten();
+        Some(Sample { at: now(), raw: raw.into(), info, bbr, delivered: self.delivered() })
     }
 
     /// The bytes that count: what this end has read of a download, and what the server has of an upload.

@@ -57,7 +57,7 @@ mod upgrade;
 
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
-pub use flow::Passage;
+pub use flow::{Passage, Sample};
 pub use kinds::{Latency, Probe, Way};
 pub use line::check_congestion;
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
@@ -65,7 +65,6 @@ pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use remote::Remote;
 pub use rows::{Told, add_flow, modem_row};
-pub use sampler::Sample;
 pub use session::{Glance, measure};
 pub use tls::{Tls, Trust};
 pub use tokens::{TOKEN_VARIABLE, check_url, make_token, request_token};

@@ -9,11 +9,10 @@ use observe::located::{Loaded, Located, Measured};
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 
-use crate::flow::Passage;
+use crate::flow::{Passage, Sample};
 use crate::kinds::{Latency, Probe, Way};
 use crate::modem::CellSample;
 use crate::remote::Remote;
-use crate::sampler::Sample;
 
 /// The interval over which waiting times are shown: that of the probes to routers.
 const WINDOW: Span = Span::from_secs(1);

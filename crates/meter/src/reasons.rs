@@ -132,10 +132,9 @@ fn lacks_bbr(flow: &FlowOutcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::Passage;
+    use crate::flow::{Passage, Sample};
     use crate::kinds::Latency;
     use crate::outcome::LoadTimes;
-    use crate::sampler::Sample;
     use measure::rate::Samples;
     use record::Table;
     use units::{Span, Time};

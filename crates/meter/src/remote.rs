@@ -7,7 +7,7 @@ use measure::throughput1::is_congestion;
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 
-use crate::sampler::Sample;
+use crate::flow::Sample;
 
 /// The shortest interval between two states that are kept: servers wait for 25 ms at least.
 const SHORTEST: Span = Span::from_millis(10);

@@ -9,10 +9,10 @@ use record::{Tables, ms};
 use units::{Bytes, Distribution, Rate, Span, Time};
 use wire::tcp_info::TcpInfo;
 
+use crate::flow::Sample;
 use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
 use crate::outcome::{FlowOutcome, Load, Outcome, round_trip};
-use crate::sampler::Sample;
 
 /// A wait that is worth a name.
 const LEAST_WAIT: Span = Span::from_millis(10);

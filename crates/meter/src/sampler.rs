@@ -5,31 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use measure::rate::Samples;
-use netio::sys;
-use units::{Span, Time};
-use wire::tcp_info::{self, BbrInfo, TcpInfo};
+use units::Span;
 
-use crate::flow::Shared;
+use crate::flow::{Sample, Shared};
 use crate::kinds::Way;
 use crate::line::Clock;
 
 /// Samples that are kept in all, of some 400 bytes each: then every second is dropped, and they are taken half as often.
 const MOST: usize = 400_000;
-
-/// The state of a flow at a moment.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// The moment.
-    pub at: Time,
-    /// The bytes that the kernel has filled in.
-    pub raw: Box<[u8]>,
-    /// Their meaning.
-    pub info: TcpInfo,
-    /// What BBR knows.
-    pub bbr: Option<BbrInfo>,
-    /// Bytes delivered so far: read here of a download, and received by the server of an upload.
-    pub delivered: u64,
-}
 
 /// Samples the flows from their beginning until their end: the first and the last sample of a flow are of just these moments. A time
 /// that has passed is left out rather than made up for. Each sample of an upload asks for a stamp. Whoever sets `stop` wakes this
@@ -46,7 +29,7 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
             if samples.is_empty() {
                 samples.extend(begun.state.clone());
             } else if flow.ended().is_none() {
-                samples.extend(sample(flow, || clock.now()));
+                samples.extend(flow.sample(|| clock.now()));
             }
             if let Some(ended) = flow.ended() {
                 // It may have ended while it was sampled.
@@ -87,16 +70,6 @@ fn rest(due: Instant, stop: &AtomicBool) {
     }
 }
 
-/// Reads the state of a flow, and then the clock (`now`); `None` if the kernel does not tell the state.
-pub(crate) fn sample(flow: &Shared, now: impl FnOnce() -> Time) -> Option<Sample> {
-    let mut buffer = [0; tcp_info::MOST];
-    let socket = flow.socket()?;
-    let raw = sys::tcp_info_bytes(socket, &mut buffer).ok()?;
-    let info = TcpInfo::decode(raw)?;
-    let bbr = sys::bbr_info(socket).ok().flatten();
-    Some(Sample { at: now(), raw: raw.into(), info, bbr, delivered: flow.delivered() })
-}
-
 /// Returns the bytes of a transfer over time as this end counts them, complete or not: of a download those that arrived, of an
 /// upload those that were acknowledged. Empty if the transfer did not begin, or the kernel tells nothing of an upload.
 pub(crate) fn counted(flow: &Shared, samples: &[Sample]) -> Samples {
@@ -121,6 +94,8 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use units::Time;
+    use wire::tcp_info::TcpInfo;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)

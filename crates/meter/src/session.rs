@@ -11,14 +11,14 @@ use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
 
 use crate::fault::Fault;
-use crate::flow::Shared;
+use crate::flow::{Sample, Shared};
 use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Line};
 use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::remote::Remote;
 use crate::rmbt::Rmbt;
-use crate::sampler::{self, Sample};
+use crate::sampler;
 use crate::{mlab, modem, probes, probes::handshakes};
 
 /// Interval between two glances.
