@@ -153,7 +153,7 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         "usr/share/man/man1/ranway.1.gz",
         "usr/share/man/man1/ranway-measure-serve.1.gz",
         "usr/share/doc/ranway/copyright",
-        "usr/share/doc/ranway/THIRD-PARTY.txt.gz",
+        "usr/share/doc/ranway/THIRD-PARTY.txt",
         "usr/share/doc/ranway/changelog.Debian.gz",
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
