@@ -1,12 +1,12 @@
 //! The licences of the libraries in the packages' programs, for `cargo xtask package`.
 
-use anyhow::{Context, Result, bail};
+use crate::step::metadata;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What programs are made of.
 const PROGRAMS: [&str; 2] = ["ranway", "ranway-python"];
@@ -52,13 +52,7 @@ pub(crate) fn texts(host: &str) -> Result<String> {
 
 /// The libraries that are linked into the programs on `host`, as `cargo metadata` describes them.
 fn libraries(host: &str) -> Result<Vec<Value>> {
-    let args =
-        ["metadata", "--locked", "--format-version", "1", "--filter-platform", host, "--features", "ranway/static"];
-    let output = Command::new("cargo").args(args).output().context("cargo metadata")?;
-    if !output.status.success() {
-        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let metadata = metadata(&["--filter-platform", host, "--features", "ranway/static"])?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let packages: BTreeMap<String, Value> =
         list(&metadata["packages"]).into_iter().map(|package| (package["id"].to_string(), package)).collect();

@@ -11,8 +11,8 @@ mod step;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use step::{command, step, step_with};
+use std::process::ExitCode;
+use step::{command, output, step, step_with};
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
@@ -164,12 +164,9 @@ fn docs() -> Result<()> {
         (&["reference", "scenario"], "docs/src/reference/scenario.md"),
         (&["reference", "command"], "docs/src/reference/command.md"),
     ] {
-        let output = Command::new(format!("{BIN}/ranway")).args(args).output().context("ranway")?;
-        if !output.status.success() {
-            bail!("ranway {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
-        }
+        let text = output(&format!("{BIN}/ranway"), args)?;
         std::fs::create_dir_all(Path::new(file).parent().expect("a file in a folder"))?;
-        std::fs::write(file, output.stdout).with_context(|| file.to_owned())?;
+        std::fs::write(file, text).with_context(|| file.to_owned())?;
     }
     samples::write(Path::new(BIN))
 }

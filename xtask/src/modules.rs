@@ -9,12 +9,12 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use crate::step::metadata;
 use anyhow::{Context, Result, bail};
 use graph::Graph;
 use source::Sources;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The page that holds every crate's graph.
 pub(crate) const PAGE: &str = "MODULES.md";
@@ -64,8 +64,7 @@ fn read(name: &str, root: &Path) -> Result<Sources> {
 
 /// The crates of the workspace and their root files; a package with a library and a program has two.
 fn roots() -> Result<Vec<(String, PathBuf)>> {
-    let output = Command::new("cargo").args(["metadata", "--locked", "--no-deps", "--format-version=1"]).output()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let metadata = metadata(&["--no-deps"])?;
     let mut roots = Vec::new();
     for package in metadata["packages"].as_array().context("cargo metadata names packages")? {
         let name = package["name"].as_str().unwrap_or_default();

@@ -4,7 +4,7 @@
 //! zlib are linked into it. The wheel and the Debian package have the same bytes of it.
 
 use crate::licences;
-use crate::step::step_with;
+use crate::step::{output, step_with};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -156,14 +156,6 @@ fn generated(command: &str) -> Result<()> {
     );
     fs::write(folder.join("changelog"), changelog)?;
     Ok(())
-}
-
-fn output(program: &str, args: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new(program).args(args).output().with_context(|| program.to_owned())?;
-    if !output.status.success() {
-        bail!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(output.stdout)
 }
 
 /// Where sources are, and what packages call these folders: where they were built is of no use to others.

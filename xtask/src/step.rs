@@ -1,6 +1,7 @@
 //! Runs the programs of a task, one after the other.
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::process::Command;
 use std::time::Instant;
 
@@ -21,6 +22,21 @@ pub(crate) fn step_with(variables: &[(&str, &str)], what: &str, program: &str, a
     }
     println!("    {what}: {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Runs one command without a word, and returns its output; fails with its name and what it complains of.
+pub(crate) fn output(program: &str, args: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(program).args(args).output().with_context(|| program.to_owned())?;
+    if !output.status.success() {
+        bail!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
+}
+
+/// Returns what `cargo metadata` tells of the workspace with these options.
+pub(crate) fn metadata(options: &[&str]) -> Result<Value> {
+    let args = [&["metadata", "--locked", "--format-version=1"], options].concat();
+    serde_json::from_slice(&output("cargo", &args)?).context("cargo metadata")
 }
 
 /// Returns a command without the variables that cargo has set for this task runner. The build script of `ring` would run again for
