@@ -3,8 +3,8 @@
 //! A crate may use only crates above it in the table. A pure crate also uses only libraries that touch no clock, file,
 //! socket or entropy.
 
+use crate::step::metadata;
 use anyhow::{Result, bail};
-use std::process::Command;
 
 /// Each crate, and the crates of the workspace that it may use.
 pub(crate) const CRATES: &[(&str, &[&str])] = &[
@@ -30,7 +30,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
     ("meter", &["units", "wire", "netio", "observe", "measure", "disk", "record"]),
-    ("campaign", &["units", "des", "observe", "disk", "record"]),
+    ("campaign", &["units", "des", "observe", "measure", "disk", "record"]),
     (
         "sim",
         &[
@@ -104,8 +104,7 @@ const PURE_LIBRARIES: &[&str] = &[
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {
     println!("==> layers");
-    let output = Command::new("cargo").args(["metadata", "--locked", "--no-deps", "--format-version=1"]).output()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let metadata = metadata(&["--no-deps"])?;
     let packages = metadata["packages"].as_array().map_or(&[][..], |p| p);
     let mut wrong = Vec::new();
     for package in packages {

@@ -1,6 +1,6 @@
 //! Campaign files: TOML, checked as a whole before anything runs.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -412,14 +412,8 @@ fn check_server(server: &str) -> Result<(), String> {
     if server.contains("://") {
         return Err("where.server: expected HOST or HOST:PORT, not a URL; `tls = true` uses TLS".into());
     }
-    let bare = server.trim_start_matches('[').trim_end_matches(']');
-    let is_v6 = bare.parse::<Ipv6Addr>().is_ok();
-    match server.rsplit_once(':').filter(|_| !is_v6) {
-        Some((_, port)) if !port.parse::<u16>().is_ok_and(|port| port > 0) => {
-            Err(format!("where.server: {server}: invalid port; expected 1 to 65535"))
-        }
-        _ => Ok(()),
-    }
+    let invalid = || format!("where.server: {server}: invalid port; expected 1 to 65535");
+    measure::host_and_port(server).map(drop).ok_or_else(invalid)
 }
 
 /// Whether a text can be a value of `ranway measure --modem`.

@@ -22,3 +22,17 @@ pub mod responsiveness;
 pub mod rmbt;
 pub mod throughput1;
 pub mod websocket;
+
+use std::net::Ipv6Addr;
+
+/// Splits `HOST` or `HOST:PORT`, where an IPv6 address has brackets or no port. Returns the host without brackets; `None` if there is no
+/// such port.
+pub fn host_and_port(server: &str) -> Option<(&str, Option<u16>)> {
+    let bare = server.trim_start_matches('[').trim_end_matches(']');
+    if bare.parse::<Ipv6Addr>().is_ok() {
+        return Some((bare, None));
+    }
+    let Some((host, port)) = server.rsplit_once(':') else { return Some((bare, None)) };
+    let port = port.parse().ok().filter(|&port| port > 0)?;
+    Some((host.trim_start_matches('[').trim_end_matches(']'), Some(port)))
+}

@@ -402,6 +402,11 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
+/// The kernel's name of a congestion control, which scenarios may call otherwise.
+pub fn kernel_name(name: &str) -> &str {
+    if name == "new-reno" { "reno" } else { name }
+}
+
 /// Checks that this kernel has a congestion control, by the kernel's name, and lets this process use it.
 ///
 /// # Errors

@@ -230,12 +230,13 @@ impl Rmbt {
             }
             // What the server has said before it closed the connection comes first.
             received?;
-            if self.limit.is_some_and(|limit| self.line.now() > limit) {
+            let now = self.line.now();
+            if self.limit.is_some_and(|limit| now > limit) {
                 let way = shared.map_or(Way::Down, |shared| shared.way);
                 return Err(Fault::Protocol(format!("the server does not end the {}", way.name())));
             }
             if let Some(shared) = shared {
-                progress.check((shared.moved.load(Relaxed), shared.confirmed.load(Relaxed)), self.line.now())?;
+                progress.check((shared.moved.load(Relaxed), shared.confirmed.load(Relaxed)), now)?;
             }
             let has_output = !self.client.output().is_empty();
             if has_output {

@@ -279,8 +279,8 @@ impl Course<'_> {
         Ok((shared, ready))
     }
 
-    /// If the plan says so, warms up all flows at the same time, right before their load: Linux shrinks the congestion window of a
-    /// sender that is idle for longer than its retransmission timeout.
+    /// Warms up all flows at the same time, if the plan asks for it. Nothing may come between this and their load: Linux shrinks the
+    /// congestion window of a sender that is idle for longer than its retransmission timeout.
     fn warm(&self, flows: &mut [(Arc<Shared>, Ready)]) -> Result<(), Fault> {
         if !self.plan.warm {
             return Ok(());

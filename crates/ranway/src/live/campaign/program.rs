@@ -56,8 +56,8 @@ pub(super) fn check_congestion(path: &str, file: &File) -> Result<(), Failure> {
         WhereKind::Server(_) => file.directions.iter().any(|&direction| direction != Direction::Down),
     };
     for name in file.cc.iter().filter(|_| is_needed) {
-        let name = if name == "new-reno" { "reno" } else { name.as_str() };
-        meter::check_congestion(name).map_err(|why| Failure::Invalid(format!("{path}: cc: {why}")))?;
+        meter::check_congestion(meter::kernel_name(name))
+            .map_err(|why| Failure::Invalid(format!("{path}: cc: {why}")))?;
     }
     Ok(())
 }

@@ -289,7 +289,6 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     };
     let server = args.server.as_deref().unwrap_or_default();
     let place = host_and_port(server)?;
-    let kernel_name = |name: &String| if name == "new-reno" { "reno".to_owned() } else { name.clone() };
     // The server's address and the token are not known yet.
     let target =
         Target { name: String::new(), address: ([0; 4], place.1).into(), protocol, tls, token: given_token(args)? };
@@ -297,7 +296,7 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         target,
         loads: args.direction.iter().map(|direction| direction.ways()).collect(),
         flows: args.flows.into(),
-        congestion: args.cc.iter().map(kernel_name).collect(),
+        congestion: args.cc.iter().map(|name| meter::kernel_name(name).to_owned()).collect(),
         amount: args.bytes.map_or(Amount::Time(args.time), |bytes| Amount::Bytes(bytes.get())),
         interval: range("interval", args.interval, Span::from_millis(1), Span::from_secs(10))?,
         idle: range("idle", args.idle, Span::ZERO, Span::from_secs(60))?,
@@ -400,16 +399,9 @@ fn host_and_port(server: &str) -> Result<(&str, u16), Failure> {
         let host = host.split('/').next().unwrap_or_default();
         return Err(Failure::Invalid(format!("{server}: expected HOST or HOST:PORT, as {host}; --tls uses TLS")));
     }
-    let bare = server.trim_start_matches('[').trim_end_matches(']');
-    let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
-    let (name, port) = match server.rsplit_once(':').filter(|_| !is_v6) {
-        Some((name, port)) => {
-            let port = port.parse().ok().filter(|&port: &u16| port > 0);
-            (name, port.ok_or_else(|| Failure::Invalid(format!("{server}: invalid port; expected 1 to 65535")))?)
-        }
-        None => (server, PORT),
-    };
-    Ok((name.trim_start_matches('[').trim_end_matches(']'), port))
+    let invalid = || Failure::Invalid(format!("{server}: invalid port; expected 1 to 65535"));
+    let (name, port) = meter::host_and_port(server).ok_or_else(invalid)?;
+    Ok((name, port.unwrap_or(PORT)))
 }
 
 /// Returns a server's name, and the first of its addresses at which it accepts connections. `server` is what the user gave.
