@@ -107,6 +107,19 @@ def install(system: System) -> None:
     (system.root / "ranway.deb").unlink()
 
 
+def newer(deb: Path, folder: Path) -> None:
+    """Packs a newer version of the package, with other settings in its files."""
+    run("dpkg-deb", "--raw-extract", package("ranway_*.deb"), folder)
+    control = folder / "DEBIAN/control"
+    lines = control.read_text().splitlines()
+    lines = [f"{line}+newer" if line.startswith("Version: ") else line for line in lines]
+    control.write_text("\n".join([*lines, ""]))
+    for file in (folder / "etc/ranway").iterdir():
+        file.write_text(f"{file.read_text()}# A newer version says more.\n")
+    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", folder, deb)
+    shutil.rmtree(folder)
+
+
 def measure(system: System, command: str) -> None:
     """Measures loopback, and captures it: the process that captures is the same program."""
     said = system.run(
@@ -271,6 +284,24 @@ ip link set ran up; ip addr add 10.7.2.1/24 dev ran
 expect "the proxy is back" sh -c "nft list tables | grep -q ranway_proxy"
 expect "the PEP is back" systemctl is-active --quiet ranway-pep
 sleep 1
+# An upgrade keeps settings and tokens, restarts what runs, and starts nothing else.
+systemctl stop ranway-backlog
+declare -A old
+for s in measure pep proxy rnis; do old[$s]=$(systemctl show -p MainPID --value ranway-$s); done
+dpkg -i --force-confold /newer.deb || fail "upgrade"
+[ "$(dpkg-query -W -f '${Version}' ranway)" = "$(dpkg-deb --field /newer.deb Version)" ] || fail "not upgraded"
+for s in measure pep proxy rnis; do
+    expect "ranway-$s is active after the upgrade" systemctl is-active --quiet ranway-$s
+    [ "$(systemctl show -p MainPID --value ranway-$s)" != "${old[$s]}" ] || fail "ranway-$s is still the old one"
+done
+expect "the proxy works after the upgrade" http 9180 /metrics ranway_proxy
+expect "the token still opens the page" http 8090 "/?token=$token" "ranway-8090=$token"
+systemctl is-active --quiet ranway-backlog && fail "the upgrade started ranway-backlog"
+grep -q 'wan wan --ran ran' /etc/ranway/pep.conf || fail "the upgrade changed the settings"
+[ "$(stat -c %a /etc/ranway/dashboard.conf)" = 600 ] || fail "the upgrade lets others read the token"
+systemctl is-enabled --quiet ranway-proxy && fail "the upgrade enabled ranway-proxy"
+systemctl start ranway-backlog || fail "start ranway-backlog"
+sleep 1
 for s in backlog measure pep proxy rnis; do
     systemctl stop ranway-$s || fail "stop ranway-$s"
     [ "$(systemctl show -p Result --value ranway-$s)" = success ] || fail "how ranway-$s ended"
@@ -301,6 +332,7 @@ def test_systemd_starts_restarts_and_stops_each_service_with_the_rights_of_its_u
     probe.write_text(PROBE)
     probe.chmod(0o755)
     (system.root / "etc/systemd/system/probe.service").write_text(PROBING)
+    newer(system.root / "newer.deb", system.root / "newer")
     system.run("systemctl enable probe")
     container = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--resolv-conf=off"]
     container += [
