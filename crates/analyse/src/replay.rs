@@ -7,11 +7,12 @@
 //! whose capacity is what the flows got of it.
 //!
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
-//! flows could have had beyond what they got.
+//! flows could have had beyond what they got. How capacities and buffers are inferred is told in `directions`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod directions;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::mem;
 
 use channel::recorded::Quantity;
 use import::channel::Channel;
@@ -20,6 +21,7 @@ use record::Results;
 use record::tables::{FlowRow, Tables};
 
 use crate::collector::Error;
+use directions::{BACKWARD, Buffer, Directions, FORWARD, Measured};
 
 /// Flows that are replayed: the largest.
 const MOST_FLOWS: usize = 64;
@@ -35,14 +37,6 @@ const MARGIN_DB: f64 = 6.0;
 const AWAY_DBM: f64 = -140.0;
 /// What a round trip over an idle LTE cell takes beside the wired path.
 const RADIO_RTT_MS: f64 = 20.0;
-/// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
-const BIN_S: f64 = 0.1;
-const MOST_BINS: f64 = 36_000.0;
-/// IP bytes of a full segment over its payload.
-const OVERHEAD: f64 = 1500.0 / 1448.0;
-
-/// What buffers are.
-const BUFFER: &str = "# the most bytes in flight, less those without a queue";
 
 /// What the flows of a replay share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +67,20 @@ pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> 
     let source = Source::of(&results.tables, point)?;
     let mut notes = source.notes.clone();
     let base_ms = source.base_rtt_ms(&mut notes);
+    let directions = Directions::of(&source.measured(base_ms));
+    notes.extend(directions.buffer_notes());
     let mut text = String::new();
     let _ = writeln!(text, "title = {}", quoted(&format!("Replay of {}", plain(&results.meta.title))));
     let _ = writeln!(text, "duration = \"{:.3} s\"\n", source.seconds);
     let mut files = Vec::new();
     let serving = if over == Over::Link { None } else { source.serving(&mut notes) };
     let (forward, backward) = match &serving {
-        Some(serving) => source.radio(serving, base_ms, name, &mut text, &mut files)?,
-        None => source.link(base_ms, name, &mut text, &mut files, &mut notes)?,
+        Some(serving) => source.radio(serving, &directions, base_ms, name, &mut text, &mut files)?,
+        None => {
+            notes.push("replay: the capacity is what the flows got: too little where they did not fill it".to_owned());
+            notes.extend(directions.capacity_notes());
+            source.link(&directions, base_ms, name, &mut text, &mut files)?
+        }
     };
     source.flows(forward, backward, &mut text, &mut notes);
     let mut scenario = format!(
@@ -199,6 +199,20 @@ impl<'a> Source<'a> {
         50.0
     }
 
+    /// What tells of both directions.
+    fn measured(&self, base_ms: f64) -> Measured<'a> {
+        let way = |row: &FlowRow<'_>| if self.is_forward(row) { FORWARD } else { BACKWARD };
+        Measured {
+            tables: self.tables,
+            point: self.point,
+            run: self.run,
+            start_s: self.start_s,
+            seconds: self.seconds,
+            base_ms,
+            flows: self.flows.iter().map(|row| (*row, way(row))).collect(),
+        }
+    }
+
     /// Whether a flow goes the way of the largest one.
     fn is_forward(&self, row: &FlowRow<'_>) -> bool {
         let first = &self.flows[0];
@@ -275,6 +289,7 @@ impl<'a> Source<'a> {
     fn radio(
         &self,
         radio: &Radio,
+        directions: &Directions,
         base_ms: f64,
         name: &str,
         text: &mut String,
@@ -314,13 +329,14 @@ impl<'a> Source<'a> {
             let _ = writeln!(text, "# Nothing tells which end of the flows the phone is: it receives the largest.");
         }
         let sends = sends.unwrap_or(false);
-        let (up, down) = (self.buffer_bytes(sends, base_ms), self.buffer_bytes(!sends, base_ms));
-        if let Some(bytes) = up {
-            let _ =
-                writeln!(text, "modem = \"{bytes} B\" {BUFFER}\nhost_queue = {{ kind = \"drop-tail\", packets = 10 }}");
+        let (up, down) = if sends { (FORWARD, BACKWARD) } else { (BACKWARD, FORWARD) };
+        if let Some(Buffer { bytes, basis }) = directions.ways[up].buffer {
+            let _ = writeln!(text, "modem = \"{bytes} B\" {}", basis.comment());
+            let _ = writeln!(text, "host_queue = {{ kind = \"drop-tail\", packets = 10 }}");
         }
-        if let Some(bytes) = down {
-            let _ = writeln!(text, "bearer = {{ queue = {{ kind = \"drop-tail\", bytes = \"{bytes} B\" }} }} {BUFFER}");
+        if let Some(Buffer { bytes, basis }) = directions.ways[down].buffer {
+            let queue = format!("{{ kind = \"drop-tail\", bytes = \"{bytes} B\" }}");
+            let _ = writeln!(text, "bearer = {{ queue = {queue} }} {}", basis.comment());
         }
         let named: Vec<String> = channels
             .keys()
@@ -337,91 +353,42 @@ impl<'a> Source<'a> {
     /// Writes a network of one link. Returns as [`Source::radio`].
     fn link(
         &self,
+        directions: &Directions,
         base_ms: f64,
         name: &str,
         text: &mut String,
         files: &mut Vec<(String, String)>,
-        notes: &mut Vec<String>,
     ) -> Result<(Ends, Ends), Error> {
-        notes.push("replay: the capacity is what the flows got: too little where they did not fill it".to_owned());
         let _ = writeln!(text, "[dumbbell]\nrtt = \"{base_ms:.3} ms\" # the smallest that was measured");
-        let mut rate = |is_forward: bool, direction: &str| -> Result<String, Error> {
+        let mut rate = |way: usize, direction: &str| -> Result<String, Error> {
             let file = format!("{name}-{direction}.trace");
-            Ok(match self.trace(is_forward)? {
-                Some(trace) => {
-                    files.push((file.clone(), trace));
+            Ok(match &directions.ways[way].capacity_mbps {
+                Some(mbps) => {
+                    files.push((file.clone(), self.trace(mbps, directions.bin_s)?));
                     format!("{{ kind = \"trace\", file = {}, offset = \"0 s\" }}", quoted(&file))
                 }
                 None => "\"1 Gbit/s\" # not measured".to_owned(),
             })
         };
-        let _ = writeln!(text, "rate = {}", rate(true, "forward")?);
-        let queue = |is_forward| {
-            self.buffer_bytes(is_forward, base_ms)
-                .map_or_else(|| "\"1 MB\" } # not measured".to_owned(), |bytes| format!("\"{bytes} B\" }} {BUFFER}"))
+        let _ = writeln!(text, "rate = {}", rate(FORWARD, "forward")?);
+        let queue = |way: usize| match directions.ways[way].buffer {
+            Some(Buffer { bytes, basis }) => format!("\"{bytes} B\" }} {}", basis.comment()),
+            None => "\"1 MB\" } # not measured".to_owned(),
         };
-        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}", queue(true));
-        let _ = writeln!(text, "\n[dumbbell.reverse]\nrate = {}", rate(false, "backward")?);
-        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}\n", queue(false));
+        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}", queue(FORWARD));
+        let _ = writeln!(text, "\n[dumbbell.reverse]\nrate = {}", rate(BACKWARD, "backward")?);
+        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}\n", queue(BACKWARD));
         Ok((("sender", "receiver"), ("receiver", "sender")))
     }
 
-    /// The buffer of a direction: the most bytes in flight of its flows, less what is on its way without a queue. `None` if no
-    /// sender told.
-    fn buffer_bytes(&self, is_forward: bool, base_ms: f64) -> Option<u64> {
-        let flows =
-            || self.flows.iter().filter(|row| self.is_forward(row) == is_forward && row.max_in_flight_bytes > Some(0));
-        let sum = flows().filter_map(|row| row.max_in_flight_bytes).map(|most| most.min(1 << 32)).sum::<u64>();
-        let moving: f64 = flows().map(|row| row.goodput_mbps * 1e6 / 8.0 * base_ms / 1e3).sum();
-        (sum > 0).then_some(sum.saturating_sub(moving as u64).clamp(64_000, 1 << 30))
-    }
-
-    /// The trace of the capacity of a direction; `None` without flows in it.
-    fn trace(&self, is_forward: bool) -> Result<Option<String>, Error> {
-        let bin_s = BIN_S.max(self.seconds / MOST_BINS);
-        let bins = (self.seconds / bin_s).ceil() as usize;
-        let mut bytes = vec![0.0; bins];
-        let mut add = |from: f64, to: f64, mbps: f64| {
-            let (from, to) = ((from - self.start_s).max(0.0), (to - self.start_s).min(self.seconds));
-            if !(mbps > 0.0 && mbps < 1e6 && from < to) {
-                return;
-            }
-            let (first, last) = ((from / bin_s) as usize, ((to / bin_s) as usize).min(bins - 1));
-            for (bin, sum) in (first..=last).zip(&mut bytes[first..=last]) {
-                let width = to.min((bin + 1) as f64 * bin_s) - from.max(bin as f64 * bin_s);
-                *sum += mbps * 1e6 / 8.0 * width.max(0.0);
-            }
-        };
-        let flows = || self.flows.iter().filter(|row| self.is_forward(row) == is_forward);
-        let mut before: BTreeMap<(&str, u32), f64> = flows().map(|row| ((row.flow, row.conn), row.start_s)).collect();
-        if before.is_empty() {
-            return Ok(None);
-        }
-        let mut sampled = BTreeSet::new();
-        for row in self.tables.samples.iter().filter(|row| self.is_of(row.point, row.run)) {
-            let Some(last) = before.get_mut(&(row.flow, row.conn)) else { continue };
-            add(mem::replace(last, row.t_s), row.t_s, row.goodput_mbps * OVERHEAD);
-            sampled.insert((row.flow, row.conn));
-        }
-        for row in flows() {
-            if !sampled.contains(&(row.flow, row.conn)) {
-                add(row.measured_from_s, row.measured_to_s, row.goodput_mbps * OVERHEAD);
-            }
-        }
-        // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
-        let most = bytes.iter().copied().fold(0.0, f64::max);
-        for (bin, bytes) in bytes.iter_mut().enumerate() {
-            let (from, to) = (bin as f64 * bin_s + self.start_s, (bin + 1) as f64 * bin_s + self.start_s);
-            if !flows().any(|row| row.start_s < to && row.measured_to_s > from) {
-                *bytes = most;
-            }
-        }
+    /// The trace of the capacity of a direction.
+    fn trace(&self, mbps: &[f64], bin_s: f64) -> Result<String, Error> {
         let mut table = "time_s,mbps\n".to_owned();
-        for (bin, bytes) in bytes.iter().enumerate() {
-            let _ = writeln!(table, "{:.6},{:.6}", bin as f64 * bin_s, bytes * 8.0 / 1e6 / bin_s);
+        for (bin, mbps) in mbps.iter().enumerate() {
+            let _ = writeln!(table, "{:.6},{mbps:.6}", bin as f64 * bin_s);
         }
         let trace = rates(table.as_bytes(), &Columns::default(), 0.0, Some(self.seconds));
-        trace.map(|trace| Some(trace.to_string())).map_err(|error| Error::Invalid(format!("replay: {error}")))
+        trace.map(|trace| trace.to_string()).map_err(|error| Error::Invalid(format!("replay: {error}")))
     }
 
     /// Writes the flows.

@@ -1,0 +1,585 @@
+//! The capacity over time and the buffer of each direction of a path, from the flows that it carried.
+//!
+//! A round trip passes the queues of both directions. While both carry load, each flow has `rate × (base + forward queue + backward
+//! queue)` in flight: round-trip times and bytes in flight tell the sum of the queues, and not which of them is whose. What separates
+//! them is, in this order:
+//!
+//! 1. One-way delays, as of simulations, emulations and captures of both ends. A packet that waited for a time had in front of it what
+//!    the direction carried in that time.
+//! 2. Times in which one direction alone carried load: then all that waits is in its queue. What its buffer does not explain of the
+//!    queues of other times is in the other direction.
+//! 3. Nothing. Then both buffers are assumed to have as many bytes, so that the slower direction has the longer delay, as a phone's
+//!    uplink does. What a sender's host measured of its own queue is the least for its direction.
+//!
+//! The capacity is what the flows got, with the acknowledgements of the other direction's data. A direction that carried less only
+//! because the queue of the other one held up its acknowledgements had more: one-way delays show that nothing waited in it.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use record::tables::{FlowRow, SampleRow, Tables};
+
+/// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
+const BIN_S: f64 = 0.1;
+const MOST_BINS: f64 = 36_000.0;
+/// IP bytes of a full segment over its payload.
+const OVERHEAD: f64 = 1500.0 / 1448.0;
+/// IP bytes of acknowledgements over the payload that they acknowledge: one without options but timestamps for two full segments, as
+/// the receivers of the replay send them. Real ones send fewer if they merge segments.
+const ACKS: f64 = 52.0 / (2.0 * 1448.0);
+/// A direction with less than this share of the other one's rate carries no load: acknowledgements alone are as much.
+const LEAST_LOAD: f64 = 0.02;
+/// Seconds of load in both directions at once that are too short to matter.
+const SHORT_S: f64 = 1.0;
+/// Seconds of load in one direction alone that fill its buffer, and the time after the other's load until its queue is empty.
+const ALONE_S: f64 = 5.0;
+const SETTLED_S: f64 = 1.0;
+/// Waiting times that are none: some packets' worth of service.
+const EMPTY_MS: f64 = 5.0;
+/// Of how many bins with a queue, before and after, the capacity is taken where there was none.
+const NEAR_BINS: usize = 10;
+/// A capacity that is not this much larger than what was carried is the same.
+const NOTABLE: f64 = 1.01;
+/// Seconds over which rates are averaged where both directions carry load, and nothing tells of one-way delays.
+const SMOOTH_S: f64 = 1.0;
+/// The smallest and the largest buffer, in bytes.
+const LEAST_BUFFER: f64 = 64e3;
+const MOST_BUFFER: f64 = (1_u64 << 30) as f64;
+
+/// A direction as an index: that of the largest flow, or the other one.
+pub(crate) const FORWARD: usize = 0;
+pub(crate) const BACKWARD: usize = 1;
+
+/// What was measured of a path. Times are in seconds.
+pub(crate) struct Measured<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) point: u32,
+    pub(crate) run: u32,
+    /// When the replay begins, on the clock of the tables.
+    pub(crate) start_s: f64,
+    /// How long it is.
+    pub(crate) seconds: f64,
+    /// The round-trip time without queues.
+    pub(crate) base_ms: f64,
+    /// The flows with their directions.
+    pub(crate) flows: Vec<(FlowRow<'a>, usize)>,
+}
+
+impl<'a> Measured<'a> {
+    fn is_of(&self, point: u32, run: u32) -> bool {
+        (point, run) == (self.point, self.run)
+    }
+
+    fn samples(&self) -> impl Iterator<Item = SampleRow<'a>> {
+        self.tables.samples.iter().filter(move |row| self.is_of(row.point, row.run))
+    }
+
+    /// The directions of the flows by their names and numbers.
+    fn ways(&self) -> BTreeMap<(&'a str, u32), usize> {
+        self.flows.iter().map(|(row, way)| ((row.flow, row.conn), *way)).collect()
+    }
+}
+
+/// What a buffer was inferred from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Bytes in flight: the other direction carried no load.
+    InFlight,
+    /// One-way delays.
+    OneWay,
+    /// Bytes in flight while the other direction carried no load.
+    Alone,
+    /// The queues of both directions, less what the buffer of the other one explains.
+    Rest,
+    /// The queues of both directions, with buffers that are assumed to be of the same size.
+    Assumed,
+}
+
+impl Basis {
+    /// A comment for the scenario.
+    pub(crate) fn comment(self) -> &'static str {
+        match self {
+            Basis::InFlight => "# the most bytes in flight, less those without a queue",
+            Basis::OneWay => "# the most that was carried while a packet waited, by one-way delays",
+            Basis::Alone => {
+                "# the most bytes in flight without load in the other direction, less those without a queue"
+            }
+            Basis::Rest => "# what waited in both directions, less what fits into the other one's buffer",
+            Basis::Assumed => "# assumed: a part of what waited in both directions",
+        }
+    }
+}
+
+/// A buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    pub(crate) bytes: u64,
+    pub(crate) basis: Basis,
+}
+
+impl Buffer {
+    fn new(bytes: f64, basis: Basis) -> Buffer {
+        Buffer { bytes: bytes.clamp(LEAST_BUFFER, MOST_BUFFER) as u64, basis }
+    }
+}
+
+/// Where the capacity is from while a direction carried load that did not fill it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Raised {
+    /// The nearest times with a queue.
+    Near,
+    /// The best second: it never had a queue.
+    Best,
+}
+
+/// A direction.
+pub(crate) struct Way {
+    /// The capacity of each interval of [`Directions::bin_s`] in Mbit/s; `None` without flows in it.
+    pub(crate) capacity_mbps: Option<Vec<f64>>,
+    /// Its buffer; `None` if nothing tells.
+    pub(crate) buffer: Option<Buffer>,
+    raised: Option<Raised>,
+}
+
+/// Both directions of a path.
+pub(crate) struct Directions {
+    /// Seconds of an interval.
+    pub(crate) bin_s: f64,
+    /// [`FORWARD`] and [`BACKWARD`].
+    pub(crate) ways: [Way; 2],
+    is_smoothed: bool,
+}
+
+impl Directions {
+    /// Infers both directions.
+    pub(crate) fn of(measured: &Measured<'_>) -> Directions {
+        let bins = Bins::of(measured);
+        let has_both = bins.count(|bin| bins.is_both(bin)) >= SHORT_S;
+        let is_smoothed = has_both && !bins.tell_one_way();
+        let buffers = if has_both {
+            bins.buffers(measured)
+        } else {
+            [FORWARD, BACKWARD].map(|way| Some(Buffer::new(in_flight_beyond_base(measured, way)?, Basis::InFlight)))
+        };
+        let way = |way: usize| {
+            let is_used = measured.flows.iter().any(|(_, of)| *of == way);
+            let (bytes, raised) = if is_smoothed {
+                (bins.smoothed(way), None)
+            } else if has_both {
+                bins.filled(way)
+            } else {
+                (bins.ways[way].bytes.clone(), None)
+            };
+            let capacity_mbps = is_used.then(|| bins.capacity_mbps(way, bytes));
+            Way { capacity_mbps, buffer: buffers[way], raised }
+        };
+        Directions { bin_s: bins.axis.width_s, ways: [way(FORWARD), way(BACKWARD)], is_smoothed }
+    }
+
+    /// What a reader has to know of the buffers.
+    pub(crate) fn buffer_notes(&self) -> Vec<String> {
+        let is_assumed = |way: &Way| way.buffer.is_some_and(|buffer| buffer.basis == Basis::Assumed);
+        let note = "replay: flows ran in both directions at once, and nothing tells in which direction packets waited: both \
+            buffers are assumed to be of the same size";
+        if self.ways.iter().any(is_assumed) { vec![note.to_owned()] } else { Vec::new() }
+    }
+
+    /// What a reader has to know of the capacity.
+    pub(crate) fn capacity_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_smoothed {
+            let note = "replay: while flows run in both directions, their rates are averaged over 1 s: at shorter times, they \
+                depend on when acknowledgements came";
+            notes.push(note.to_owned());
+        }
+        for (way, name) in self.ways.iter().zip(["forward", "backward"]) {
+            let from = match way.raised {
+                Some(Raised::Near) => "its capacity is that of the nearest times with a queue",
+                Some(Raised::Best) => "its capacity is not known, and the best second's is taken",
+                None => continue,
+            };
+            notes.push(format!(
+                "replay: the {name} direction had no queue while that of the other one held up acknowledgements: {from}"
+            ));
+        }
+        notes
+    }
+}
+
+/// The most bytes in flight of a direction's flows, less what is on its way without a queue. `None` if no sender told.
+fn in_flight_beyond_base(measured: &Measured<'_>, way: usize) -> Option<f64> {
+    let flows = measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
+    let told = flows.filter_map(|row| Some((row.max_in_flight_bytes.filter(|&most| most > 0)?, row.goodput_mbps)));
+    let beyond = told.map(|(most, mbps)| most.min(1 << 32) as f64 - mbps * 1e6 / 8.0 * measured.base_ms / 1e3);
+    beyond.fold(None, |sum, flow| Some(sum.unwrap_or(0.0) + flow))
+}
+
+/// Intervals of time.
+#[derive(Clone, Copy)]
+struct Axis {
+    start_s: f64,
+    seconds: f64,
+    width_s: f64,
+    count: usize,
+}
+
+impl Axis {
+    /// The bin that a sample at the end of an interval tells of; `None` outside of the replay.
+    fn bin(&self, at_s: f64) -> Option<usize> {
+        let at_s = at_s - self.start_s - self.width_s / 2.0;
+        (0.0..=self.seconds).contains(&at_s).then(|| ((at_s / self.width_s) as usize).min(self.count - 1))
+    }
+
+    /// Adds the bytes of a rate that held from one moment to another.
+    fn add(&self, bytes: &mut [f64], from_s: f64, to_s: f64, mbps: f64) {
+        let (from, to) = ((from_s - self.start_s).max(0.0), (to_s - self.start_s).min(self.seconds));
+        if !(mbps > 0.0 && mbps < 1e6 && from_s < to_s && from < to) {
+            return;
+        }
+        let (first, last) = ((from / self.width_s) as usize, ((to / self.width_s) as usize).min(self.count - 1));
+        for (bin, sum) in (first..=last).zip(&mut bytes[first..=last]) {
+            let width = to.min((bin + 1) as f64 * self.width_s) - from.max(bin as f64 * self.width_s);
+            *sum += mbps * 1e6 / 8.0 * width.max(0.0);
+        }
+    }
+
+    /// In which bins a flow is under way.
+    fn mark(&self, bins: &mut [bool], row: &FlowRow<'_>) {
+        for (bin, mark) in bins.iter_mut().enumerate() {
+            let from = bin as f64 * self.width_s + self.start_s;
+            *mark |= row.start_s < from + self.width_s && row.measured_to_s > from;
+        }
+    }
+}
+
+/// A sum of values that are averaged.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1.0;
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.sum / self.count)
+    }
+}
+
+/// A direction over time: a value for each bin.
+struct Binned {
+    /// IP bytes carried: data, and acknowledgements of the other direction's data.
+    bytes: Vec<f64>,
+    /// Whether a flow was under way.
+    is_used: Vec<bool>,
+    /// Whether a flow that may fill it was.
+    is_loaded: Vec<bool>,
+    /// How much longer than the shortest one-way delay those of its packets were, if some arrived.
+    waited_ms: Vec<Option<f64>>,
+    /// Bytes in flight of all flows together.
+    in_flight: Vec<u64>,
+}
+
+/// Both directions over time.
+struct Bins {
+    axis: Axis,
+    ways: [Binned; 2],
+    /// How much longer than the base the round-trip times were, if there were some.
+    queued_ms: Vec<Option<f64>>,
+}
+
+impl Bins {
+    fn of(measured: &Measured<'_>) -> Bins {
+        let width_s = BIN_S.max(measured.seconds / MOST_BINS);
+        let count = ((measured.seconds / width_s).ceil() as usize).max(1);
+        let axis = Axis { start_s: measured.start_s, seconds: measured.seconds, width_s, count };
+        let (bytes, rtts) = (carried(measured, &axis), rtts(measured, &axis));
+        let [forward, backward] = bytes;
+        let ways = [Binned::of(measured, &axis, FORWARD, forward), Binned::of(measured, &axis, BACKWARD, backward)];
+        Bins { axis, ways, queued_ms: rtts }
+    }
+
+    /// Whether both directions carry load.
+    fn is_both(&self, bin: usize) -> bool {
+        self.ways.iter().all(|way| way.is_loaded[bin])
+    }
+
+    /// How long something holds, in seconds.
+    fn count(&self, holds: impl Fn(usize) -> bool) -> f64 {
+        (0..self.axis.count).filter(|&bin| holds(bin)).count() as f64 * self.axis.width_s
+    }
+
+    /// Whether one-way delays are known for most of the time with load in both directions.
+    fn tell_one_way(&self) -> bool {
+        let both = self.count(|bin| self.is_both(bin));
+        let is_known = |way: &Binned| self.count(|bin| self.is_both(bin) && way.waited_ms[bin].is_some()) * 2.0 >= both;
+        both > 0.0 && self.ways.iter().all(is_known)
+    }
+
+    /// The buffers of both directions, which carried load at once.
+    fn buffers(&self, measured: &Measured<'_>) -> [Option<Buffer>; 2] {
+        let ways = [FORWARD, BACKWARD];
+        if self.tell_one_way() {
+            return ways.map(|way| Some(Buffer::new(self.most_waiting(way), Basis::OneWay)));
+        }
+        let alone = ways.map(|way| self.alone(way, measured.base_ms));
+        let rates = ways.map(|way| self.rate_of_both(way));
+        let shares = self.shares(measured, rates);
+        ways.map(|way| {
+            if let Some(bytes) = alone[way] {
+                return Some(Buffer::new(bytes, Basis::Alone));
+            }
+            // What this direction's flows have in the queues of both.
+            let joint = in_flight_beyond_base(measured, way).or_else(|| Some(rates[way] * self.queued_s(0.95)?))?;
+            Some(match alone[1 - way] {
+                Some(other) => {
+                    let explained = other.max(LEAST_BUFFER) / rates[1 - way].max(1.0) * rates[way];
+                    Buffer::new(joint - explained, Basis::Rest)
+                }
+                None => Buffer::new(joint * shares[way], Basis::Assumed),
+            })
+        })
+    }
+
+    /// The most bytes that were in a direction's queue, by its one-way delays.
+    fn most_waiting(&self, way: usize) -> f64 {
+        let (Axis { width_s, count, .. }, of) = (self.axis, &self.ways[way]);
+        let mut until = vec![0.0; count + 1];
+        for (bin, bytes) in of.bytes.iter().enumerate() {
+            until[bin + 1] = until[bin] + bytes;
+        }
+        let carried = |at_s: f64| {
+            let place = (at_s / width_s).max(0.0);
+            let bin = (place as usize).min(count - 1);
+            until[bin] + (place - bin as f64) * of.bytes[bin]
+        };
+        let waiting = of.waited_ms.iter().enumerate().filter_map(|(bin, &waited_ms)| {
+            let arrived_s = (bin as f64 + 0.5) * width_s;
+            Some(carried(arrived_s) - carried(arrived_s - waited_ms? / 1e3))
+        });
+        waiting.fold(0.0, f64::max)
+    }
+
+    /// The most bytes in flight of a direction beyond those without a queue, while it alone carried load; `None` if that was too short,
+    /// or no sender told.
+    fn alone(&self, way: usize, base_ms: f64) -> Option<f64> {
+        let (Axis { width_s, count, .. }, of) = (self.axis, &self.ways[way]);
+        let other = &self.ways[1 - way].is_loaded;
+        let margin = (SETTLED_S / width_s).ceil() as usize;
+        let is_alone = |bin: &usize| {
+            let around = bin.saturating_sub(margin)..(bin + margin + 1).min(count);
+            of.is_loaded[*bin] && !other[around].contains(&true)
+        };
+        let bins: Vec<usize> = (0..count).filter(is_alone).collect();
+        let seconds = bins.len() as f64 * width_s;
+        if seconds < ALONE_S {
+            return None;
+        }
+        let most = bins.iter().map(|&bin| of.in_flight[bin]).max().filter(|&most| most > 0)?;
+        let rate = bins.iter().map(|&bin| of.bytes[bin]).sum::<f64>() / seconds;
+        Some(most as f64 - rate * base_ms / 1e3)
+    }
+
+    /// The mean rate of a direction in bytes a second, while both carried load.
+    fn rate_of_both(&self, way: usize) -> f64 {
+        let bins = (0..self.axis.count).filter(|&bin| self.is_both(bin));
+        let mut mean = Mean::default();
+        bins.for_each(|bin| mean.add(self.ways[way].bytes[bin]));
+        mean.get().unwrap_or(0.0) / self.axis.width_s
+    }
+
+    /// A quantile of the time in both queues together, while both directions carried load.
+    fn queued_s(&self, quantile: f64) -> Option<f64> {
+        let queued = self.queued_ms.iter().enumerate().filter(|(bin, _)| self.is_both(*bin));
+        quantile_of(queued.filter_map(|(_, ms)| *ms).collect(), quantile).map(|ms| ms / 1e3)
+    }
+
+    /// Each direction's share of the time in both queues: with buffers of the same size, the other one's share of the rate.
+    fn shares(&self, measured: &Measured<'_>, rates: [f64; 2]) -> [f64; 2] {
+        let rate = rates[FORWARD] + rates[BACKWARD];
+        let assumed = if rate > 0.0 { rates[BACKWARD] / rate } else { 0.5 };
+        let in_hosts = self.in_hosts_s(measured);
+        let least = in_hosts.map(|host_s| match (host_s, self.queued_s(0.5)) {
+            (Some(host_s), Some(queued_s)) if queued_s > 0.0 => (host_s / queued_s).min(1.0),
+            _ => 0.0,
+        });
+        let forward = assumed.max(least[FORWARD]).min(1.0 - least[BACKWARD]).max(0.0);
+        [forward, 1.0 - forward]
+    }
+
+    /// The median time that each direction's data spent in the queue of its sender's host, while both directions carried load.
+    fn in_hosts_s(&self, measured: &Measured<'_>) -> [Option<f64>; 2] {
+        let ways = measured.ways();
+        let mut waited: [Vec<f64>; 2] = Default::default();
+        for row in measured.tables.passages.iter().filter(|row| measured.is_of(row.point, row.run)) {
+            let Some(&way) = ways.get(&(row.flow, row.conn)) else { continue };
+            let is_both = self.axis.bin(row.t_s).is_some_and(|bin| self.is_both(bin));
+            waited[way].extend(row.host_ms.filter(|ms| is_both && is_time(*ms)));
+        }
+        waited.map(|waited| quantile_of(waited, 0.5).map(|ms| ms / 1e3))
+    }
+
+    /// What a direction carried, averaged where both carried load.
+    fn smoothed(&self, way: usize) -> Vec<f64> {
+        let bytes = &self.ways[way].bytes;
+        let around = (SMOOTH_S / 2.0 / self.axis.width_s).round() as usize;
+        let of_bin = |bin: usize| {
+            let near = bin.saturating_sub(around)..(bin + around + 1).min(self.axis.count);
+            let mut mean = Mean::default();
+            near.filter(|&near| self.is_both(near)).for_each(|near| mean.add(bytes[near]));
+            mean.get().filter(|_| self.is_both(bin)).unwrap_or(bytes[bin])
+        };
+        (0..self.axis.count).map(of_bin).collect()
+    }
+
+    /// What a direction carried, or could have carried where it had no queue because that of the other one held up acknowledgements.
+    fn filled(&self, way: usize) -> (Vec<f64>, Option<Raised>) {
+        let (own, mut bytes) = (&self.ways[way], self.ways[way].bytes.clone());
+        let (waited, other) = (own.waited_or_next(), self.ways[1 - way].waited_or_next());
+        let has_queue = |waited: &[Option<f64>], bin: usize| waited[bin].map(|ms| ms >= EMPTY_MS);
+        let with_queue: Vec<usize> =
+            (0..bytes.len()).filter(|&bin| has_queue(&own.waited_ms, bin) == Some(true)).collect();
+        let is_held_up = |bin: &usize| {
+            self.is_both(*bin) && has_queue(&waited, *bin) == Some(false) && has_queue(&other, *bin) == Some(true)
+        };
+        let second = ((1.0 / self.axis.width_s).round() as usize).clamp(1, bytes.len());
+        let best = own.bytes.windows(second).map(|bins| bins.iter().sum::<f64>() / second as f64).fold(0.0, f64::max);
+        let mut raised = None;
+        for bin in (0..bytes.len()).filter(is_held_up) {
+            let place = with_queue.partition_point(|&with| with < bin);
+            let near = place.saturating_sub(NEAR_BINS)..(place + NEAR_BINS).min(with_queue.len());
+            let mut mean = Mean::default();
+            with_queue[near].iter().for_each(|&near| mean.add(own.bytes[near]));
+            let could = mean.get().unwrap_or(best);
+            if could > bytes[bin] * NOTABLE {
+                raised = Some(if with_queue.is_empty() { Raised::Best } else { Raised::Near });
+                bytes[bin] = could;
+            }
+        }
+        (bytes, raised)
+    }
+
+    /// The capacity of a direction that could have carried these bytes.
+    fn capacity_mbps(&self, way: usize, mut bytes: Vec<f64>) -> Vec<f64> {
+        // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
+        let most = bytes.iter().copied().fold(0.0, f64::max);
+        for (bytes, is_used) in bytes.iter_mut().zip(&self.ways[way].is_used) {
+            let could = if *is_used { *bytes } else { most };
+            *bytes = could * 8.0 / 1e6 / self.axis.width_s;
+        }
+        bytes
+    }
+}
+
+impl Binned {
+    fn of(measured: &Measured<'_>, axis: &Axis, way: usize, bytes: Vec<f64>) -> Binned {
+        let flows = || measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
+        let (mut is_used, mut is_loaded) = (vec![false; axis.count], vec![false; axis.count]);
+        flows().for_each(|row| axis.mark(&mut is_used, row));
+        let loads = [FORWARD, BACKWARD].map(|way| {
+            let flows = measured.flows.iter().filter(|(row, of)| *of == way && may_fill(row));
+            flows.map(|(row, _)| row.goodput_mbps).sum::<f64>()
+        });
+        if loads[way] >= loads[1 - way] * LEAST_LOAD {
+            flows().filter(|row| may_fill(row)).for_each(|row| axis.mark(&mut is_loaded, row));
+        }
+        let (mut owds, mut in_flight) = (vec![Mean::default(); axis.count], vec![0_u64; axis.count]);
+        let mut shortest = f64::INFINITY;
+        let ways = measured.ways();
+        let is_own = |flow: &str, conn: u32| ways.get(&(flow, conn)) == Some(&way);
+        // A flow may have several samples in a bin: the most counts.
+        let mut latest: BTreeMap<(&str, u32), (usize, u64)> = BTreeMap::new();
+        for row in measured.samples().filter(|row| is_own(row.flow, row.conn)) {
+            let Some(bin) = axis.bin(row.t_s) else { continue };
+            if let Some(owd_ms) = row.owd_ms.filter(|ms| is_time(*ms)) {
+                owds[bin].add(owd_ms);
+                shortest = shortest.min(owd_ms);
+            }
+            let bytes = row.in_flight_bytes.unwrap_or(0).min(1 << 32);
+            let (last, counted) = latest.entry((row.flow, row.conn)).or_insert((bin, 0));
+            if *last != bin {
+                (*last, *counted) = (bin, 0);
+            }
+            in_flight[bin] += bytes.saturating_sub(*counted);
+            *counted = bytes.max(*counted);
+        }
+        let owd_rows = measured.tables.owds.iter().filter(|row| measured.is_of(row.point, row.run));
+        let of_way = owd_rows.filter(|row| is_own(row.flow, row.conn) && is_time(row.owd_ms));
+        shortest = of_way.map(|row| row.owd_ms).fold(shortest, f64::min);
+        let waited_ms = owds.iter().map(|owd| owd.get().map(|ms| (ms - shortest).max(0.0))).collect();
+        Binned { bytes, is_used, is_loaded, waited_ms, in_flight }
+    }
+
+    /// The waiting times; of a bin in which nothing arrived, those of the next arrivals: had the direction stood still, they would
+    /// have waited.
+    fn waited_or_next(&self) -> Vec<Option<f64>> {
+        let mut waited = self.waited_ms.clone();
+        let mut next = None;
+        for one in waited.iter_mut().rev() {
+            next = one.or(next);
+            *one = next;
+        }
+        waited
+    }
+}
+
+/// Whether a flow may fill its direction: it has no rate of its own, and its application did not hold it back most of the time.
+fn may_fill(row: &FlowRow<'_>) -> bool {
+    row.transport == "tcp" && row.limited_app.is_none_or(|share| share < 0.5)
+}
+
+/// Whether a number can be a time of a packet in milliseconds.
+fn is_time(ms: f64) -> bool {
+    (0.0..1e6).contains(&ms)
+}
+
+/// A quantile of some values.
+fn quantile_of(mut values: Vec<f64>, quantile: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    values.get((last as f64 * quantile).round() as usize).copied()
+}
+
+/// The IP bytes that each direction carried in each bin.
+fn carried(measured: &Measured<'_>, axis: &Axis) -> [Vec<f64>; 2] {
+    let mut bytes = [vec![0.0; axis.count], vec![0.0; axis.count]];
+    let mut add = |row: &FlowRow<'_>, way: usize, from_s: f64, to_s: f64, mbps: f64| {
+        axis.add(&mut bytes[way], from_s, to_s, mbps * OVERHEAD);
+        if row.transport == "tcp" {
+            axis.add(&mut bytes[1 - way], from_s, to_s, mbps * ACKS);
+        }
+    };
+    // Each flow with the time of its last sample, and whether there was one.
+    let flows = measured.flows.iter().map(|(row, way)| ((row.flow, row.conn), (row, *way, row.start_s, false)));
+    let mut flows: BTreeMap<_, _> = flows.collect();
+    for row in measured.samples() {
+        let found = flows.get_mut(&(row.flow, row.conn));
+        let Some(&mut (flow, way, ref mut last_s, ref mut is_sampled)) = found else { continue };
+        add(flow, way, mem::replace(last_s, row.t_s), row.t_s, row.goodput_mbps);
+        *is_sampled = true;
+    }
+    for &(row, way, _, _) in flows.values().filter(|(_, _, _, is_sampled)| !is_sampled) {
+        add(row, way, row.measured_from_s, row.measured_to_s, row.goodput_mbps);
+    }
+    bytes
+}
+
+/// How much longer than the base round-trip times were in each bin.
+fn rtts(measured: &Measured<'_>, axis: &Axis) -> Vec<Option<f64>> {
+    let ways = measured.ways();
+    let mut rtts = vec![Mean::default(); axis.count];
+    for row in measured.samples().filter(|row| ways.contains_key(&(row.flow, row.conn))) {
+        let rtt_ms = row.rtt_ms.or(row.srtt_ms).filter(|ms| is_time(*ms));
+        if let (Some(bin), Some(rtt_ms)) = (axis.bin(row.t_s), rtt_ms) {
+            rtts[bin].add((rtt_ms - measured.base_ms).max(0.0));
+        }
+    }
+    rtts.into_iter().map(Mean::get).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+use super::*;
+use record::tables::PassageRow;
+
+const BASE_MS: f64 = 40.0;
+const NAMES: [&str; 2] = ["download", "upload"];
+
+/// The tables of a download (forward) and an upload (backward), from and until these times. At any time, `at` tells each direction's
+/// goodput in Mbit/s and how long its packets wait, in ms; nothing arrives at a goodput of 0.
+fn tables(times: [(f64, f64); 2], has_owds: bool, at: impl Fn(f64) -> [(f64, f64); 2]) -> Tables {
+    let mut tables = Tables::default();
+    for (way, (from_s, to_s)) in times.into_iter().enumerate() {
+        let (mut most, mut sum) = (0, Mean::default());
+        for tick in (from_s * 10.0) as u32 + 1..=(to_s * 10.0) as u32 {
+            let t_s = f64::from(tick) / 10.0;
+            // A sample tells of the time before it.
+            let at = at(t_s - 0.05);
+            let (goodput_mbps, waited_ms) = at[way];
+            let rtt_ms = BASE_MS + at[FORWARD].1 + at[BACKWARD].1;
+            let in_flight = (goodput_mbps * 1e6 / 8.0 * rtt_ms / 1e3) as u64;
+            most = in_flight.max(most);
+            sum.add(goodput_mbps);
+            tables.samples.push(&SampleRow {
+                flow: NAMES[way],
+                t_s,
+                goodput_mbps,
+                in_flight_bytes: Some(in_flight),
+                rtt_ms: Some(rtt_ms),
+                owd_ms: (has_owds && goodput_mbps > 0.0).then_some(BASE_MS / 2.0 + waited_ms),
+                ..SampleRow::default()
+            });
+        }
+        tables.flows.push(&FlowRow {
+            flow: NAMES[way],
+            transport: "tcp",
+            start_s: from_s,
+            measured_from_s: from_s,
+            measured_to_s: to_s,
+            bytes: 1,
+            goodput_mbps: sum.get().unwrap_or(0.0),
+            max_in_flight_bytes: Some(most),
+            ..FlowRow::default()
+        });
+    }
+    tables
+}
+
+fn directions(tables: &Tables) -> Directions {
+    let flows = tables.flows.iter().map(|row| (row, usize::from(row.flow == NAMES[BACKWARD]))).collect();
+    let seconds = tables.flows.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
+    Directions::of(&Measured { tables, point: 0, run: 0, start_s: 0.0, seconds, base_ms: BASE_MS, flows })
+}
+
+fn buffer(directions: &Directions, way: usize) -> (f64, Basis) {
+    let Buffer { bytes, basis } = directions.ways[way].buffer.expect("a buffer");
+    (bytes as f64, basis)
+}
+
+/// A queue that fills and drains at a constant pace.
+fn triangle(t_s: f64, period_s: f64, most_ms: f64) -> f64 {
+    let phase = t_s / period_s % 1.0;
+    most_ms * (1.0 - (2.0 * phase - 1.0).abs())
+}
+
+/// Bytes a second of a direction with this goodput, beside the acknowledgements of the other direction's.
+fn rate(own_mbps: f64, other_mbps: f64) -> f64 {
+    (own_mbps * OVERHEAD + other_mbps * ACKS) * 1e6 / 8.0
+}
+
+fn is_about(value: f64, expected: f64, within: f64) -> bool {
+    (value / expected - 1.0).abs() < within
+}
+
+const BOTH: [(f64, f64); 2] = [(0.0, 40.0), (0.0, 40.0)];
+
+fn two_queues(t_s: f64) -> [(f64, f64); 2] {
+    [(8.0, triangle(t_s, 4.0, 200.0)), (2.0, triangle(t_s, 7.0, 300.0))]
+}
+
+#[test]
+fn one_way_delays_tell_the_buffer_of_each_direction() {
+    let directions = directions(&tables(BOTH, true, two_queues));
+    // Samples every 0.1 s miss 5 ms of a queue that takes 2 s for 200 ms, at its top and at its bottom.
+    for (way, expected) in [(FORWARD, rate(8.0, 2.0) * 0.2), (BACKWARD, rate(2.0, 8.0) * 0.3)] {
+        let (bytes, basis) = buffer(&directions, way);
+        assert!(basis == Basis::OneWay && is_about(bytes, expected, 0.06), "{way}: {bytes}, expected {expected}");
+    }
+    assert!(directions.buffer_notes().is_empty() && directions.capacity_notes().is_empty());
+}
+
+#[test]
+fn the_capacity_has_room_for_the_acknowledgements_of_the_other_direction() {
+    for has_owds in [true, false] {
+        let directions = directions(&tables(BOTH, has_owds, two_queues));
+        for (way, expected) in [(FORWARD, rate(8.0, 2.0)), (BACKWARD, rate(2.0, 8.0))] {
+            let mbps = directions.ways[way].capacity_mbps.as_deref().expect("it has flows");
+            assert_eq!(mbps.len(), 400);
+            assert!(mbps.iter().all(|mbps| is_about(mbps * 1e6 / 8.0, expected, 1e-6)), "{way}: {mbps:?}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn buffers_that_nothing_tells_apart_are_of_the_same_size_and_explain_the_delay_together() {
+    let directions = directions(&tables(BOTH, false, two_queues));
+    let [(forward, basis), (backward, same)] = [FORWARD, BACKWARD].map(|way| buffer(&directions, way));
+    assert_eq!([basis, same], [Basis::Assumed; 2]);
+    // Bytes in flight are payload; the rates are of packets, and of acknowledgements.
+    assert!(is_about(forward, backward, 0.1), "{forward}, {backward}");
+    let most_ms = (0..400).map(|tick| two_queues(f64::from(tick) / 10.0 + 0.05)).map(|at| at[0].1 + at[1].1);
+    let most_s = most_ms.fold(0.0, f64::max) / 1e3;
+    let explained_s = forward / rate(8.0, 2.0) + backward / rate(2.0, 8.0);
+    assert!(is_about(explained_s, most_s, 0.12), "{explained_s}, {most_s}");
+    let notes = directions.buffer_notes();
+    assert!(notes.len() == 1 && notes[0].contains("nothing tells in which direction"), "{notes:?}");
+}
+
+#[test]
+fn a_direction_that_was_loaded_alone_tells_its_buffer_and_the_rest_is_the_other_ones() {
+    let times = [(20.0, 30.0), (0.0, 40.0)];
+    let at = |t_s: f64| {
+        let forward = if (20.0..30.0).contains(&t_s) { triangle(t_s, 10.0, 200.0) } else { 0.0 };
+        [(8.0, forward), (2.0, triangle(t_s, 10.0, 300.0))]
+    };
+    let directions = directions(&tables(times, false, at));
+    let (backward, basis) = buffer(&directions, BACKWARD);
+    assert!(basis == Basis::Alone && is_about(backward, 2e6 / 8.0 * 0.3, 0.05), "{backward} {basis:?}");
+    // The two are full at once. Bytes in flight leave out headers, and acknowledgements of the other direction's data.
+    let (forward, basis) = buffer(&directions, FORWARD);
+    assert!(basis == Basis::Rest && is_about(forward, rate(8.0, 2.0) * 0.2, 0.15), "{forward} {basis:?}");
+    assert!(directions.buffer_notes().is_empty());
+    // While one direction carries load alone, what it got is its capacity.
+    let mbps = directions.ways[BACKWARD].capacity_mbps.as_deref().expect("it has flows");
+    assert!(is_about(mbps[100] * 1e6 / 8.0, rate(2.0, 0.0), 1e-6), "{}", mbps[100]);
+}
+
+#[test]
+fn what_waited_in_the_host_of_a_sender_waited_in_its_direction() {
+    let at = |t_s: f64| [(4.0, 0.0), (4.0, 50.0 + triangle(t_s, 5.0, 300.0))];
+    let mut tables = tables(BOTH, false, at);
+    for tick in 1..400 {
+        let t_s = f64::from(tick) / 10.0;
+        let host_ms = Some(at(t_s - 0.05)[BACKWARD].1);
+        tables.passages.push(&PassageRow { flow: NAMES[BACKWARD], t_s, host_ms, ..PassageRow::default() });
+    }
+    let directions = directions(&tables);
+    // Half would be assumed otherwise.
+    let (backward, basis) = buffer(&directions, BACKWARD);
+    assert!(basis == Basis::Assumed && is_about(backward, 4e6 / 8.0 * 0.35, 0.05), "{backward} {basis:?}");
+    assert_eq!(buffer(&directions, FORWARD), (LEAST_BUFFER, Basis::Assumed));
+}
+
+#[test]
+fn a_direction_whose_acknowledgements_were_held_up_had_its_capacity_nevertheless() {
+    // From 10 s on, the upload's queue keeps the download from filling its direction. At 5 s the direction stands still, at 15 s its
+    // sender does.
+    let at = |t_s: f64| {
+        let stops = (5.0..5.5).contains(&t_s) || (15.0..15.5).contains(&t_s);
+        let forward = if t_s < 10.0 { (8.0, triangle(t_s, 20.0, 100.0)) } else { (3.0, 0.0) };
+        [(if stops { 0.0 } else { forward.0 }, forward.1), (2.0, if t_s < 10.0 { 0.0 } else { 300.0 })]
+    };
+    let mbps = |tables: &Tables| -> (Vec<f64>, Vec<String>) {
+        let mut directions = directions(tables);
+        let notes = directions.capacity_notes();
+        (directions.ways[FORWARD].capacity_mbps.take().expect("it has flows"), notes)
+    };
+    let (known, notes) = mbps(&tables(BOTH, true, at));
+    let full = rate(8.0, 2.0) * 8e-6;
+    for (bin, expected) in [(30, full), (120, full), (152, full), (300, full)] {
+        assert!(is_about(known[bin], expected, 0.001), "{bin}: {}, expected {expected}", known[bin]);
+    }
+    assert!(known[52] < 0.1 * full, "{}", known[52]);
+    let is_told = |notes: &[String], from: &str| {
+        notes.iter().any(|note| note.contains("the forward direction had no queue") && note.contains(from))
+    };
+    assert!(is_told(&notes, "the nearest times with a queue"), "{notes:?}");
+    // If it never had a queue, it could do at least what it did in its best second.
+    let never = |t_s: f64| [(if t_s < 12.0 { 5.0 } else { 3.0 }, 0.0), (2.0, triangle(t_s, 80.0, 300.0))];
+    let (known, notes) = mbps(&tables(BOTH, true, never));
+    assert!(is_about(known[300], rate(5.0, 2.0) * 8e-6, 0.001), "{}", known[300]);
+    assert!(is_told(&notes, "the best second's"), "{notes:?}");
+    // Nothing is known without one-way delays.
+    let (unknown, notes) = mbps(&tables(BOTH, false, at));
+    assert!(is_about(unknown[300], rate(3.0, 2.0) * 8e-6, 0.001), "{}", unknown[300]);
+    assert!(notes.len() == 1 && notes[0].contains("averaged over 1 s"), "{notes:?}");
+}
+
+#[test]
+fn a_trickle_in_the_other_direction_does_not_share_the_queue() {
+    let with = |backward_mbps: f64, limited_app: Option<f64>| {
+        let at = |t_s: f64| [(8.0, triangle(t_s, 4.0, 200.0)), (backward_mbps, 0.0)];
+        let mut tables = tables(BOTH, false, at);
+        let rows: Vec<FlowRow<'_>> = tables.flows.iter().collect();
+        let mut flows = record::tables::Flows::default();
+        for row in rows {
+            let limited_app = limited_app.filter(|_| row.flow == NAMES[BACKWARD]);
+            flows.push(&FlowRow { limited_app, ..row });
+        }
+        tables.flows = flows;
+        buffer(&directions(&tables), FORWARD)
+    };
+    for (backward_mbps, limited_app) in [(0.1, None), (1.0, Some(0.9))] {
+        let (bytes, basis) = with(backward_mbps, limited_app);
+        assert!(basis == Basis::InFlight && is_about(bytes, 8e6 / 8.0 * 0.2, 0.05), "{bytes} {basis:?}");
+    }
+    assert_eq!(with(1.0, Some(0.1)).1, Basis::Assumed);
+}
+
+#[test]
+fn bursts_behind_acknowledgements_are_no_capacity() {
+    let at = |t_s: f64| {
+        let bursts = if ((t_s * 10.0) as u32).is_multiple_of(2) { 16.0 } else { 0.0 };
+        [(bursts, 50.0), (2.0, 300.0)]
+    };
+    let directions = directions(&tables(BOTH, false, at));
+    let mbps = directions.ways[FORWARD].capacity_mbps.as_deref().expect("it has flows");
+    // Of 11 intervals of 0.1 s, 5 or 6 have a burst.
+    assert!(mbps[20..380].iter().all(|mbps| is_about(mbps * 1e6 / 8.0, rate(8.0, 2.0), 0.1)), "{mbps:?}");
+}
