@@ -74,7 +74,7 @@ export function seriesOf(of: Case, run: number, kind: Kind): Series[] {
 
 /** Returns whether a flow's sender reports its state, as TCP of the simulator and of the kernel does. */
 export function told(flow: FlowSummary): boolean {
-  return flow.cc !== "";
+  return flow.cc !== null;
 }
 
 /** Returns the first `most` datagram flows, which are judged by delay and loss. */

@@ -59,8 +59,8 @@ export function goodputAgainstRtt(cases: Shown[], run: number, filter: string): 
       const [t, srtt] = [state && column(state, "t"), state && column(state, "srtt_ms")];
       if (t === undefined || srtt === undefined) return [];
       const points = pairs({ t, x: srtt }, { t: column(series, "t") ?? [], y: column(series, "goodput_mbps") ?? [] });
-      const cc = controls.get(series.name) ?? "";
-      return points.x.length === 0 ? [] : [{ points, flow: `${prefix}${series.name}${cc === "" || cc === series.name ? "" : ` (${cc})`}`, control: `${prefix}${cc === "" ? "unknown control" : cc}` }];
+      const cc = controls.get(series.name) ?? null;
+      return points.x.length === 0 ? [] : [{ points, flow: `${prefix}${series.name}${cc === null || cc === series.name ? "" : ` (${cc})`}`, control: `${prefix}${cc ?? "unknown control"}` }];
     });
   });
   if (copies.length < 2) return null;

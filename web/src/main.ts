@@ -532,7 +532,7 @@ function limits(): HTMLElement | false {
         return h(
           "div",
           { class: "limits" },
-          h("span", { class: "who" }, `${prefix(i)}${flow.flow}`, h("small", {}, ` ${flow.cc}`)),
+          h("span", { class: "who" }, `${prefix(i)}${flow.flow}`, h("small", {}, ` ${flow.cc ?? ""}`)),
           h("div", { class: "stack" }, ...parts),
         );
       }),
@@ -572,7 +572,7 @@ function tables(): (HTMLElement | string)[] {
   const which = several ? [str("", "case")] : [];
   const retransmitted = (row: Row): number | null =>
     row["transport"] === "tcp" && (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
-  const timeouts = (row: Row): number | null => (row["cc"] === "" ? null : (row["rtos"] as number));
+  const timeouts = (row: Row): number | null => (row["cc"] === null ? null : (row["rtos"] as number));
   const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
   const utilisation = (row: Row): number | null => (row["utilisation"] === 0 && row["bytes_out"] !== 0 ? null : (row["utilisation"] as number));
   const copies = rows("flows").some((row) => row["conn"] !== 0);

@@ -16,7 +16,7 @@ const stat = (mean: number) => ({ n: 2, mean, ci95: mean / 10, min: mean, max: m
 const flow = (name: string, transport: string) => ({
   flow: name,
   transport,
-  cc: transport === "tcp" ? "cubic" : "",
+  cc: transport === "tcp" ? "cubic" : null,
   from: "server",
   to: "a-host-with-a-rather-long-name",
   copies: stat(1),
@@ -55,7 +55,7 @@ const row = (point: number, run: number, name: string, transport: string) => ({
   flow: name,
   conn: 0,
   transport,
-  cc: transport === "tcp" ? "cubic" : "",
+  cc: transport === "tcp" ? "cubic" : null,
   from: "server",
   to: "phone",
   start_s: 0,

@@ -205,7 +205,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             point,
             flow: name,
             transport,
-            cc: read.end.sender_tcp_congestion.as_deref().unwrap_or(""),
+            cc: read.end.sender_tcp_congestion.as_deref(),
             from,
             to,
             start_s: sum.from_s,

@@ -410,11 +410,11 @@ impl<'a> Source<'a> {
                 let _ = writeln!(text, "traffic = {{ kind = \"cbr\", rate = \"{rate} bit/s\" }}");
             } else {
                 let known = ["cubic", "new-reno", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
-                let (cc, comment) = match (row.cc, known.contains(&row.cc)) {
-                    (cc, true) => (cc, String::new()),
-                    ("reno", _) => ("new-reno", String::new()),
-                    ("", _) => ("cubic", " # not known".to_owned()),
-                    (other, _) => ("cubic", format!(" # {} is not simulated", plain(other))),
+                let (cc, comment) = match row.cc {
+                    Some(cc) if known.contains(&cc) => (cc, String::new()),
+                    Some("reno") => ("new-reno", String::new()),
+                    Some(other) => ("cubic", format!(" # {} is not simulated", plain(other))),
+                    None => ("cubic", " # not known".to_owned()),
                 };
                 unknown += usize::from(!comment.is_empty());
                 let _ = writeln!(text, "cc = \"{cc}\"{comment}");

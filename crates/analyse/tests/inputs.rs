@@ -151,7 +151,7 @@ fn raw_states_tell_what_limited_the_flow() {
     let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
     let tables = &analysis.results.tables;
     let flow = tables.flows.row(0);
-    assert_eq!((flow.flow, flow.from, flow.to, flow.bytes, flow.cc), ("upload", "client", "server", 2_000_000, ""));
+    assert_eq!((flow.flow, flow.from, flow.to, flow.bytes, flow.cc), ("upload", "client", "server", 2_000_000, None));
     assert_eq!((flow.start_s, flow.measured_to_s, flow.goodput_mbps), (10.0, 12.0, 8.0));
     let shares = [flow.limited_app, flow.limited_rwnd, flow.limited_cwnd, flow.limited_other].map(Option::unwrap);
     for (share, expected) in shares.into_iter().zip([0.5, 0.25, 0.25, 0.0]) {
@@ -187,10 +187,8 @@ fn the_congestion_control_of_a_receivers_kernel_is_not_that_of_the_flow() {
     }
     table.write_parquet(File::create(&file).unwrap()).unwrap();
     let analysis = analysed(&[file], Rules::Ranway).unwrap();
-    let flows: Vec<_> =
-        analysis.results.tables.flows.iter().map(|row| (row.flow.to_owned(), row.bytes, row.cc.to_owned())).collect();
-    let expected = [("download-cubic", 2_000_000, ""), ("upload-bbr", 2_000_000, "bbr")];
-    assert_eq!(flows, expected.map(|(flow, bytes, cc)| (flow.to_owned(), bytes, cc.to_owned())));
+    let flows: Vec<_> = analysis.results.tables.flows.iter().map(|row| (row.flow, row.bytes, row.cc)).collect();
+    assert_eq!(flows, [("download-cubic", 2_000_000, None), ("upload-bbr", 2_000_000, Some("bbr"))]);
 }
 
 #[test]
@@ -231,7 +229,7 @@ fn snapshots_of_ss_become_samples_of_each_connection() {
     let [sender, receiver] = [0, 1].map(|row| tables.flows.row(row));
     assert_eq!(
         [(sender.flow, sender.conn, sender.cc), (receiver.flow, receiver.conn, receiver.cc)],
-        [(name, 0, "bbr"), (name, 1, "")]
+        [(name, 0, Some("bbr")), (name, 1, None)]
     );
     assert_eq!((sender.bytes, receiver.bytes, sender.segments_sent), (3_040_000, 3_040_000, Some(304)));
     assert!((sender.measured_to_s - 0.645_137).abs() < 1e-6, "{sender:?}");
@@ -295,9 +293,8 @@ fn a_port_that_is_used_again_is_another_connection() {
         [(0, 1000), (1, 126_000), (2, 251_000), (3, 1000), (4, 63_500)].map(|(at, acked)| line(at, acked)).concat();
     let analysis = analysed(&[write(dir.path(), "ss.log", log)], Rules::Ranway).unwrap();
     let tables = &analysis.results.tables;
-    let flows: Vec<_> =
-        tables.flows.iter().map(|row| (row.conn, row.bytes, row.goodput_mbps, row.cc.to_owned())).collect();
-    assert_eq!(flows, [(0, 250_000, 1.0, "cubic".to_owned()), (1, 62_500, 0.5, "cubic".to_owned())]);
+    let flows: Vec<_> = tables.flows.iter().map(|row| (row.conn, row.bytes, row.goodput_mbps, row.cc)).collect();
+    assert_eq!(flows, [(0, 250_000, 1.0, Some("cubic")), (1, 62_500, 0.5, Some("cubic"))]);
     assert_eq!(tables.flows.row(0).flow, "tcp [fd00::1]:1000 > [::ffff:10.0.0.2]:443");
     let sample = tables.samples.row(1);
     assert_eq!(
@@ -356,9 +353,9 @@ fn a_test_of_nettest_is_a_point_with_its_radio() {
     let [down, up] = [0, 1].map(|row| tables.flows.row(row));
     assert_eq!(
         (down.flow, down.bytes, down.start_s, down.measured_to_s, down.cc),
-        ("download", 3_000_000, 1.0, 3.0, "")
+        ("download", 3_000_000, 1.0, 3.0, None)
     );
-    assert_eq!((up.flow, up.bytes, up.start_s, up.goodput_mbps, up.cc), ("upload", 1_000_000, 4.0, 4.0, "cubic"));
+    assert_eq!((up.flow, up.bytes, up.start_s, up.goodput_mbps, up.cc), ("upload", 1_000_000, 4.0, 4.0, Some("cubic")));
     assert_eq!((up.retransmitted, up.limited_cwnd, shares(&down)), (Some(2), Some(1.0), [None; 5]));
     assert_eq!((down.segments_sent, down.retransmitted, down.rtos, down.lost_packets), (None, None, None, None));
     assert_eq!((down.mean_cwnd_bytes, down.max_in_flight_bytes, up.max_cwnd_bytes), (None, None, Some(10_000)));
@@ -454,7 +451,9 @@ fn what_m_labs_client_prints_has_the_throughput_that_it_tells() {
     let dir = tempfile::tempdir().unwrap();
     let analysis = analysed(&[write(dir.path(), "ndt7.json", NDT7)], Rules::Ranway).unwrap();
     let flows = &analysis.results.tables.flows;
-    for (n, (name, cc, key)) in [("download", "bbr", "Download"), ("upload", "", "Upload")].into_iter().enumerate() {
+    for (n, (name, cc, key)) in
+        [("download", Some("bbr"), "Download"), ("upload", None, "Upload")].into_iter().enumerate()
+    {
         let (flow, mbps) = (flows.row(n), told[key]["Throughput"]["Value"].as_f64().expect("a number"));
         assert_eq!((flow.flow, flow.cc), (name, cc));
         assert!((flow.goodput_mbps - mbps).abs() < 0.01, "{name}: {} {mbps}", flow.goodput_mbps);

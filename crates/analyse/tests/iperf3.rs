@@ -35,7 +35,7 @@ fn streams_become_flows_and_intervals_samples() {
     let analysis = analysed(&[file], Rules::Ranway).unwrap();
     let tables = &analysis.results.tables;
     let flow = tables.flows.row(0);
-    assert_eq!((flow.flow, flow.cc), ("tcp 10.0.0.1:40000 > 10.0.0.2:5201", "cubic"));
+    assert_eq!((flow.flow, flow.cc), ("tcp 10.0.0.1:40000 > 10.0.0.2:5201", Some("cubic")));
     // The omitted second does not count, and the receiver's bytes do.
     assert_eq!(
         (flow.bytes, flow.retransmitted, flow.measured_from_s, flow.measured_to_s),

@@ -86,7 +86,7 @@ fn sent_row<'a>(
     FlowRow {
         flow: &measured.flow.name,
         conn: measured.flow.copy,
-        cc: in_scenarios(measured.flow.cc),
+        cc: Some(in_scenarios(measured.flow.cc)),
         completion_s: measured.completion().map(Span::as_secs_f64),
         retransmitted: since(|s| Some(s.total_retrans.into())),
         segments_sent: since(|s| Some(s.data_segs_out.into())),

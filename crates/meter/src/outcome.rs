@@ -75,9 +75,13 @@ impl FlowOutcome {
         self.congestion == "bbr"
     }
 
-    /// The congestion control of its sender as scenarios call it; empty if this end does not know it.
-    pub(crate) fn control(&self) -> &str {
-        if self.congestion == "reno" { "new-reno" } else { &self.congestion }
+    /// The congestion control of its sender as scenarios call it; `None` if this end does not know it.
+    pub(crate) fn control(&self) -> Option<&str> {
+        match self.congestion.as_str() {
+            "" => None,
+            "reno" => Some("new-reno"),
+            name => Some(name),
+        }
     }
 
     /// The states of its sender's kernel: at this end of an upload, as the server tells them of a download.
@@ -186,10 +190,12 @@ impl Load {
     /// The name of one of its flows in tables: the direction and, if the flows of this direction have several congestion controls,
     /// its own, as `upload-bbr`. Flows of one name are summarised together, and what limits different controls differs.
     pub fn name(&self, flow: &FlowOutcome) -> String {
-        let (way, control) = (flow.way.name(), flow.control());
+        let way = flow.way.name();
+        let Some(control) = flow.control() else { return way.to_owned() };
         // A flow that failed early may have none.
-        let differs = |other: &FlowOutcome| other.way == flow.way && ![control, ""].contains(&other.control());
-        if control.is_empty() || !self.flows.iter().any(differs) { way.to_owned() } else { format!("{way}-{control}") }
+        let differs =
+            |other: &FlowOutcome| other.way == flow.way && other.control().is_some_and(|other| other != control);
+        if self.flows.iter().any(differs) { format!("{way}-{control}") } else { way.to_owned() }
     }
 
     /// Whether it has flows of this direction.

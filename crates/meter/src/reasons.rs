@@ -54,6 +54,13 @@ impl Outcome {
         if told_of_downloads().any(uncounted) {
             reasons.push("what limited downloads: the server does not tell it");
         }
+        let uncontrolled = |way: Way| flows().any(|flow| flow.way == way && flow.control().is_none());
+        if uncontrolled(Way::Down) {
+            reasons.push("the congestion control of downloads: the server does not tell it");
+        }
+        if uncontrolled(Way::Up) {
+            reasons.push("the congestion control of an upload: it failed before the kernel told it");
+        }
         if uploads().next().is_none() {
             return reasons;
         }
@@ -245,7 +252,8 @@ mod tests {
         let down = flow(Way::Down, "", TcpInfo::default());
         let reasons = outcome(vec![vec![flow(Way::Up, "cubic", told())], vec![down]], &ALL).reasons();
         assert!(reasons[0].starts_with("downloads: "), "{reasons:?}");
-        assert_eq!(reasons[2], "round trips a minute: the kernel tells no round-trip time of the flows (load 1)");
+        assert_eq!(reasons[1], "the congestion control of downloads: the server does not tell it");
+        assert_eq!(reasons[3], "round trips a minute: the kernel tells no round-trip time of the flows (load 1)");
     }
 
     #[test]

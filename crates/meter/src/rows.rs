@@ -401,7 +401,7 @@ mod tests {
     }
 
     /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
-    fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, String, f64, Option<[f64; 2]>)> {
+    fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, Option<String>, f64, Option<[f64; 2]>)> {
         let outcome = Outcome {
             loads: vec![Load { times: LoadTimes::of_ms([0, 0, 0, 2000, 2000]), flows }],
             finished: 1,
@@ -421,12 +421,12 @@ mod tests {
     fn flows_of_different_congestion_controls_are_told_apart() {
         let up = |number, congestion| flow(Way::Up, number, congestion);
         let told = summary(vec![up(0, "cubic"), up(1, "bbr"), up(2, "cubic"), up(3, "reno"), flow(Way::Down, 0, "")]);
-        let name = |name: &str, cc: &str, copies, limited| (name.to_owned(), cc.to_owned(), copies, limited);
+        let name = |name: &str, cc: &str, copies, limited| (name.to_owned(), Some(cc.to_owned()), copies, limited);
         let expected = [
             name("upload-cubic", "cubic", 2.0, Some([1.0, 0.0])),
             name("upload-bbr", "bbr", 1.0, Some([0.0, 1.0])),
             name("upload-new-reno", "new-reno", 1.0, Some([1.0, 0.0])),
-            name("download", "", 1.0, None),
+            ("download".to_owned(), None, 1.0, None),
         ];
         assert_eq!(told, expected);
         let alike = summary(vec![up(0, "bbr"), up(1, "bbr"), flow(Way::Down, 0, "cubic")]);

@@ -81,7 +81,7 @@ impl Figures {
     fn new(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Figures {
         let measured = || samples.iter().filter(|row| row.t_s >= flow.measured_from_s && row.state != "closed");
         let srtts = sorted(measured().filter_map(|row| row.srtt_ms));
-        let is_mdcc = flow.cc == "mdcc";
+        let is_mdcc = flow.cc == Some("mdcc");
         let windows = sorted(measured().filter(|_| is_mdcc).filter_map(|row| Some(row.cwnd_bytes? as f64 / 1e3)));
         let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
         let segments = flow.retransmitted.zip(flow.segments_sent);
@@ -94,7 +94,7 @@ impl Figures {
             retransmitted_percent: segments.and_then(|(again, sent)| percent(again as f64, sent as f64)),
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),
-            curve: (flow.cc == "cubic").then(|| Curve::new(samples)).flatten(),
+            curve: (flow.cc == Some("cubic")).then(|| Curve::new(samples)).flatten(),
             window_p50_kb: quantile(&windows, 0.5),
             window_p95_kb: quantile(&windows, 0.95),
             interval_s: samples.windows(2).map(|pair| pair[1].t_s - pair[0].t_s).reduce(f64::min),

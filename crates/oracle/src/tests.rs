@@ -26,7 +26,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     flow: "a",
     conn: 0,
     transport: "tcp",
-    cc: "cubic",
+    cc: Some("cubic"),
     from: "",
     to: "",
     start_s: 0.0,
@@ -100,7 +100,7 @@ fn world(w: World) -> Results {
         results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.01 } }] });
     }
     results.tables.flows.push(&FlowRow {
-        cc: w.cc,
+        cc: Some(w.cc),
         goodput_mbps: w.goodput,
         rtt_p50_ms: Some(w.rtt),
         rtt_p95_ms: Some(w.rtt),

@@ -29,7 +29,7 @@ const fn figure(head: &'static str, name: &'static str, cell: fn(&FlowSummary) -
 
 const COLUMNS: [Column; 11] = [
     Column { head: "flow", name: "flow", cell: |flow| Some(flow.flow.clone()), right: false },
-    Column { head: "cc", name: "cc", cell: |flow| (!flow.cc.is_empty()).then(|| flow.cc.clone()), right: false },
+    Column { head: "cc", name: "cc", cell: |flow| flow.cc.clone(), right: false },
     figure("goodput Mbit/s", "goodput", |flow| stat(flow.goodput_mbps.as_ref(), 2)),
     figure("RTT p50 ms", "RTT p50", |flow| stat(flow.rtt_p50_ms.as_ref(), 1)),
     figure("p95", "RTT p95", |flow| stat(flow.rtt_p95_ms.as_ref(), 1)),

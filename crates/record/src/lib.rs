@@ -44,6 +44,6 @@ pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use sweep::{SweepDir, assemble};
-pub use table::{Blobs, Column, Strings, Table};
+pub use table::{Blobs, Column, OptStrings, Strings, Table};
 pub use tables::{Tables, ms};
 pub use units::Distribution;

@@ -77,8 +77,8 @@ pub struct FlowSummary {
     pub flow: String,
     /// Its transport protocol.
     pub transport: String,
-    /// Its congestion control.
-    pub cc: String,
+    /// Its congestion control; missing of UDP, and if nothing tells it.
+    pub cc: Option<String>,
     /// The host that sends the data.
     pub from: String,
     /// The host that receives the data.
@@ -392,7 +392,7 @@ fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
     FlowSummary {
         flow: row.flow.to_owned(),
         transport: row.transport.to_owned(),
-        cc: row.cc.to_owned(),
+        cc: row.cc.map(str::to_owned),
         from: row.from.to_owned(),
         to: row.to.to_owned(),
         copies: Stat::of(runs.iter().map(|run| run.copies)).expect("the flow is in a run"),
@@ -529,7 +529,7 @@ impl Run<'_> {
             completion_p95_s: quantile(&completions, 0.95),
             retransmission_rate: part(|row| row.retransmitted),
             // Earlier results have numbers where nothing was known: of UDP, and of connections of real hosts.
-            limited: limited().filter(|_| rows.iter().any(|row| !row.cc.is_empty())),
+            limited: limited().filter(|_| rows.iter().any(|row| row.cc.is_some())),
         }
     }
 }
@@ -558,7 +558,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 /// (sum x)^2 / (n sum x^2) over the goodputs of the TCP flows' copies. What UDP sends is the application's choice, and so
 /// is what real hosts do.
 fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
-    let rates: Vec<f64> = rows.iter().filter(|row| !row.cc.is_empty()).map(|row| row.goodput_mbps).collect();
+    let rates: Vec<f64> = rows.iter().filter(|row| row.cc.is_some()).map(|row| row.goodput_mbps).collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
 }

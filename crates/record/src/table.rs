@@ -180,11 +180,9 @@ impl Column for Strings {
     }
 
     fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
-        let texts = array.as_dictionary_opt::<Int32Type>().and_then(DictionaryArray::downcast_dict::<StringArray>);
-        let texts = texts.ok_or_else(|| other_type(array, &Self::data_type()))?;
-        let (codes, values) = (texts.keys(), texts.values());
-        if codes.null_count() > 0 || values.null_count() > 0 {
-            return Err(ArrowError::SchemaError("a text is missing".to_owned()));
+        let (codes, values) = dictionary(array)?;
+        if codes.null_count() > 0 {
+            return Err(missing_text());
         }
         self.push_coded(codes.values().iter().map(|&code| code as usize), values.len(), |code| values.value(code));
         Ok(())
@@ -195,6 +193,61 @@ impl Column for Strings {
         // Different texts may have become the same.
         let codes = core::mem::take(self).codes;
         codes.into_iter().for_each(|code| self.push(&mapped[code as usize]));
+    }
+}
+
+/// The numbers of the rows' texts in an Arrow array, and the texts.
+fn dictionary(array: &dyn Array) -> Result<(&Int32Array, &StringArray), ArrowError> {
+    let texts = array.as_dictionary_opt::<Int32Type>().and_then(DictionaryArray::downcast_dict::<StringArray>);
+    let texts = texts.ok_or_else(|| other_type(array, &Strings::data_type()))?;
+    let (codes, values) = (texts.keys(), texts.values());
+    if values.null_count() > 0 { Err(missing_text()) } else { Ok((codes, values)) }
+}
+
+fn missing_text() -> ArrowError {
+    ArrowError::SchemaError("a text is missing".to_owned())
+}
+
+/// A column of texts that may be missing. An empty text is a missing one: earlier versions wrote that.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OptStrings(Strings);
+
+impl Column for OptStrings {
+    type Item<'a> = Option<&'a str>;
+    const NULLABLE: bool = true;
+
+    fn data_type() -> DataType {
+        Strings::data_type()
+    }
+
+    #[inline]
+    fn push(&mut self, item: Option<&str>) {
+        self.0.push(item.unwrap_or_default());
+    }
+
+    fn push_rows(&mut self, other: &Self, rows: Range<usize>) {
+        self.0.push_rows(&other.0, rows);
+    }
+
+    fn get(&self, i: usize) -> Option<&str> {
+        Some(self.0.get(i)).filter(|text| !text.is_empty())
+    }
+
+    fn array(&self, rows: Range<usize>) -> ArrayRef {
+        let missing = self.0.code_of.get("").copied();
+        let keys = self.0.codes[rows].iter().map(|&code| (Some(code) != missing).then_some(code as i32));
+        let values = StringArray::from_iter_values(&self.0.texts);
+        Arc::new(DictionaryArray::new(keys.collect::<Int32Array>(), Arc::new(values)))
+    }
+
+    fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
+        let (codes, values) = dictionary(array)?;
+        codes.iter().for_each(|code| self.push(code.map(|code| values.value(code as usize))));
+        Ok(())
+    }
+
+    fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
+        self.0.map_texts(&|text| if text.is_empty() { String::new() } else { map(text) });
     }
 }
 
@@ -542,6 +595,7 @@ pub(crate) fn shift(numbers: &mut [u32], by: u32, below: u32) -> Result<(), Arro
 /// The type that keeps a column of a kind.
 macro_rules! column_of {
     (str) => { $crate::table::Strings };
+    (opt_str) => { $crate::table::OptStrings };
     (bytes) => { $crate::table::Blobs };
     (opt_f64) => { Vec<Option<f64>> };
     (opt_u64) => { Vec<Option<u64>> };
@@ -551,6 +605,7 @@ macro_rules! column_of {
 /// The type of a kind's value in a row.
 macro_rules! item_of {
     (str, $lt:lifetime) => { &$lt str };
+    (opt_str, $lt:lifetime) => { Option<&$lt str> };
     (bytes, $lt:lifetime) => { &$lt [u8] };
     (opt_f64, $lt:lifetime) => { Option<f64> };
     (opt_u64, $lt:lifetime) => { Option<u64> };
@@ -650,3 +705,26 @@ macro_rules! table {
     };
 }
 pub(crate) use {column_of, item_of, table};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_may_be_missing_and_an_empty_one_of_earlier_versions_is() {
+        let mut earlier = Strings::default();
+        ["cubic", "", "cubic"].into_iter().for_each(|text| earlier.push(text));
+        let mut read = OptStrings::default();
+        read.read(&earlier.array(0..3)).expect("it is of this type");
+        assert_eq!([0, 1, 2].map(|row| read.get(row)), [Some("cubic"), None, Some("cubic")]);
+        let written = read.array(0..3);
+        assert_eq!((written.null_count(), written.is_null(1)), (1, true));
+        let mut back = OptStrings::default();
+        back.read(&written).expect("it is of this type");
+        assert_eq!(back, read);
+        back.map_texts(&|text| format!("{text}2"));
+        assert_eq!([0, 1, 2].map(|row| back.get(row)), [Some("cubic2"), None, Some("cubic2")]);
+        // Of all other columns, no text is missing.
+        assert!(Strings::default().read(&written).is_err());
+    }
+}

@@ -279,8 +279,14 @@ fn the_summary_follows_from_the_tables() {
 fn a_flow_without_tcp_has_one_way_delays_and_loss_and_a_tcp_flow_no_loss() {
     let made_up = made_up::single("a call", 10);
     let (mut results, template) = (made_up.clone(), made_up.tables.flows.row(0));
-    let call =
-        FlowRow { flow: "call", transport: "udp", cc: "", segments_sent: Some(200), lost_packets: Some(3), ..template };
+    let call = FlowRow {
+        flow: "call",
+        transport: "udp",
+        cc: None,
+        segments_sent: Some(200),
+        lost_packets: Some(3),
+        ..template
+    };
     let call = FlowRow { owd_p50_ms: Some(20.0), owd_p95_ms: Some(60.0), ..call };
     let mut tables = record::Tables::default();
     tables.flows.push(&template);
@@ -460,7 +466,7 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
     let (flow, link) = (results.tables.flows.row(0), results.tables.links.row(0));
     let mut tables = record::Tables::default();
     tables.flows.push(&flow);
-    tables.flows.push(&FlowRow { flow: "call", transport: "udp", cc: "", ..flow });
+    tables.flows.push(&FlowRow { flow: "call", transport: "udp", cc: None, ..flow });
     tables.links.push(&record::tables::LinkRow { utilisation: 0.0, ..link });
     tables.links.push(&record::tables::LinkRow { link: "idle", utilisation: 0.0, bytes_out: 0, ..link });
     results.tables = tables;
@@ -473,7 +479,7 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
 #[test]
 fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_back() {
     let mut results = made_up::single("an emulation", 10);
-    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: "", ..results.tables.flows.row(0) };
+    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..results.tables.flows.row(0) };
     let at = |from: f64| FlowRow { measured_from_s: from, measured_to_s: from + 5.0, bytes: 5_000_000, ..flow };
     let mut tables = record::Tables::default();
     tables.flows.push(&at(0.0));
@@ -547,4 +553,24 @@ fn impossible_numbers_of_runs_are_not_merged() {
         assert!(error.contains("their meta.json does not fit"), "{runs:?} {jobs:?}: {error}");
     }
     assert_eq!(part(&[2], &[(0, 0)]), "missing jobs: 0/1");
+}
+
+#[test]
+fn a_congestion_control_that_nothing_tells_is_null() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut results = made_up::single("a capture", 10);
+    let known = results.tables.flows.row(0);
+    let mut tables = record::Tables::default();
+    tables.flows.push(&known);
+    tables.flows.push(&FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..known });
+    results.tables = tables;
+    let dir = temp.path().join("r");
+    results.write(&dir).unwrap();
+    let read = Results::read(&dir).unwrap();
+    assert_eq!(read, results);
+    assert!(read.tables.flows.row(0).cc.is_some());
+    assert_eq!(read.tables.flows.row(1).cc, None);
+    let summary = fs::read(dir.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["points"][0]["flows"][1]["cc"], serde_json::Value::Null);
 }

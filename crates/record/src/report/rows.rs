@@ -61,7 +61,8 @@ macro_rules! row {
 row! {
     /// A copy of a flow in a run.
     FlowRow {
-        point: u32, run: u32, flow: &'a str, conn: u32, transport: &'a str, cc: &'a str, from: &'a str, to: &'a str,
+        point: u32, run: u32, flow: &'a str, conn: u32, transport: &'a str, cc: Option<&'a str>,
+        from: &'a str, to: &'a str,
         start_s: f64, measured_from_s: f64, completion_s: Option<f64>, bytes: u64, goodput_mbps: f64,
         throughput_mbps: f64, rtt_min_ms: Option<f64>, rtt_p50_ms: Option<f64>, rtt_p95_ms: Option<f64>,
         rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, segments_sent: Option<u64>,

@@ -17,8 +17,8 @@ table! {
         "" conn: u32,
         /// The transport protocol: `tcp` or `udp`; of real hosts also `icmp`, or `ip` for any other.
         "" transport: str,
-        /// The congestion control; empty for UDP.
-        "" cc: str,
+        /// The congestion control; missing for UDP, and where nothing tells it.
+        "" cc: opt_str,
         /// The host that sends the data.
         "" from: str,
         /// The host that receives the data.

@@ -144,7 +144,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         flow: "download",
         conn: 0,
         transport: "tcp",
-        cc,
+        cc: Some(cc),
         from: "server",
         to: "phone",
         start_s: 0.0,

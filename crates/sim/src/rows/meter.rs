@@ -271,7 +271,7 @@ pub(crate) struct Identity<'a> {
     pub(crate) flow: &'a str,
     pub(crate) copy: u32,
     pub(crate) transport: &'a str,
-    pub(crate) cc: &'a str,
+    pub(crate) cc: Option<&'a str>,
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
 }
@@ -280,8 +280,8 @@ impl<'a> Identity<'a> {
     /// The copy `copy` of the flow that the scenario describes as `flow`.
     pub(crate) fn new(RunId { point, run }: RunId, flow: &'a scenario::Flow, copy: u32) -> Identity<'a> {
         let (transport, cc) = match flow.transport() {
-            Transport::Tcp => ("tcp", flow.cc.name()),
-            Transport::Udp => ("udp", ""),
+            Transport::Tcp => ("tcp", Some(flow.cc.name())),
+            Transport::Udp => ("udp", None),
         };
         Identity { point, run, flow: &flow.name, copy, transport, cc, from: &flow.from, to: &flow.to }
     }

@@ -128,7 +128,7 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         held_bytes: waiting,
         ..ProxyRow::default()
     });
-    let congestion = connections.first().map_or("", |one| one.radio_congestion.as_str());
+    let congestion = connections.first().map(|one| one.radio_congestion.as_str());
     rows.flows.push(&FlowRow {
         flow: &name,
         transport: "tcp",

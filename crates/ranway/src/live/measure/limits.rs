@@ -45,14 +45,14 @@ fn parts(flow: &FlowOutcome) -> String {
     if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
-/// What a flow shows, for programs. Its bytes are null if nobody counted them. What limited it is null unless its sender's kernel
+/// What a flow shows, for programs. Its bytes are null if nobody counted them, its congestion control if nobody told it. What limited it is null unless its sender's kernel
 /// counts it, and is at this end or told by the server.
 pub(super) fn describe(flow: &FlowOutcome) -> Value {
     let limits = flow.limits().filter(Limits::is_known);
     let counted_by = if flow.way == Way::Up && !flow.acknowledged { "server" } else { "client" };
     json!({
         "flow": flow.number,
-        "cc": flow.congestion,
+        "cc": Some(flow.congestion.as_str()).filter(|name| !name.is_empty()),
         "bytes": flow.total(),
         "counted_by": flow.total().map(|_| counted_by),
         "limited": limits.map(|limits| json!({
@@ -128,6 +128,7 @@ mod tests {
     fn programs_get_the_shares_of_each_flow_or_null() {
         let shares = describe(&flow(1, "bbr", Some([500, 250])));
         assert_eq!((&shares["flow"], &shares["cc"]), (&json!(1), &json!("bbr")));
+        assert_eq!(describe(&flow(0, "", None))["cc"], Value::Null);
         assert_eq!(shares["limited"], json!({ "app": 0.5, "cwnd": 0.0, "rwnd": 0.25, "pacing": 0.25, "other": 0.0 }));
         assert_eq!(describe(&flow(0, "cubic", None))["limited"], Value::Null);
         let download = FlowOutcome { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
