@@ -439,7 +439,20 @@ def latency(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any)
         pl.col("probe").cast(pl.String).replace(_PROBES), pl.col("hop"), separator=" ", ignore_nulls=True
     )
     lines = _select.lines_of(r, rows.with_columns(name=name), "name")
-    return _draw_over_time(r, "name", lines, "rtt_ms", 1, "Round-trip time (ms)", ax)
+    lines = [line._replace(rows=_with_parts(line.rows)) for line in lines]
+    return _draw_over_time(r, "name", lines, "rtt_ms", 1, "Round-trip time (ms)", ax, parts="part")
+
+
+def _with_parts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Numbers the parts of a line of probes, which pause while a load's flows are warmed up.
+
+    A part begins where the load's first probe comes more than twice the median interval after the one before it. The
+    median is over the intervals before the load, or over all if there are none.
+    """
+    phase, step = pl.col("phase").cast(pl.String), pl.col("t_s").diff()
+    usual = pl.coalesce(step.filter(phase == "before").median(), step.median())
+    pauses = (phase == "during") & (phase.shift() == "before") & (step > 2 * usual)
+    return rows.with_columns(part=pauses.fill_null(value=False).cum_sum())
 
 
 def waits(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
@@ -701,13 +714,18 @@ def _draw_over_time(
     label: str,
     ax: "Axes | None",
     drawstyle: Literal["default", "steps-post"] = "default",
+    parts: str | None = None,
 ) -> "Axes":
-    """Lines through their values, or steps with gaps where a value is missing."""
+    """Lines through their values, or steps with gaps where a value is missing.
+
+    `parts` is a column whose values tell apart parts of a line that are not connected; of flows, these are the copies.
+    """
+    parts = "conn" if by == "flow" else parts
     lines = [line for line in lines if line.rows[column].count() > 0] or lines
     with _axes(ax) as ax:
         for line in lines:
-            parts = line.rows.partition_by("conn", maintain_order=True) if by == "flow" else [line.rows]
-            for i, part in enumerate(parts):
+            apart = [line.rows] if parts is None else line.rows.partition_by(parts, maintain_order=True)
+            for i, part in enumerate(apart):
                 part = part.drop_nulls(column) if drawstyle == "default" else part
                 x, y = part["t_s"].to_numpy(), part[column].to_numpy() * factor
                 label_here = "_" * (i > 0) + line.label

@@ -361,6 +361,19 @@ def test_names_that_do_not_fit_are_left_out_and_so_are_marks_in_a_crowd(drive: r
     assert (marks(crowd), texts(crowd)) == ([], [])
 
 
+def test_lines_of_probes_break_where_they_pause_before_the_load(swept: ranway.Results, tmp_path: Path) -> None:
+    def drawn(load_begins: float) -> list[list[float]]:
+        before: list[dict[str, object]] = [
+            {"t_s": t, "probe": "echo", "phase": "before", "rtt_ms": 20.0} for t in (0.0, 0.1, 0.2)
+        ]
+        during = [{"t_s": load_begins + t, "probe": "echo", "phase": "during", "rtt_ms": 90.0} for t in (0.0, 0.5)]
+        lines = plot.latency(with_rows(swept, tmp_path / str(load_begins), latencies=before + during)).get_lines()
+        return [[float(y) for y in line.get_ydata()] for line in lines]  # type: ignore[union-attr]
+
+    assert drawn(2.3) == [[20, 20, 20], [90, 90]]
+    assert drawn(0.35) == [[20, 20, 20, 90, 90]]
+
+
 def test_measurements_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
     modem: dict[str, object] = {"source": "modemmanager", "modem": "wwan0", "technology": "lte", "cell": 8}
     results = with_rows(

@@ -8,6 +8,7 @@ import { cellMarks, MARK_COLOUR } from "./marks";
 import { linePlot, lineOf, type Line, type Mark, type PlotOptions } from "./plots";
 import { lookOf, plotGrid, type Shown } from "./radio";
 import { roundTrips } from "./responsiveness";
+import { broken } from "./statistics";
 
 const PROBES: Record<string, string> = { echo: "ICMP echo", request: "request to the server", handshake: "TCP handshake", hop: "router" };
 const PROBE_ORDER = ["echo", "request", "handshake", "hop"];
@@ -111,7 +112,9 @@ function probes({ of, prefix, second }: Shown, run: number): Line[] {
     const label = `${prefix}${PROBES[series.name] ?? series.name}${series.conn === null ? "" : ` ${series.conn}`}`;
     const look = lookOf(i, second);
     const lost = column(series, "lost")?.some((n) => n !== null) ?? false;
-    return [...lineOf(series, "t", "rtt_ms", label, look), ...(lost ? lineOf(series, "t", "lost", `${label}: lost`, { colour: look.colour }).map((line) => ({ ...line, dots: true })) : [])];
+    const load = column(series, "load") ?? [];
+    const rtts = lineOf(series, "t", "rtt_ms", label, look).map((line) => ({ ...line, ...broken(line.x, line.y, load) }));
+    return [...rtts, ...(lost ? lineOf(series, "t", "lost", `${label}: lost`, { colour: look.colour }).map((line) => ({ ...line, dots: true })) : [])];
   });
 }
 

@@ -1,4 +1,4 @@
-// What plots show of several flows together: stacks, pairs of values, ellipses and quantiles.
+// What plots show of several flows together: stacks, pairs of values, ellipses and quantiles; and where a line of probes breaks.
 
 import type { Column } from "./data";
 
@@ -76,6 +76,23 @@ export function ellipse({ x, y }: Points): Points | null {
   const [r, yy] = [Math.sqrt(CHI2_95), Math.sqrt(rest)];
   const angles = Array.from({ length: OUTLINE }, (_, i) => (2 * Math.PI * i) / (OUTLINE - 1));
   return { x: angles.map((a) => mx + r * xx * Math.cos(a)), y: angles.map((a) => my + r * (yx * Math.cos(a) + yy * Math.sin(a))) };
+}
+
+/**
+ * A line of probes over time, broken where they pause before a load (`load` is 1 under it), as while its flows are warmed up: where the
+ * load's first probe comes more than twice the median interval after the one before it. The median is over the intervals before the
+ * load, or over all if there are none.
+ */
+export function broken(t: Column, y: Column, load: Column): { x: Column; y: Column } {
+  const begin = load.findIndex((on, i) => on === 1 && load[i - 1] === 0);
+  if (begin === -1) return { x: t, y };
+  const steps = t.slice(1).map((x, i) => x! - t[i]!);
+  const before = steps.slice(0, begin - 1);
+  const sorted = (before.length > 0 ? before : steps).sort((a, b) => a - b);
+  const [from, to] = [t[begin - 1]!, t[begin]!];
+  if (to - from <= 2 * sorted[Math.floor(sorted.length / 2)]!) return { x: t, y };
+  const split = (of: Column, value: number | null): Column => [...of.slice(0, begin), value, ...of.slice(begin)];
+  return { x: split(t, (from + to) / 2), y: split(y, null) };
 }
 
 /** The least value with at least a share `q` of a distribution at or below it; `null` if so many have no value. */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { aligned, ellipse, pairs, quantile, rangeOf, stacked } from "../src/statistics";
+import { aligned, broken, ellipse, pairs, quantile, rangeOf, stacked } from "../src/statistics";
 
 test("lines with different moments are interpolated, and zero before and after their own", () => {
   const { x, ys } = aligned([
@@ -25,6 +25,18 @@ test("a stack's edges are sums of what is shown", () => {
 test("a window's goodput is paired with the mean round-trip time in it", () => {
   const rtt = { t: [0.5, 1, 1.5, 2, 9], x: [10, 20, 30, null, 50] };
   assert.deepEqual(pairs(rtt, { t: [1, 2, 3], y: [5, 6, 7] }), { x: [15, 30], y: [5, 6] });
+});
+
+test("a line of probes breaks where they pause before the load, and nowhere else", () => {
+  const load = [0, 0, 0, 1, 1, 0];
+  const y = [20, 21, 20, 90, 91, 22];
+  assert.deepEqual(broken([0, 1, 2, 5, 6, 7], y, load), { x: [0, 1, 2, 3.5, 5, 6, 7], y: [20, 21, 20, null, 90, 91, 22] });
+  const steady = { x: [0, 1, 2, 3.5, 9, 20], y };
+  assert.deepEqual(broken(steady.x, y, load), steady);
+  // With a single probe before the load, those under it tell the interval.
+  assert.deepEqual(broken([0, 3, 4, 5], [20, 90, 91, 92], [0, 1, 1, 1]).y, [20, null, 90, 91, 92]);
+  assert.deepEqual(broken([0, 1, 2], [9, 9, 9], [1, 1, 1]), { x: [0, 1, 2], y: [9, 9, 9] });
+  assert.deepEqual(broken([], [], []), { x: [], y: [] });
 });
 
 test("an ellipse holds 95 % of a normal distribution", () => {
