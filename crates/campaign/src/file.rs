@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use measure::host_port::HostPort;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
@@ -412,8 +413,7 @@ fn check_server(server: &str) -> Result<(), String> {
     if server.contains("://") {
         return Err("where.server: expected HOST or HOST:PORT, not a URL; `tls = true` uses TLS".into());
     }
-    let invalid = || format!("where.server: {server}: invalid port; expected 1 to 65535");
-    measure::host_and_port(server).map(drop).ok_or_else(invalid)
+    HostPort::parse(server).map(drop).map_err(|why| format!("where.server: {server}: {why}"))
 }
 
 /// Whether a text can be a value of `ranway measure --modem`.
@@ -531,7 +531,7 @@ mod tests {
         }
         let url = "c.toml: where.server: expected HOST or HOST:PORT, not a URL; `tls = true` uses TLS";
         assert_eq!(error(&at("server = 'http://127.0.0.1'")), url);
-        for server in ["a", "a:65535", "192.0.2.1:1", "::1", "[::1]", "[::1]:5231"] {
+        for server in ["a", "a:65535", "192.0.2.1:1", "::1", "[::1]", "[::1]:5231", "[fe80::1%eth0]:5231"] {
             File::parse("c.toml", &at(&format!("server = '{server}'"))).expect(server);
         }
     }

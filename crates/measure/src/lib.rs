@@ -6,6 +6,7 @@
 //! | [`ndt7`] | M-Lab's ndt7: paths, messages, growth of messages |
 //! | [`throughput1`] | M-Lab's throughput1: ndt7's framing for several streams with a chosen congestion control |
 //! | [`websocket`] | frames of RFC 6455, decoded as they arrive |
+//! | [`host_port`] | hosts, ports and zones of servers, as users write them |
 //! | [`http`] | heads of HTTP/1.1 requests and responses, upgrades |
 //! | [`rate`] | throughput from samples of several flows |
 //! | [`responsiveness`] | round trips per minute |
@@ -15,6 +16,7 @@
 //!
 //! All input is hostile: every buffer has a bound, which its type states, and no input makes a parser panic.
 
+pub mod host_port;
 pub mod http;
 pub mod ndt7;
 pub mod rate;
@@ -22,17 +24,3 @@ pub mod responsiveness;
 pub mod rmbt;
 pub mod throughput1;
 pub mod websocket;
-
-use std::net::Ipv6Addr;
-
-/// Splits `HOST` or `HOST:PORT`, where an IPv6 address has brackets or no port. Returns the host without brackets; `None` if there is no
-/// such port.
-pub fn host_and_port(server: &str) -> Option<(&str, Option<u16>)> {
-    let bare = server.trim_start_matches('[').trim_end_matches(']');
-    if bare.parse::<Ipv6Addr>().is_ok() {
-        return Some((bare, None));
-    }
-    let Some((host, port)) = server.rsplit_once(':') else { return Some((bare, None)) };
-    let port = port.parse().ok().filter(|&port| port > 0)?;
-    Some((host.trim_start_matches('[').trim_end_matches(']'), Some(port)))
-}

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `plan` | what to measure, and against which server |
 //! | `fault` | why a measurement fails |
+//! | `addresses` | the addresses of servers |
 //! | `tls` | who is trusted, and what an error of TLS means |
 //! | `line` | a connection to the server, with the times of its own data |
 //! | `upgrade` | requests that turn a connection of HTTP into another one |
@@ -35,6 +36,7 @@
 #![allow(clippy::disallowed_methods)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod addresses;
 mod capture;
 mod fault;
 mod flow;
@@ -55,12 +57,14 @@ mod tls;
 mod tokens;
 mod upgrade;
 
+pub use addresses::addresses;
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
 pub use flow::{Passage, Sample};
 pub use kinds::{Latency, Probe, Way};
 pub use line::{check_congestion, kernel_name};
-pub use measure::host_and_port;
+pub use measure::host_port::{HostPort, written_as_port};
+pub use measure::rmbt::token::Key;
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
@@ -68,4 +72,4 @@ pub use remote::Remote;
 pub use rows::{Told, add_flow, modem_row};
 pub use session::{Glance, measure};
 pub use tls::{Tls, Trust};
-pub use tokens::{TOKEN_VARIABLE, check_url, make_token, request_token};
+pub use tokens::{TOKEN_VARIABLE, check_url, first_key, make_token, request_token};

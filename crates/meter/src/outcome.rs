@@ -237,6 +237,25 @@ impl Outcome {
         self.latencies.iter().filter(of).filter_map(|latency| latency.rtt).collect()
     }
 
+    /// Round trips to the server before, during and after a load, and by which probes. They are all of one kind, because kinds take
+    /// different times on the same path: ICMP echo, requests or handshakes, the first kind that was answered both before the load and
+    /// under it, or else under it. `None` if no probe was answered.
+    pub fn to_server(&self, load: &Load) -> Option<(Probe, [Vec<Span>; 3])> {
+        let of = |wanted: Probe| {
+            let rtts = |phase| self.rtts(load, phase, |probe| probe == wanted);
+            (wanted, [Phase::Before, Phase::During, Phase::After].map(rtts))
+        };
+        let rank = |(_, rtts): &(Probe, [Vec<Span>; 3])| match rtts.each_ref().map(|rtts| !rtts.is_empty()) {
+            [true, true, _] => 3,
+            [_, true, _] => 2,
+            [false, false, false] => 0,
+            _ => 1,
+        };
+        // Of equals, this takes the last one.
+        let best = [Probe::Handshake, Probe::Request, Probe::Echo].into_iter().map(of).max_by_key(rank)?;
+        (rank(&best) > 0).then_some(best)
+    }
+
     /// Where packets waited under a load.
     pub fn located(&self, load: &Load) -> Located {
         let loaded = |probe: Probe| {

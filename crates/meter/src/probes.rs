@@ -6,7 +6,7 @@
 //! - TCP handshakes with the server, which no network treats as probes, and requests by HTTP on these connections.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -49,8 +49,8 @@ pub(crate) fn run(
     stop: &AtomicBool,
 ) -> (Vec<Latency>, Vec<String>) {
     let mut reasons = Vec::new();
-    let mut echoes = Echoes::open(server.ip()).map_err(|why| reasons.push(why)).ok();
-    let mut routers: Vec<Router> = (1..=hops).filter_map(|limit| Router::open(server.ip(), limit).ok()).collect();
+    let mut echoes = Echoes::open(server).map_err(|why| reasons.push(why)).ok();
+    let mut routers: Vec<Router> = (1..=hops).filter_map(|limit| Router::open(server, limit).ok()).collect();
     let mut found = Vec::new();
     let mut due = clock.now();
     while !stop.load(Relaxed) {
@@ -156,7 +156,7 @@ struct Echoes {
 }
 
 impl Echoes {
-    fn open(server: IpAddr) -> Result<Echoes, String> {
+    fn open(mut server: SocketAddr) -> Result<Echoes, String> {
         let v6 = server.is_ipv6();
         let (family, protocol) = match v6 {
             true => (AddressFamily::Inet6, SockProtocol::IcmpV6),
@@ -168,8 +168,10 @@ impl Echoes {
             Ok(socket) => (socket, false),
             Err(_) => (open(SockType::Raw).map_err(|_| no_echoes())?, true),
         };
-        let address = SockaddrStorage::from(SocketAddr::new(server, 0));
-        connect(socket.as_raw_fd(), &address).map_err(|errno| format!("no ICMP echo: {errno}"))?;
+        // It keeps the interface of a link-local address.
+        server.set_port(0);
+        connect(socket.as_raw_fd(), &SockaddrStorage::from(server))
+            .map_err(|errno| format!("no ICMP echo: {errno}"))?;
         Ok(Echoes { socket, v6, raw, id: std::process::id() as u16, count: 0, waiting: Vec::new() })
     }
 
@@ -219,7 +221,7 @@ fn no_echoes() -> String {
 /// Probes whose hop limit ends at a router.
 struct Router {
     socket: OwnedFd,
-    server: IpAddr,
+    server: SocketAddr,
     limit: u8,
     due: Time,
     port: u16,
@@ -229,16 +231,16 @@ struct Router {
 }
 
 impl Router {
-    fn open(server: IpAddr, limit: u8) -> Result<Router, Errno> {
+    fn open(server: SocketAddr, limit: u8) -> Result<Router, Errno> {
         let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(family, SockType::Datagram, flags, None)?;
         match server {
-            IpAddr::V4(_) => {
+            SocketAddr::V4(_) => {
                 setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
                 setsockopt(&socket, sockopt::Ipv4Ttl, &i32::from(limit))?;
             }
-            IpAddr::V6(_) => {
+            SocketAddr::V6(_) => {
                 setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
                 setsockopt(&socket, sockopt::Ipv6Ttl, &i32::from(limit))?;
             }
@@ -252,7 +254,8 @@ impl Router {
             return;
         }
         self.due = now + ROUTERS;
-        let to = SockaddrStorage::from(SocketAddr::new(self.server, self.port));
+        self.server.set_port(self.port);
+        let to = SockaddrStorage::from(self.server);
         // An error of an earlier probe is returned once.
         let sent = (0..2).any(|_| sendto(self.socket.as_raw_fd(), &[0; 32], &to, MsgFlags::empty()).is_ok());
         if sent {

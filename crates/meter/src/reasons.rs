@@ -90,6 +90,13 @@ impl Outcome {
     /// What the probes of a load do not tell.
     fn unmeasured(&self, load: &Load) -> Vec<&'static str> {
         let mut reasons = unknown(load);
+        let rtts = self.to_server(load).map(|(_, rtts)| rtts).unwrap_or_default();
+        let unanswered = [
+            "round trips before the load: no probe of the server was answered then; --idle is the time for it",
+            "round trips under load: no probe of the server was answered then",
+            "round trips after the load: no probe of the server was answered then; --idle is the time for it",
+        ];
+        reasons.extend(unanswered.into_iter().zip(rtts).filter(|(_, rtts)| rtts.is_empty()).map(|(reason, _)| reason));
         if self.responsiveness(load).is_none() {
             let has = |wanted: Probe| !self.rtts(load, Phase::During, |probe| probe == wanted).is_empty();
             reasons.push(if !has(Probe::Request) {
@@ -194,7 +201,10 @@ mod tests {
         let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
         Outcome {
             loads: loads.collect(),
-            latencies: [500, 1500].iter().flat_map(|&ms| probes.iter().map(move |probe| latency(probe, ms))).collect(),
+            latencies: [500, 1500, 2500]
+                .iter()
+                .flat_map(|&ms| probes.iter().map(move |probe| latency(probe, ms)))
+                .collect(),
             finished,
             ..Outcome::default()
         }
@@ -225,6 +235,21 @@ mod tests {
         let reasons = of(flow(Way::Up, "cubic", told()), &[]);
         let begin = |begin: &str| reasons.iter().any(|reason| reason.starts_with(begin));
         assert!(begin("round trips a minute: no request") && begin("the queues of modem and network: "), "{reasons:?}");
+    }
+
+    #[test]
+    fn without_time_for_probes_alone_round_trips_before_and_after_have_a_reason() {
+        let mut outcome = outcome(vec![vec![flow(Way::Up, "cubic", told())]], &ALL);
+        let unanswered = |outcome: &Outcome| {
+            let reasons = outcome.reasons().into_iter();
+            let name = |reason: String| Some(reason.strip_prefix("round trips ")?.split_once(": ")?.0.to_owned());
+            reasons.filter_map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(unanswered(&outcome), [""; 0]);
+        outcome.loads[0].times = LoadTimes::of_ms([1000, 1000, 1000, 2000, 2000]);
+        assert_eq!(unanswered(&outcome), ["after the load", "before the load"]);
+        outcome.latencies.clear();
+        assert_eq!(unanswered(&outcome), ["a minute", "after the load", "before the load", "under load"]);
     }
 
     #[test]

@@ -210,15 +210,23 @@ fn unchunked(mut input: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Makes a token with the first key of a file's text, for the address from which this host reaches `server`.
+/// Returns the first key of a file's text.
 ///
 /// # Errors
-/// What is wrong with the file, or that the server cannot be reached.
-pub fn make_token(keys: &str, server: SocketAddr) -> Result<String, Fault> {
+/// What is wrong with the file.
+pub fn first_key(keys: &str) -> Result<Key, String> {
     let keys = Key::parse_file(keys).map_err(|(line, why)| match line {
-        0 => Fault::Option(why.to_owned()),
-        line => Fault::Option(format!("line {line}: {why}")),
+        0 => why.to_owned(),
+        line => format!("line {line}: {why}"),
     })?;
+    Ok(keys.into_iter().next().expect("a file without a key is an error"))
+}
+
+/// Makes a token with a key, for the address from which this host reaches `server`.
+///
+/// # Errors
+/// There is no random data, or no way to the server.
+pub fn make_token(key: &Key, server: SocketAddr) -> Result<String, Fault> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
     // Nothing is sent: the kernel tells the address that it would send from.
@@ -226,7 +234,7 @@ pub fn make_token(keys: &str, server: SocketAddr) -> Result<String, Fault> {
     let socket = UdpSocket::bind(any)?;
     socket.connect(server).map_err(|source| Fault::Connect { server: server.to_string(), source })?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(token::make(&keys[0], &control::uuid(random), socket.local_addr()?.ip(), now as i64))
+    Ok(token::make(key, &control::uuid(random), socket.local_addr()?.ip(), now as i64))
 }
 
 #[cfg(test)]
@@ -304,11 +312,11 @@ mod tests {
     fn a_token_made_with_a_servers_key_is_valid_there() {
         let server = ([127, 0, 0, 1], 5231).into();
         let text = "# keys\n0123456789abcdef label\nfedcba9876543210\n";
-        let made = make_token(text, server).expect("it is made");
+        let made = make_token(&first_key(text).expect("it has two"), server).expect("it is made");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
         let keys = [Key::new(b"0123456789abcdef")];
         assert!(token::check(&made, &keys, [127, 0, 0, 1].into(), now, true).is_ok());
-        let why = |text| make_token(text, server).expect_err("no key").to_string();
+        let why = |text| first_key(text).expect_err("no key");
         assert_eq!(why("ok\n"), "line 1: a key has at least 8 characters, as written by: openssl rand -hex 16");
         assert_eq!(why(""), "it has no key; write one with: openssl rand -hex 16");
     }

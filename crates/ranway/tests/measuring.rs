@@ -215,6 +215,37 @@ fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
 }
 
 #[test]
+fn a_server_is_found_by_an_ipv6_address_with_its_interface_and_port() {
+    let (server, dir) = (Server::start("[::1]:0"), tempfile::tempdir().expect("a temporary directory"));
+    let zoned = server.1.replace(']', "%lo]");
+    let args = ["measure", &zoned, "--json", "-d", "up", "-t", "200ms", "--flows", "1", "--idle", "0s", "--hops", "0"];
+    let output = command(dir.path(), &args).output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    // Without time for probes before the load there are none, and this is said.
+    assert!(answer["loads"][0]["rtt_ms"]["before"].is_null(), "{answer}");
+    let mut missing = answer["missing"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    assert!(missing.any(|reason| reason.starts_with("round trips before the load: ")), "{answer}");
+}
+
+#[test]
+fn a_server_that_cannot_be_meant_is_one_line() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for (server, code, why) in [
+        ("fe80::1%nosuch", 2, "fe80::1%nosuch: there is no interface `nosuch`"),
+        ("fe80::1", 2, "fe80::1: a link-local address needs its interface, as fe80::1%eth0"),
+        ("[::1", 2, "[::1: `]` is missing"),
+        ("h:0", 2, "h:0: invalid port; expected 1 to 65535"),
+        ("::1:5231", 1, "; write [::1]:5231 if the last group is a port"),
+    ] {
+        let output = command(dir.path(), &["measure", server]).output().expect("it starts");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.ends_with(&format!("{why}\n")), "{server}: {said}");
+        assert!(said.starts_with("error: ") && said.lines().count() == 1, "{server}: {said}");
+    }
+}
+
+#[test]
 fn the_terminal_tells_why_something_was_not_measured() {
     let (server, dir) = (Server::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
     let args = ["measure", &server.1, "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms"];

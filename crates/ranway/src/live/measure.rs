@@ -5,7 +5,7 @@ mod client;
 mod limits;
 mod server;
 
-pub(crate) use client::make_token;
+pub(crate) use client::read_key;
 
 use crate::failure::Failure;
 use clap::{Args as ClapArgs, Subcommand};

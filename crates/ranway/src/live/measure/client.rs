@@ -9,15 +9,15 @@ use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
-    Amount, Captured, CellSample, Fault, FlowOutcome, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol,
-    TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
+    Amount, Captured, CellSample, Fault, FlowOutcome, Glance, HostPort, Key, Load, Modem, Outcome, Phase, Plan,
+    Protocol, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
 };
 use observe::located::{Place, median};
 use record::{Output, Partial, Results, ms};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -40,7 +40,8 @@ const LEAST_QUEUE: Span = Span::from_millis(10);
 /// The options of `ranway measure SERVER`.
 #[derive(ClapArgs)]
 pub(super) struct ClientArgs {
-    /// The server, HOST or HOST:PORT [default port: 5231]
+    /// The server, HOST or HOST:PORT; an IPv6 address with a port has brackets, as `[::1]:5231`, and a link-local one its interface,
+    /// as `fe80::1%eth0` [default port: 5231]
     #[arg(required = true)]
     server: Option<String>,
     /// Directions to measure, one after the other
@@ -288,10 +289,15 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         ProtocolName::Ndt7 => Protocol::Ndt7,
     };
     let server = args.server.as_deref().unwrap_or_default();
-    let place = host_and_port(server)?;
+    let host_port = host_port(server)?;
     // The server's address and the token are not known yet.
-    let target =
-        Target { name: String::new(), address: ([0; 4], place.1).into(), protocol, tls, token: given_token(args)? };
+    let target = Target {
+        name: host_port.host.to_owned(),
+        address: ([0; 4], PORT).into(),
+        protocol,
+        tls,
+        token: given_token(args)?,
+    };
     let mut plan = Plan {
         target,
         loads: args.direction.iter().map(|direction| direction.ways()).collect(),
@@ -307,16 +313,15 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     };
     plan.check().map_err(Failure::Invalid)?;
     plan.check_kernel().map_err(invalid)?;
-    if let Some(file) = &args.key {
-        // Whether it has a key does not depend on the server.
-        make_token("--key", file, ([127, 0, 0, 1], PORT).into())?;
-    }
+    let key = args.key.as_deref().map(|file| read_key("--key", file)).transpose()?;
+    let invalid_server = |why: String| Failure::Invalid(format!("{server}: {why}"));
+    let addresses = meter::addresses(&host_port, host_port.port.unwrap_or(PORT)).map_err(invalid_server)?;
     if let Some(url) = &args.control {
         plan.target.token = meter::request_token(url, &trust).map_err(of_control)?;
     }
-    (plan.target.name, plan.target.address) = resolve(server, place)?;
-    if let Some(file) = &args.key {
-        plan.target.token = make_token("--key", file, plan.target.address)?;
+    plan.target.address = first_reached(server, &addresses)?;
+    if let Some(key) = &key {
+        plan.target.token = make_token(key, plan.target.address)?;
     }
     if has_spaces(&plan.target.token) {
         return Err(Failure::Failed(anyhow!("--control: the server gave a token with spaces")));
@@ -385,40 +390,45 @@ fn of_control(fault: Fault) -> Failure {
     }
 }
 
-/// Makes a token with the first key of a file, for the address from which this host reaches the server. `option` named the file.
-pub(crate) fn make_token(option: &str, file: &Path, server: SocketAddr) -> Result<String, Failure> {
+/// Reads the first key of a file, which `option` named.
+pub(crate) fn read_key(option: &str, file: &Path) -> Result<Key, Failure> {
     let invalid = |why: &dyn std::fmt::Display| Failure::Invalid(format!("{option}: {}: {why}", file.display()));
     let text = disk::read(file, LONGEST_KEYS).map_err(|why| invalid(&why))?;
     let text = String::from_utf8(text).map_err(|_| invalid(&"expected a key on each line"))?;
-    meter::make_token(&text, server).map_err(|fault| invalid(&fault))
+    meter::first_key(&text).map_err(|why| invalid(&why))
 }
 
-/// Returns the name and the port of a server as the user gave it.
-fn host_and_port(server: &str) -> Result<(&str, u16), Failure> {
+/// Makes a token with a key, for the address from which this host reaches the server.
+fn make_token(key: &Key, server: SocketAddr) -> Result<String, Failure> {
+    meter::make_token(key, server).map_err(|fault| Failure::Failed(fault.into()))
+}
+
+/// Parses a server as the user gave it.
+fn host_port(server: &str) -> Result<HostPort<'_>, Failure> {
     if let Some((_, host)) = server.split_once("://") {
         let host = host.split('/').next().unwrap_or_default();
         return Err(Failure::Invalid(format!("{server}: expected HOST or HOST:PORT, as {host}; --tls uses TLS")));
     }
-    let invalid = || Failure::Invalid(format!("{server}: invalid port; expected 1 to 65535"));
-    let (name, port) = meter::host_and_port(server).ok_or_else(invalid)?;
-    Ok((name, port.unwrap_or(PORT)))
+    HostPort::parse(server).map_err(|why| Failure::Invalid(format!("{server}: {why}")))
 }
 
-/// Returns a server's name, and the first of its addresses at which it accepts connections. `server` is what the user gave.
-fn resolve(server: &str, (name, port): (&str, u16)) -> Result<(String, SocketAddr), Failure> {
-    let found = (name, port).to_socket_addrs().map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
-    let (found, start): (Vec<SocketAddr>, Instant) = (found.collect(), Instant::now());
+/// Returns the first of a server's addresses at which it accepts connections. `server` is what the user gave.
+fn first_reached(server: &str, addresses: &[SocketAddr]) -> Result<SocketAddr, Failure> {
+    let start = Instant::now();
     loop {
         let mut last = None;
-        for &address in &found {
+        for &address in addresses {
             match TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(_) => return Ok((name.to_owned(), address)),
+                Ok(_) => return Ok(address),
                 Err(why) => last = Some((address, why)),
             }
         }
-        let (address, why) = last.ok_or_else(|| anyhow!("{name}: it has no address"))?;
+        let (address, why) = last.ok_or_else(|| anyhow!("{server}: it has no address"))?;
         if why.kind() != ErrorKind::ConnectionRefused || start.elapsed() >= STARTING {
-            return Err(anyhow!("{server}: no server at {address}: {why}").into());
+            let hint = meter::written_as_port(server)
+                .map(|written| format!("; write {written} if the last group is a port"))
+                .unwrap_or_default();
+            return Err(anyhow!("{server}: no server at {address}: {why}{hint}").into());
         }
         thread::sleep(AGAIN);
     }
@@ -491,7 +501,7 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
         })
         .collect();
     let (probe, rtts) =
-        to_server(outcome, load).map_or_else(Default::default, |(probe, rtts)| (Some(probe.name()), rtts));
+        outcome.to_server(load).map_or_else(Default::default, |(probe, rtts)| (Some(probe.name()), rtts));
     let [before, during, after] = rtts.map(|rtts| milliseconds(median(&rtts)));
     let responsiveness = outcome.responsiveness(load);
     json!({
@@ -506,25 +516,6 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
             "longest": worst,
         },
     })
-}
-
-/// Round trips to the server before, during and after a load, and by which probes. They are all of one kind, because kinds take
-/// different times on the same path: ICMP echo, requests or handshakes, the first kind that was answered both before the load and
-/// under it, or else under it.
-fn to_server(outcome: &Outcome, load: &Load) -> Option<(Probe, [Vec<Span>; 3])> {
-    let of = |wanted: Probe| {
-        let rtts = |phase| outcome.rtts(load, phase, |probe| probe == wanted);
-        (wanted, [Phase::Before, Phase::During, Phase::After].map(rtts))
-    };
-    let rank = |(_, rtts): &(Probe, [Vec<Span>; 3])| match rtts.each_ref().map(|rtts| !rtts.is_empty()) {
-        [true, true, _] => 3,
-        [_, true, _] => 2,
-        [false, false, false] => 0,
-        _ => 1,
-    };
-    // Of equals, this takes the last one.
-    let best = [Probe::Handshake, Probe::Request, Probe::Echo].into_iter().map(of).max_by_key(rank)?;
-    (rank(&best) > 0).then_some(best)
 }
 
 /// What a load shows, for people.
@@ -567,7 +558,7 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
             let _ = writeln!(text, "  flow {} failed: {}", flow.0, flow.1);
         }
     }
-    let [before, during, _] = to_server(outcome, load).map(|(_, rtts)| rtts).unwrap_or_default();
+    let [before, during, _] = outcome.to_server(load).map(|(_, rtts)| rtts).unwrap_or_default();
     let show = |spans: &[Span]| median(spans).map_or_else(|| "-".to_owned(), |span| format!("{:.0} ms", ms(span)));
     let mut sorted = during.clone();
     sorted.sort_unstable();
@@ -626,7 +617,7 @@ fn queue(outcome: &Outcome, load: &Load) -> String {
 mod tests {
     use super::*;
     use measure::rate::Samples;
-    use meter::{Latency, LoadTimes};
+    use meter::{Latency, LoadTimes, Probe};
     use units::Time;
 
     fn at(ms: u64) -> Time {
