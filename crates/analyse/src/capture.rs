@@ -294,7 +294,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             values.push(("interface", name));
         }
         let point = all.point(&values);
-        all.flows(point, &flows, options.rules);
+        all.flows(point, flows, options.rules);
         all.anchor(point, first.unwrap_or(0) as f64 / 1e9, length);
         all.measured_s += length;
     }

@@ -129,11 +129,11 @@ impl Collector<'_> {
         self.notes.push(format!("{}: {what}", path.display()));
     }
 
-    /// Adds the flows of a point.
-    pub(crate) fn flows(&mut self, point: u32, flows: &[observe::Flow], rules: Rules) {
-        for flow in flows.iter().filter(|flow| self.options.wants(&flow.name)) {
-            record::observed::push(&mut self.tables, flow, (point, 0));
-            record::observed::push_tcp(&mut self.tables, flow, rules, (point, 0));
+    /// Adds the flows of a point. Each is dropped when it is in the tables, which take more memory than it does.
+    pub(crate) fn flows(&mut self, point: u32, flows: Vec<observe::Flow>, rules: Rules) {
+        for flow in flows.into_iter().filter(|flow| self.options.wants(&flow.name)) {
+            record::observed::push(&mut self.tables, &flow, (point, 0));
+            record::observed::push_tcp(&mut self.tables, &flow, rules, (point, 0));
         }
     }
 }

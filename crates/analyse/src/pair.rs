@@ -385,7 +385,7 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
         drift_ppm: clock.drift * 1e6,
         drift_bound_ppm: clock.drift_bound * 1e6,
     });
-    all.flows(point, &flows, Rules::Ranway);
+    all.flows(point, flows, Rules::Ranway);
     all.measured_s += now.as_secs_f64();
     for side in &sides {
         side.frames.notes(all, side.path, &side.source.reader);

@@ -15,8 +15,10 @@ use crate::inspect::{Inspected, Inspection, Marks};
 pub const MOST_CONNECTIONS: usize = 4_096;
 /// Connections sampled at one moment.
 const MOST_SAMPLED: usize = 256;
-/// Samples kept in all, of some 80 bytes each.
+/// Samples kept in all, of some 150 bytes each.
 const MOST_SAMPLES: usize = 400_000;
+/// The same of captures, which may be of any length: with the rows of tables that become of them, each takes half a kilobyte.
+const MOST_CAPTURED: usize = 1 << 17;
 /// Rows of time–sequence plots that are kept in all, of 32 bytes each.
 const MOST_ROWS: usize = 400_000;
 /// Segments in flight whose times are kept, of the first connections of a capture and of the others.
@@ -93,7 +95,8 @@ impl Observer {
     /// The same for captures: looks at TCP packet by packet, for [`Flow::tcp`].
     pub fn inspecting(points: Vec<VantagePoint>, inspection: Inspection) -> Observer {
         let most_connections = inspection.connections;
-        Observer { inspection: Some(inspection), most_connections, ..Observer::new(points, |_| true) }
+        let most_samples = MOST_CAPTURED;
+        Observer { inspection: Some(inspection), most_connections, most_samples, ..Observer::new(points, |_| true) }
     }
 
     /// A packet passes the only vantage point of a capture. A TCP packet of several segments is cut, and counts as so many,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Rules;
 use crate::counters::Counters;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use units::Rate;
@@ -412,6 +413,31 @@ fn samples_of_a_long_run_are_merged_and_lose_no_byte() {
     assert_eq!(flow.samples.iter().map(|sample| sample.delivered).sum::<u64>(), bytes);
     assert!(flow.samples.windows(2).all(|pair| pair[0].at + pair[1].interval == pair[1].at));
     assert_eq!(interval, Span::from_millis(400), "doubled twice");
+}
+
+#[test]
+fn samples_of_a_long_capture_stay_few_and_lose_no_byte() {
+    let inspection = Inspection { rules: Rules::Ranway, connections: 8, rows: false };
+    let mut talk = Talk { observer: Observer::inspecting(points(), inspection), ..Talk::new([7, 9]) };
+    let mut passes = |ms, from, flags, seq, ack, payload| {
+        let header = talk.segment(from, flags, seq, ack, payload);
+        talk.observer.inspect(&header, false, at(ms));
+    };
+    passes(0, UE, SYN, 0, 0, 0);
+    passes(10, SERVER, SYN | ACK, 0, 1, 0);
+    passes(20, UE, ACK, 1, 1, 0);
+    let (mut now, mut interval, mut bytes) = (1_000, Span::from_millis(100), 0);
+    for n in 0..MOST_CAPTURED as u32 + 10_000 {
+        let header = talk.segment(SERVER, ACK, 1 + n * 100, 1, 100);
+        talk.observer.inspect(&header, false, at(now));
+        bytes += 100;
+        now += interval.as_nanos() / 1_000_000;
+        interval = talk.observer.sample(at(now), interval);
+    }
+    let [flow]: [Flow; 1] = talk.ends(now).try_into().unwrap();
+    assert!((MOST_CAPTURED / 4..=MOST_CAPTURED).contains(&flow.samples.len()), "{} samples", flow.samples.len());
+    assert_eq!(flow.samples.iter().map(|sample| sample.delivered).sum::<u64>(), bytes);
+    assert!(interval > Span::from_millis(100));
 }
 
 #[test]
