@@ -46,7 +46,8 @@ table! {
 }
 
 table! {
-    /// The kernel's state of a real flow at one end (`TCP_INFO`), as raw bytes and in part decoded.
+    /// The kernel's state of a real flow at one end (`TCP_INFO`), as raw bytes and in part decoded. What counts up (retransmissions, bytes,
+    /// times) is as the kernel tells it: of the whole connection, with handshake, tokens and warm-up. `flows` counts from the transfer on.
     pub struct TcpInfoRow<'a> in TcpInfos "tcp_info" {
         /// The load, from 0.
         "" point: u32,
@@ -80,17 +81,17 @@ table! {
         "" lost: u32,
         /// Segments retransmitted and not acknowledged.
         "" retrans: u32,
-        /// Retransmissions so far.
+        /// Retransmissions since the connection began.
         "" total_retrans: u32,
-        /// Bytes acknowledged so far.
+        /// Bytes acknowledged since the connection began.
         "B" bytes_acked: u64,
-        /// Bytes received so far.
+        /// Bytes received since the connection began.
         "B" bytes_received: u64,
         /// Bytes in the send buffer that were not sent yet.
         "B" notsent_bytes: u32,
         /// Latest measure of the delivery rate.
         "Mbit/s" delivery_mbps: f64,
-        /// Total time with data to send or unacknowledged data; missing before Linux 4.10.
+        /// Time with data to send or unacknowledged data since the connection began; missing before Linux 4.10.
         "us" busy_us: opt_u64,
         /// Of this, limited by the receive window.
         "us" rwnd_limited_us: opt_u64,
