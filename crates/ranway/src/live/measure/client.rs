@@ -80,7 +80,7 @@ pub(super) struct ClientArgs {
     /// File with the server's key, with which a token is made
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Let flows transfer data for up to two seconds before they are measured, so that their windows are open (RMBT)
+    /// Let flows transfer data for about two seconds, between the probes of --idle and the load, so that their windows are open (RMBT)
     #[arg(long)]
     warm: bool,
     /// Interval between samples of the kernel's state of each flow
