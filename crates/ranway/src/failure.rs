@@ -60,7 +60,7 @@ fn with_causes(error: &anyhow::Error) -> String {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
-        let refused = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
+        let refused = error.downcast_ref().is_some_and(record::Error::is_invalid_place)
             || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
         if refused {
             return Failure::Invalid(error.to_string());
@@ -76,15 +76,15 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 /// Returns the message of an error of a live command, if it is about the input.
 #[cfg(feature = "live")]
 fn wrong(error: &anyhow::Error) -> Option<String> {
-    let refused = matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
-        || matches!(
-            error.downcast_ref(),
-            Some(
-                campaign::Error::Invalid(_)
-                    | campaign::Error::Disk(disk::Error::Untrusted { .. })
-                    | campaign::Error::Record(record::Error::Untrusted(_))
-            )
-        );
+    let refused = match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(emulate::Error::Record(error)), _) | (_, Some(campaign::Error::Record(error))) => {
+            error.is_invalid_place()
+        }
+        (_, Some(error)) => {
+            matches!(error, campaign::Error::Invalid(_) | campaign::Error::Disk(disk::Error::Untrusted { .. }))
+        }
+        _ => false,
+    };
     if refused {
         return Some(error.to_string());
     }

@@ -26,9 +26,13 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let place = in_progress(&out)?;
     // An address that cannot be used is known before anything is written.
     let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
+    // A place that cannot be written to is known before the work is done. Shards, which begin together, only look at it.
     if args.shard.is_none() {
-        // A place that cannot be written to is known before the work is done.
         drop(Output::create(&out)?);
+    } else if let Err(error) = disk::Dir::open(&out).map_err(record::Error::from)
+        && error.is_invalid_place()
+    {
+        return Err(error.into());
     }
     let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
     let all = dir.jobs();
@@ -137,10 +141,7 @@ fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(
 
 /// Classifies an error of opening a directory by its name, which may be misspelt.
 fn named(error: record::Error) -> Failure {
-    let is_missing = match &error {
-        record::Error::Io { source, .. } => matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-        _ => false,
-    };
+    let is_missing = matches!(&error, record::Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
     if is_missing { Failure::Invalid(error.to_string()) } else { given(error) }
 }
 

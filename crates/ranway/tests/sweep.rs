@@ -147,3 +147,13 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     fs::rename(dir.path().join("a.sweep"), dir.path().join("moved")).expect("renamed");
     assert!(refused(dir.path(), &["merge", "moved"]).contains("choose the output directory with --out"));
 }
+    fs::write(dir.path().join("b.sweep"), "").expect("written");
+    for args in
+        [&["--out", "s.toml"][..], &["--out", "s.toml/x"], &["--out", "s.toml", "--shard", "1/2"], &["--out", "b"]]
+    {
+        let said = refused(dir.path(), &[&["sweep", "s.toml"][..], args].concat());
+        let file = if args == ["--out", "b"] { "b.sweep" } else { "s.toml" };
+        assert!(said.contains(&format!("{file}: Not a directory")) && said.lines().count() == 1, "{said}");
+        assert!(said.contains("it is a file; choose a directory that is new, is empty or holds results"), "{said}");
+    }
+    fs::remove_file(dir.path().join("b.sweep")).expect("removed");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused.
-    #[error("cannot {doing} {}: {source}{}", .path.display(), advice(.source))]
+    #[error("cannot {doing} {}: {source}{}", .path.display(), advice(.doing, .source))]
     Io {
         /// What was being done, as in "cannot write ...".
         doing: &'static str,
@@ -93,6 +93,14 @@ impl Error {
     }
 
     /// An [`Error::Damaged`].
+    /// Whether results cannot go to the place that was chosen for them: a file is there, or others could exchange it.
+    pub fn is_invalid_place(&self) -> bool {
+        match self {
+            Error::Io { doing, source, .. } => is_file(doing, source),
+            error => matches!(error, Error::Untrusted(_)),
+        }
+    }
+
     pub(crate) fn damaged(path: &Path, what: &impl ToString) -> Error {
         Error::Damaged { path: path.to_owned(), what: what.to_string() }
     }
@@ -107,7 +115,12 @@ impl From<disk::Error> for Error {
     }
 }
 
-fn advice(source: &io::Error) -> &'static str {
+/// Whether a directory was to be used, and a file is there.
+fn is_file(doing: &str, source: &io::Error) -> bool {
+    doing == "use" && source.kind() == io::ErrorKind::NotADirectory
+}
+
+fn advice(doing: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space or choose another directory",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -115,6 +128,7 @@ fn advice(source: &io::Error) -> &'static str {
         }
         io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
             ": a mount point cannot be replaced; choose a directory below it"
+        _ if is_file(doing, source) => ": it is a file; choose a directory that is new, is empty or holds results",
         }
         _ => "",
     }
