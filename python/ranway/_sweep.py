@@ -44,7 +44,8 @@ def sweep(
 
     The files are those of `Scenario.run`, byte for byte, except for the timing. Each job's results are written to the
     directory `OUT.sweep` when it finishes. After Ctrl-C, a crash or a full disk, the same call resumes and skips the
-    finished jobs. Memory does not grow with the number of jobs.
+    finished jobs; those with a damaged file run again, with a `RuntimeWarning`. Memory does not grow with the number
+    of jobs.
 
     - `client`: a `dask.distributed.Client`, to run the jobs on its cluster, on all threads of its workers, which
       must see `out` under the same path. Jobs of workers that die run again elsewhere. By default the jobs run in this
@@ -71,7 +72,9 @@ def sweep(
     place = Path(out).absolute()
     work = place.with_name(place.name + ".sweep")
     with shown(progress, scenario.title) as tell:
-        every, left = _ranway.sweep_jobs(scenario._loaded, work, place)
+        every, left, repairs = _ranway.sweep_jobs(scenario._loaded, work, place)
+        for line in repairs:
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
         if client is not None:
             _on_cluster(client, scenario, work, [Job(*job) for job in left], len(every), chunk_s, tell)
         elif left:
@@ -199,7 +202,7 @@ def _on_cluster(
                 costs.learn(chunk, count, seconds)
                 done += len(chunk)
                 if not checked:
-                    _check_shared(scenario, work, chunk)
+                    _check_shared(work, chunk)
                     checked = True
             if tell is not None:
                 tell(Progress(done / every, done, every))
@@ -208,10 +211,9 @@ def _on_cluster(
         client.cancel(list(chunks))
 
 
-def _check_shared(scenario: Scenario, work: Path, chunk: list[Job]) -> None:
+def _check_shared(work: Path, chunk: list[Job]) -> None:
     """Raises an error unless what workers write is seen here."""
-    _, left = _ranway.sweep_jobs(scenario._loaded, work)
-    if set(left) & set(chunk):
+    if not all((work / f"{job.point}-{job.run}.tar").exists() for job in chunk):
         raise RanwayError(f"{work}: workers write it elsewhere: choose `out` on a file system that they share")
 
 

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use record::{Output, SweepDir, report};
+use record::{Output, SweepDir, Unfinished, report};
 use sim::{Batch, Job};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -194,11 +194,17 @@ fn run(
     Ok(Results(outcome.results))
 }
 
-/// The jobs of a sweep with the directory `dir`, which is made if it is missing: all, and those that have not finished. `out`,
-/// where the results will go, must be a place that can be written to.
+/// The jobs of a sweep with the directory `dir`, which is made if it is missing: all, and those that have not finished; and a
+/// line about each thing that was found damaged there and is made anew. `out`, where the results will go, must be a place that
+/// can be written to.
 #[pyfunction]
 #[pyo3(signature = (loaded, dir, out=None))]
-fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf, out: Option<PathBuf>) -> PyResult<(Pairs, Pairs)> {
+fn sweep_jobs(
+    py: Python<'_>,
+    loaded: &Loaded,
+    dir: PathBuf,
+    out: Option<PathBuf>,
+) -> PyResult<(Pairs, Pairs, Vec<String>)> {
     let loaded = &loaded.loaded;
     if loaded.has_captures() {
         return Err(ScenarioError::new_err("record.pcap: a sweep writes no captures: remove the key, or use `run`"));
@@ -207,9 +213,23 @@ fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf, out: Option<PathBuf
         out.as_deref().map(create).transpose()?;
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
         let all = sweep.jobs();
-        let left = sweep.unfinished(&all).map_err(record_error)?;
-        Ok((pairs(&all), pairs(&left)))
+        let left = unfinished(&sweep, &all)?;
+        Ok((pairs(&all), pairs(&left.jobs), left.repairs))
     })
+}
+
+/// Which of `jobs` are left to run.
+fn unfinished(sweep: &SweepDir, jobs: &[Job]) -> PyResult<Unfinished> {
+    let mut signal = Ok(());
+    let left = sweep.unfinished(jobs, &mut |_| unless_signalled(&mut signal)).map_err(record_error)?;
+    signal?;
+    Ok(left.expect("only a signal stops it"))
+}
+
+/// Returns whether no signal asks to stop; only the interpreter looks at signals.
+fn unless_signalled(signal: &mut PyResult<()>) -> bool {
+    Python::attach(|py| *signal = py.check_signals());
+    signal.is_ok()
 }
 
 /// Runs those jobs of a sweep that have not finished, and writes the results of each into `dir` when it does. Returns their number.
@@ -228,8 +248,8 @@ fn sweep_run(
     let progress = progress.map(|callback| callback.clone().unbind());
     py.detach(|| {
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
-        let left = sweep.unfinished(batch.jobs()).map_err(record_error)?;
-        let batch = Batch::of(loaded, left).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let left = unfinished(&sweep, batch.jobs())?;
+        let batch = Batch::of(loaded, left.jobs).map_err(|error| PyValueError::new_err(error.to_string()))?;
         apart(threads, progress.as_ref(), |options| batch.run_into(&sweep, options))?;
         Ok(batch.jobs().len())
     })
@@ -241,13 +261,9 @@ fn sweep_merge(py: Python<'_>, dirs: Vec<PathBuf>, out: PathBuf, keep: bool) -> 
     py.detach(|| {
         let parts = dirs.iter().map(|dir| SweepDir::open(dir)).collect::<Result<Vec<_>, _>>().map_err(record_error)?;
         let output = create(&out)?;
-        // Signals are looked at by the interpreter alone.
         let mut signal = Ok(());
-        let mut go_on = |_| {
-            Python::attach(|py| signal = py.check_signals());
-            signal.is_ok()
-        };
-        let assembled = record::assemble(&parts, &output, &mut go_on).map_err(record_error)?;
+        let assembled = record::assemble(&parts, &output, &mut |_| unless_signalled(&mut signal));
+        let assembled = assembled.map_err(record_error)?;
         signal?;
         if assembled.is_some() {
             output.commit().map_err(record_error)?;

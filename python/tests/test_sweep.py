@@ -84,6 +84,27 @@ def test_a_cluster_writes_what_a_run_writes(cluster: Any, lossy: ranway.Scenario
 
 
 def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_cluster", [False, True])
+def test_damaged_jobs_run_again_with_a_warning(
+    cluster: Any, lossy: ranway.Scenario, whole: Path, tmp_path: Path, on_cluster: bool
+) -> None:
+    work = tmp_path / "sweep.sweep"
+    place = ranway.sweep(lossy, out=tmp_path / "sweep", progress=None, keep=True)
+    kept = {file: file.stat().st_mtime_ns for file in work.glob("*.tar")}
+    damaged = [work / "0-1.tar", work / "1-0.tar"]
+    os.truncate(damaged[0], damaged[0].stat().st_size // 2)
+    damaged[1].write_bytes(bytes(10_000))
+    (work / "sweep.json").unlink()
+    with distributed.Client(cluster) as client, pytest.warns(RuntimeWarning) as warned:
+        ranway.sweep(lossy, out=place, client=client if on_cluster else None, progress=None, keep=True)
+    said = [str(warning.message) for warning in warned if warning.filename == __file__]
+    assert said[0].endswith("sweep.json: it was lost or damaged, and has been made anew")
+    assert said[1].endswith("files are damaged, and these jobs run again: 0/1, 1/0") and len(said) == 2
+    again = {file for file, before in kept.items() if file.stat().st_mtime_ns != before}
+    assert again == set(damaged)
+    assert files(place) == files(whole)
+
+
     long = lossy.set({"duration": "300 s"}, runs=20)
     long.run(progress=None, out=tmp_path / "whole")
     choice = random.Random(1)
@@ -197,7 +218,7 @@ def test_chunks_take_as_long_as_they_should_while_there_is_work() -> None:
 
 def test_jobs_that_had_finished_before_teach_nothing(lossy: ranway.Scenario, tmp_path: Path) -> None:
     work = tmp_path / "sweep.sweep"
-    every, _ = _ranway.sweep_jobs(lossy._loaded, work, tmp_path / "sweep")
+    every, *_ = _ranway.sweep_jobs(lossy._loaded, work, tmp_path / "sweep")
     jobs = [ranway.Job(*job) for job in every]
     assert _sweep._work(lossy, work, jobs[:3])[0] == 3
     again = _sweep._work(lossy, work, jobs[:3])
@@ -228,6 +249,13 @@ def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> 
 
 def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
     lossy: ranway.Scenario, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_jobs_that_are_written_elsewhere_stop_the_sweep(tmp_path: Path) -> None:
+    (tmp_path / "0-0.tar").touch()
+    _sweep._check_shared(tmp_path, [ranway.Job(0, 0)])
+    with pytest.raises(ranway.RanwayError, match="workers write it elsewhere"):
+        _sweep._check_shared(tmp_path, [ranway.Job(0, 0), ranway.Job(0, 1)])
+
+
 ) -> None:
     monkeypatch.setattr(_sweep, "_NO_WORKERS_S", 0.5)
     place = tmp_path / "sweep"

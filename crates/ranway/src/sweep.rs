@@ -8,7 +8,7 @@ use crate::out::{counted, default_out, stem};
 use crate::progress::Bar;
 use crate::run::{load, wrong};
 use crate::terminal::{self, message};
-use record::{Output, SweepDir, assemble};
+use record::{Job, Output, SweepDir, assemble};
 use scenario::Loaded;
 use sim::{Batch, Options};
 use std::io::{ErrorKind, Write};
@@ -37,7 +37,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
     let all = dir.jobs();
     let mine = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
-    let left = dir.unfinished(&mine)?;
+    let left = left_of(&dir, &mine, args.ending.quiet)?;
     if left.len() < mine.len() && !args.ending.quiet {
         message!("{} of {} have finished before", mine.len() - left.len(), counted(mine.len() as u64, "job"));
     }
@@ -72,6 +72,22 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         dashboard.end(&out);
     }
     Ok(())
+}
+
+/// Returns which of `jobs` are left to run, and says what is run or made anew because it is damaged.
+fn left_of(dir: &SweepDir, jobs: &[Job], quiet: bool) -> Result<Vec<Job>, Failure> {
+    let (stop, bar) = (interrupt::flag(), Bar::of_steps("checking finished jobs", quiet));
+    let left = dir.unfinished(jobs, &mut |share| {
+        bar.set_share(share);
+        !stop.load(Relaxed)
+    });
+    drop(bar);
+    let Some(left) = left? else {
+        message!("interrupted while finished jobs were checked; the same command resumes");
+        return Err(Failure::Interrupted);
+    };
+    left.repairs.iter().for_each(|line| message!("warning: {line}"));
+    Ok(left.jobs)
 }
 
 /// Says that a shard has finished, and what is left to do.
@@ -149,6 +165,7 @@ fn named(error: record::Error) -> Failure {
 fn given(error: record::Error) -> Failure {
     match error {
         record::Error::NotSweep { .. }
+        | record::Error::LostSweep { .. }
         | record::Error::OtherSweep { .. }
         | record::Error::InsideSweep { .. }
         | record::Error::Merge(_) => Failure::Invalid(error.to_string()),

@@ -101,6 +101,55 @@ fn a_stopped_sweep_is_resumed_without_running_finished_jobs_again() {
 }
 
 #[test]
+fn damaged_jobs_are_named_by_the_merge_and_run_again_by_the_sweep() {
+    let dir = scratch();
+    let place = dir.path().join("a.sweep");
+    succeed(dir.path(), &["run", "s.toml", "--out", "run"]);
+    let shard = ["sweep", "s.toml", "--out", "a", "--shard", "1/1"];
+    succeed(dir.path(), &shard);
+    let whole = fs::read(place.join("1-2.tar")).expect("a job's file");
+    let mut flipped = whole.clone();
+    // In a table: a file has bytes that mean nothing, too.
+    flipped[whole.windows(4).position(|bytes| bytes == b"PAR1").expect("a table")] ^= 1;
+    for damaged in [Vec::new(), whole[..whole.len() / 2].to_vec(), vec![0; whole.len()], flipped] {
+        fs::write(place.join("1-2.tar"), damaged).expect("written");
+        let output = run(dir.path(), &["merge", "a.sweep"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("a.sweep/1-2.tar is damaged") && said.contains("start the same sweep again"), "{said}");
+        assert!(said.lines().count() == 1 && !dir.path().join("a").exists(), "{said}");
+        let (_, said) = succeed(dir.path(), &shard);
+        assert!(said.contains("a.sweep: files are damaged, and these jobs run again: 1/2\n"), "{said}");
+        assert!(said.contains("11 of 12 jobs have finished before"), "{said}");
+    }
+    // Without a shard, the same command makes the results as well.
+    fs::write(place.join("0-0.tar"), "").expect("written");
+    let (_, said) = succeed(dir.path(), &["sweep", "s.toml", "--out", "a"]);
+    assert!(said.contains("these jobs run again: 0/0\n"), "{said}");
+    assert_same(&dir.path().join("run"), &dir.path().join("a"));
+}
+
+#[test]
+fn a_sweep_makes_a_lost_description_anew() {
+    let dir = scratch();
+    let file = dir.path().join("a.sweep/sweep.json");
+    succeed(dir.path(), &["run", "s.toml", "--out", "run"]);
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/2"]);
+    fs::remove_file(&file).expect("removed");
+    let said = refused(dir.path(), &["merge", "a.sweep"]);
+    assert!(said.contains("a.sweep holds jobs, but its sweep.json is lost: start the same sweep again"), "{said}");
+    let said = refused(dir.path(), &["sweep", "s.toml", "--out", "a", "--seed", "9"]);
+    assert!(said.contains("jobs of another sweep, with a different scenario, seed"), "{said}");
+    let (_, said) = succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/2"]);
+    assert!(said.contains("sweep.json: it was lost or damaged, and has been made anew\n"), "{said}");
+    assert!(said.contains("6 of 6 jobs have finished before"), "{said}");
+    fs::write(&file, "{\"format\": 1, ").expect("written");
+    let (_, said) = succeed(dir.path(), &["sweep", "s.toml", "--out", "a"]);
+    assert!(said.contains("made anew") && said.contains("6 of 12 jobs have finished before"), "{said}");
+    assert_same(&dir.path().join("run"), &dir.path().join("a"));
+}
+
+#[test]
 fn shards_with_other_parameters_are_not_mixed_and_foreign_files_stay() {
     let dir = scratch();
     let with =
@@ -141,12 +190,6 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     let inside = ["merge", "a.sweep", "--out", "a.sweep/results"];
     assert!(refused(dir.path(), &inside).contains("it is inside"));
     assert!(refused(dir.path(), &["sweep", "s.toml", "--out", "."]).contains("it has no name"));
-    let pcap = ["sweep", "s.toml", "--out", "p", "--set", "record.pcap=[\"*\"]"];
-    assert!(refused(dir.path(), &pcap).contains("record.pcap: a sweep writes no captures"));
-    assert_eq!(names(dir.path()), ["a.sweep", "empty", "s.toml"]);
-    fs::rename(dir.path().join("a.sweep"), dir.path().join("moved")).expect("renamed");
-    assert!(refused(dir.path(), &["merge", "moved"]).contains("choose the output directory with --out"));
-}
     fs::write(dir.path().join("b.sweep"), "").expect("written");
     for args in
         [&["--out", "s.toml"][..], &["--out", "s.toml/x"], &["--out", "s.toml", "--shard", "1/2"], &["--out", "b"]]
@@ -157,3 +200,9 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
         assert!(said.contains("it is a file; choose a directory that is new, is empty or holds results"), "{said}");
     }
     fs::remove_file(dir.path().join("b.sweep")).expect("removed");
+    let pcap = ["sweep", "s.toml", "--out", "p", "--set", "record.pcap=[\"*\"]"];
+    assert!(refused(dir.path(), &pcap).contains("record.pcap: a sweep writes no captures"));
+    assert_eq!(names(dir.path()), ["a.sweep", "empty", "s.toml"]);
+    fs::rename(dir.path().join("a.sweep"), dir.path().join("moved")).expect("renamed");
+    assert!(refused(dir.path(), &["merge", "moved"]).contains("choose the output directory with --out"));
+}

@@ -59,6 +59,12 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory of a sweep has jobs, but not the file that says what was run.
+    #[error("{} holds jobs, but its sweep.json is lost: start the same sweep again to make it anew", .path.display())]
+    LostSweep {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The results of a sweep would go into its directory of jobs.
     #[error("{}: it is inside {}, which is removed when the results are written: choose another directory", .path.display(), .sweep.display())]
     InsideSweep {
@@ -87,12 +93,6 @@ impl Error {
         matches!(self, Error::Io { source, .. } if full(source.kind()))
     }
 
-    /// An [`Error::Io`] for use in `map_err`.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io { doing, path: path.to_owned(), source }
-    }
-
-    /// An [`Error::Damaged`].
     /// Whether results cannot go to the place that was chosen for them: a file is there, or others could exchange it.
     pub fn is_invalid_place(&self) -> bool {
         match self {
@@ -101,6 +101,12 @@ impl Error {
         }
     }
 
+    /// An [`Error::Io`] for use in `map_err`.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// An [`Error::Damaged`].
     pub(crate) fn damaged(path: &Path, what: &impl ToString) -> Error {
         Error::Damaged { path: path.to_owned(), what: what.to_string() }
     }
@@ -122,13 +128,13 @@ fn is_file(doing: &str, source: &io::Error) -> bool {
 
 fn advice(doing: &str, source: &io::Error) -> &'static str {
     match source.kind() {
+        _ if is_file(doing, source) => ": it is a file; choose a directory that is new, is empty or holds results",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space or choose another directory",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             ": choose a directory that you may write to"
         }
         io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
             ": a mount point cannot be replaced; choose a directory below it"
-        _ if is_file(doing, source) => ": it is a file; choose a directory that is new, is empty or holds results",
         }
         _ => "",
     }

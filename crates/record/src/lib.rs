@@ -43,7 +43,7 @@ pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
-pub use sweep::{SweepDir, assemble};
+pub use sweep::{SweepDir, Unfinished, assemble};
 pub use table::{Blobs, Column, OptStrings, Strings, Table};
 pub use tables::{Tables, ms};
 pub use units::Distribution;

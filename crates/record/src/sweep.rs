@@ -11,6 +11,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ const JOB: &str = "job.json";
 const FORMAT: u32 = 1;
 /// The most points of a sweep, as in scenarios.
 const MOST_POINTS: usize = 10_000;
+/// What differs if only the jobs tell that something does.
+const IDENTITY: &str = "scenario, seed, number of runs or version";
 /// What differs if nothing else does.
 const INPUTS: &str = "parameter, trace or recorded channel";
 /// Tables of a job with fewer rows take more memory than their rows do: they are read again instead.
@@ -45,9 +49,11 @@ const WORTH_KEEPING: usize = 1_000;
 const MOST_READERS: usize = 8;
 /// The largest file of a job that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
+/// How many jobs are asked of which sweep they are, if `sweep.json` does not say.
+const WITNESSES: usize = 8;
 
 /// `sweep.json`.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct SweepFile {
     format: u32,
     /// The number of runs of each point.
@@ -55,6 +61,75 @@ struct SweepFile {
     /// A digest of everything that the jobs depend on.
     inputs: String,
     meta: Meta,
+}
+
+impl SweepFile {
+    /// Reads the file in `dir`; `None` if there is none.
+    fn read(dir: &Dir) -> Result<Option<SweepFile>, Error> {
+        if dir.look(SWEEP)?.is_none() {
+            return Ok(None);
+        }
+        let path = dir.path().join(SWEEP);
+        let file = io::BufReader::new(dir.read(SWEEP)?);
+        let file: SweepFile = serde_json::from_reader(file).map_err(|error| Error::damaged(&path, &error))?;
+        if file.format != FORMAT {
+            let what = format!("its format is {}, this program reads {FORMAT}", file.format);
+            return Err(Error::damaged(&path, &what));
+        }
+        let possible = 1..=crate::merge::MAX_RUNS;
+        let fits = file.runs.len() == file.meta.points.len() && (1..=MOST_POINTS).contains(&file.runs.len());
+        if !fits || !file.runs.iter().all(|runs| possible.contains(runs)) {
+            return Err(Error::damaged(&path, &"its runs do not fit its points"));
+        }
+        Ok(Some(file))
+    }
+
+    /// Writes the file into `dir`.
+    fn write(&self, dir: &Dir) -> Result<(), Error> {
+        let new = format!(".{SWEEP}.{:016x}", unique());
+        write_new(dir, &new, &json(self))?;
+        Ok(dir.rename(new.as_ref(), SWEEP.as_ref())?)
+    }
+
+    /// A digest of what is run, which the jobs' files hold.
+    fn id(&self) -> String {
+        hex(Sha256::new_with_prefix(json(&(&self.meta, &self.runs, &self.inputs))))
+    }
+
+    /// What differs between this sweep and another one.
+    fn difference(&self, other: &SweepFile) -> Option<&'static str> {
+        let runs = (self.runs != other.runs).then_some("number of runs");
+        difference(&self.meta, &other.meta).or(runs).or((self.inputs != other.inputs).then_some(INPUTS))
+    }
+
+    /// Checks that this file may replace the one in `dir`, of which reading gave `found`: nothing is there, or finished jobs are of
+    /// this sweep, so that the one there is lost or damaged. Returns whether there are such jobs.
+    fn may_replace(&self, dir: &Dir, found: Result<Option<SweepFile>, Error>) -> Result<bool, Error> {
+        let (names, path) = (dir.names()?, || dir.path().to_owned());
+        if matches!(found, Ok(None)) && names.iter().any(|name| name == SWEEP) {
+            // Another process has made it just now.
+            return Ok(false);
+        }
+        let jobs = names.iter().filter(|name| is_job(name)).filter_map(|name| describe(dir, name));
+        let sweeps: Vec<String> = jobs.map(|job| job.sweep).take(WITNESSES).collect();
+        if sweeps.contains(&self.id()) {
+            return Ok(true);
+        }
+        Err(match found {
+            Ok(Some(file)) => Error::OtherSweep { path: path(), what: file.difference(self).unwrap_or(INPUTS) },
+            _ if !sweeps.is_empty() => Error::OtherSweep { path: path(), what: IDENTITY },
+            Err(Error::Damaged { path: file, what }) => {
+                let what = format!("{what}; no job tells what was run: choose another directory, or remove this one");
+                Error::damaged(&file, &what)
+            }
+            Err(error) => error,
+            // What begins with a point is of a process that was killed before the file had its name.
+            Ok(None) => match names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.')) {
+                Some(entry) => Error::Foreign { path: path(), entry: entry.into_owned() },
+                None => return Ok(false),
+            },
+        })
+    }
 }
 
 /// `job.json`.
@@ -68,15 +143,27 @@ struct JobFile {
     tables: BTreeMap<String, String>,
 }
 
+/// The files in a job's file.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// What is left to run of some jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The jobs without a file, and those whose file is damaged, in their order.
+    pub jobs: Vec<Job>,
+    /// What was found lost or damaged and is made anew: a line for each kind, for a user.
+    pub repairs: Vec<String>,
+}
+
 /// The directory of a sweep in progress.
 #[derive(Debug)]
 pub struct SweepDir {
     dir: Dir,
     /// A digest of what is run, which the jobs' files hold.
     id: String,
-    meta: Meta,
-    runs: Vec<u32>,
-    inputs: String,
+    file: SweepFile,
+    /// Whether `sweep.json` was lost or damaged.
+    restored: bool,
     /// Part of the names of files that are being written.
     unique: u64,
     written: AtomicU64,
@@ -85,6 +172,8 @@ pub struct SweepDir {
 impl SweepDir {
     /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point; `inputs` are texts of everything
     /// that the jobs depend on, in an order that does not change: every point's scenario, traces, recorded channels.
+    ///
+    /// A `sweep.json` that is lost or damaged is made anew if a finished job shows that it is of this sweep.
     ///
     /// # Errors
     /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::Foreign`] if it is of something else,
@@ -100,71 +189,43 @@ impl SweepDir {
             digest.update((text.len() as u64).to_le_bytes());
             digest.update(text);
         }
-        let inputs = hex(digest);
+        let meta = Meta { partial: None, ..meta.clone() };
+        let wanted = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: hex(digest), meta };
         let (dir, made) = Dir::open_or_make(path)?;
-        let wanted = Meta { partial: None, ..meta.clone() };
-        if dir.look(SWEEP)?.is_none() {
-            let names = dir.names()?;
-            // A killed process may have left the file before it had its name; another one may have made it just now.
-            let foreign = names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.'));
-            if let Some(entry) = foreign.filter(|_| !names.iter().any(|name| name == SWEEP)) {
-                return Err(Error::Foreign { path: dir.path().to_owned(), entry: entry.into_owned() });
-            }
-            // Of several processes that begin at the same time, the last one's file stays; all are the same.
-            let file = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: inputs.clone(), meta: wanted.clone() };
-            let new = format!(".{SWEEP}.{:016x}", unique());
-            write_new(&dir, &new, &json(&file))?;
-            dir.rename(new.as_ref(), SWEEP.as_ref())?;
+        let found = SweepFile::read(&dir);
+        let is_there = matches!(&found, Ok(Some(file)) if file.difference(&wanted).is_none());
+        let restored = !is_there && wanted.may_replace(&dir, found)?;
+        if !is_there {
+            wanted.write(&dir)?;
         }
         made.keep();
-        let sweep = SweepDir::read(dir)?;
-        match sweep.difference(&wanted, runs, &inputs) {
+        // Of several processes that begin at the same time, the last one's file stays; all should be the same.
+        let file = SweepFile::read(&dir)?.ok_or_else(|| Error::NotSweep { path: path.to_owned() })?;
+        match file.difference(&wanted) {
             Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
-            None => Ok(sweep),
+            None => Ok(SweepDir::new(dir, file, restored)),
         }
     }
 
     /// Opens the directory of a sweep.
     ///
     /// # Errors
-    /// [`Error::NotSweep`], [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
+    /// [`Error::NotSweep`], [`Error::LostSweep`], [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
     pub fn open(path: &Path) -> Result<SweepDir, Error> {
         let dir = Dir::open(path)?;
-        if dir.look(SWEEP)?.is_none() {
-            return Err(Error::NotSweep { path: path.to_owned() });
+        match SweepFile::read(&dir) {
+            Ok(Some(file)) => Ok(SweepDir::new(dir, file, false)),
+            Ok(None) if dir.names()?.iter().any(|name| is_job(name)) => Err(Error::LostSweep { path: path.to_owned() }),
+            Ok(None) => Err(Error::NotSweep { path: path.to_owned() }),
+            Err(Error::Damaged { path, what }) => {
+                Err(Error::damaged(&path, &format!("{what}; start the same sweep again to make it anew")))
+            }
+            Err(error) => Err(error),
         }
-        SweepDir::read(dir)
     }
 
-    fn read(dir: Dir) -> Result<SweepDir, Error> {
-        let path = dir.path().join(SWEEP);
-        let file = io::BufReader::new(dir.read(SWEEP)?);
-        let file: SweepFile = serde_json::from_reader(file).map_err(|error| Error::damaged(&path, &error))?;
-        if file.format != FORMAT {
-            let what = format!("its format is {}, this program reads {FORMAT}", file.format);
-            return Err(Error::damaged(&path, &what));
-        }
-        let possible = 1..=crate::merge::MAX_RUNS;
-        let fits = file.runs.len() == file.meta.points.len() && (1..=MOST_POINTS).contains(&file.runs.len());
-        if !fits || !file.runs.iter().all(|runs| possible.contains(runs)) {
-            return Err(Error::damaged(&path, &"its runs do not fit its points"));
-        }
-        let id = hex(Sha256::new_with_prefix(json(&(&file.meta, &file.runs, &file.inputs))));
-        Ok(SweepDir {
-            dir,
-            id,
-            meta: file.meta,
-            runs: file.runs,
-            inputs: file.inputs,
-            unique: unique(),
-            written: AtomicU64::new(0),
-        })
-    }
-
-    /// What differs between this sweep and another one.
-    fn difference(&self, meta: &Meta, runs: &[u32], inputs: &str) -> Option<&'static str> {
-        let runs = (self.runs != runs).then_some("number of runs");
-        difference(&self.meta, meta).or(runs).or((self.inputs != inputs).then_some(INPUTS))
+    fn new(dir: Dir, file: SweepFile, restored: bool) -> SweepDir {
+        SweepDir { dir, id: file.id(), file, restored, unique: unique(), written: AtomicU64::new(0) }
     }
 
     /// Where the directory is.
@@ -174,30 +235,60 @@ impl SweepDir {
 
     /// What is run.
     pub fn meta(&self) -> &Meta {
-        &self.meta
+        &self.file.meta
     }
 
     /// All jobs of the sweep, in order.
     pub fn jobs(&self) -> Vec<Job> {
-        Job::all(&self.runs).collect()
+        Job::all(&self.file.runs).collect()
     }
 
-    /// Those of `jobs` that have not finished, in their order.
+    /// Which of `jobs` are left to run: those without a file, and those whose file is damaged. To find these, it reads the files of
+    /// all others, on several threads, as the merge does; that is little beside what it took to run them. `progress` is called
+    /// with the share that is done, and returns whether to continue.
+    ///
+    /// Returns `None` if `progress` said to stop.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn unfinished(&self, jobs: &[Job]) -> Result<Vec<Job>, Error> {
+    pub fn unfinished(&self, jobs: &[Job], progress: &mut dyn FnMut(f64) -> bool) -> Result<Option<Unfinished>, Error> {
         let finished = self.finished()?;
-        Ok(jobs.iter().copied().filter(|job| !finished.contains(job)).collect())
+        let (there, mut left): (Vec<Job>, Vec<Job>) = jobs.iter().copied().partition(|job| finished.contains(job));
+        let (count, mut checked, mut damaged) = (there.len(), 0, Vec::new());
+        let check = |job| (job, self.read_file(job).map(drop));
+        let all = read_ahead(there.into_iter(), check, |(job, read)| {
+            match read {
+                Err(Error::Damaged { .. }) => damaged.push(job),
+                read => read?,
+            }
+            checked += 1;
+            Ok(progress(f64::from(checked) / count as f64))
+        })?;
+        if !all {
+            return Ok(None);
+        }
+        let mut repairs = Vec::new();
+        if self.restored {
+            repairs
+                .push(format!("{}: it was lost or damaged, and has been made anew", self.path().join(SWEEP).display()));
+        }
+        if !damaged.is_empty() {
+            let place = self.path().display();
+            repairs.push(format!("{place}: files are damaged, and these jobs run again: {}", Job::list(&damaged)));
+            left.extend(damaged);
+            let is_left: BTreeSet<Job> = left.into_iter().collect();
+            left = jobs.iter().copied().filter(|job| is_left.contains(job)).collect();
+        }
+        Ok(Some(Unfinished { jobs: left, repairs }))
     }
 
-    /// The jobs that have finished.
+    /// The jobs that have a file, which may be damaged.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn finished(&self) -> Result<BTreeSet<Job>, Error> {
         let names = self.dir.names()?;
-        let exists = |job: &Job| self.runs.get(job.point as usize).is_some_and(|&runs| job.run < runs);
+        let exists = |job: &Job| self.file.runs.get(job.point as usize).is_some_and(|&runs| job.run < runs);
         Ok(names.iter().filter_map(|name| job_of(name.to_str()?)).filter(exists).collect())
     }
 
@@ -224,12 +315,31 @@ impl SweepDir {
     /// # Errors
     /// [`Error::Damaged`] names the file; [`Error::Io`].
     pub fn read_job(&self, job: Job) -> Result<(Tables, Timing), Error> {
+        let (mut files, timing) = self.read_file(job)?;
+        // The file is as it was written, so the sweep would take it for a finished job again.
+        let wrong = |what: &dyn fmt::Display| {
+            let path = self.path().join(name_of(job));
+            Error::damaged(&path, &format!("{what}; remove it and start the same sweep again"))
+        };
+        let tables = from_files(&mut files).map_err(|error| wrong(&error))?;
+        if tables.rows_of_jobs().keys().any(|&other| other != job) {
+            return Err(wrong(&"it has rows of other jobs"));
+        }
+        Ok((tables, timing))
+    }
+
+    /// Reads the tables' files in the file of a finished job, and checks that they are as they were written.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] names the file; [`Error::Io`].
+    fn read_file(&self, job: Job) -> Result<(Files, Timing), Error> {
         let name = name_of(job);
         let path = self.path().join(&name);
-        let damaged =
-            |what: &dyn std::fmt::Display| Error::damaged(&path, &format!("{what}; remove it and run the job again"));
+        let damaged = |what: &dyn fmt::Display| {
+            Error::damaged(&path, &format!("{what}; start the same sweep again to redo the job"))
+        };
         let file = self.dir.read(&name)?;
-        let mut files = BTreeMap::new();
+        let mut files = Files::new();
         let mut archive = tar::Archive::new(io::BufReader::new(file).take(LARGEST));
         for entry in archive.entries().map_err(|error| damaged(&error))? {
             let mut entry = entry.map_err(|error| damaged(&error))?;
@@ -246,11 +356,7 @@ impl SweepDir {
         if digests(&files) != description.tables {
             return Err(damaged(&"a table is missing or changed"));
         }
-        let tables = from_files(&mut files).map_err(|error| damaged(&error))?;
-        if tables.rows_of_jobs().keys().any(|&other| other != job) {
-            return Err(damaged(&"it has rows of other jobs"));
-        }
-        Ok((tables, description.timing))
+        Ok((files, description.timing))
     }
 
     /// Removes the directory and what sweeps write there.
@@ -300,18 +406,30 @@ fn job_of(name: &str) -> Option<Job> {
     (name_of(job) == name).then_some(job)
 }
 
+fn is_job(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| job_of(name).is_some())
+}
+
+/// What the file of a job says of itself, if it can be read.
+fn describe(dir: &Dir, name: &OsStr) -> Option<JobFile> {
+    let mut archive = tar::Archive::new(io::BufReader::new(dir.read(name).ok()?).take(LARGEST));
+    // It comes first.
+    let description = archive.entries().ok()?.next()?.ok()?;
+    serde_json::from_reader(description).ok()
+}
+
 /// A digest as text.
 fn hex(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A digest of each file.
-fn digests(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+fn digests(files: &Files) -> BTreeMap<String, String> {
     files.iter().map(|(name, bytes)| (name.clone(), hex(Sha256::new_with_prefix(bytes)))).collect()
 }
 
 /// The file of a job.
-fn archive(description: &[u8], files: &BTreeMap<String, Vec<u8>>) -> io::Result<Vec<u8>> {
+fn archive(description: &[u8], files: &Files) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_ustar();
@@ -343,7 +461,7 @@ pub fn assemble(
         return Err(Error::InsideSweep { path: output.place(), sweep: part.path().to_owned() });
     }
     for (part, other) in parts.iter().enumerate().skip(1) {
-        if let Some(key) = first.difference(&other.meta, &other.runs, &other.inputs) {
+        if let Some(key) = first.file.difference(&other.file) {
             return Err(Error::Merge(MergeError::Different { part, key }));
         }
     }
@@ -352,7 +470,7 @@ pub fn assemble(
     for part in parts {
         owners.extend(part.finished()?.into_iter().map(|job| (job, part)));
     }
-    let missing: Vec<Job> = Job::all(&first.runs).filter(|job| !owners.contains_key(job)).collect();
+    let missing: Vec<Job> = Job::all(&first.file.runs).filter(|job| !owners.contains_key(job)).collect();
     if !missing.is_empty() {
         return Err(Error::Merge(MergeError::Jobs { missing, repeated: Vec::new() }));
     }
@@ -360,82 +478,86 @@ pub fn assemble(
     let (mut files, mut chosen) = (files(), Chosen::new());
     let (mut timing, mut points, mut of_point) = (Timing::default(), Vec::new(), Tables::default());
     let mut done = 0;
-    let all = read_ahead(owners.iter().map(|(&job, &part)| (job, (part, None))), |job, part, tables, its| {
-        if !progress(f64::from(done) / owners.len() as f64) {
-            return Ok(false);
-        }
-        done += 1;
-        if job.point as usize > points.len() {
-            summarise(&first.meta, &mut of_point, &mut points);
-        }
-        timing = one_after_the_other([&timing, &its].into_iter());
-        for file in &mut files {
-            file.append(output, &tables)?;
-        }
-        of_point.append_summarised(&tables);
-        let rows = tables.row_count();
-        if rows > 0 {
-            chosen.offer(job, rows as u64, (part, (rows >= WORTH_KEEPING).then_some((tables, its))));
-        }
-        Ok(true)
-    })?;
+    let jobs = owners.iter().map(|(&job, &part)| (job, part));
+    let all = read_ahead(
+        jobs,
+        |(job, part)| (job, part, part.read_job(job)),
+        |(job, part, read)| {
+            let (tables, its) = read?;
+            if !progress(f64::from(done) / owners.len() as f64) {
+                return Ok(false);
+            }
+            done += 1;
+            if job.point as usize > points.len() {
+                summarise(first.meta(), &mut of_point, &mut points);
+            }
+            timing = one_after_the_other([&timing, &its].into_iter());
+            for file in &mut files {
+                file.append(output, &tables)?;
+            }
+            of_point.append_summarised(&tables);
+            let rows = tables.row_count();
+            if rows > 0 {
+                chosen.offer(job, rows as u64, (part, (rows >= WORTH_KEEPING).then_some((tables, its))));
+            }
+            Ok(true)
+        },
+    )?;
     if !all {
         return Ok(None);
     }
-    summarise(&first.meta, &mut of_point, &mut points);
+    summarise(first.meta(), &mut of_point, &mut points);
     for file in files {
         file.finish(output)?;
     }
 
     let (counts, mut tables) = (chosen.counts(), Tables::default());
-    let all = read_ahead(chosen.into_kept(), |_, _, of_job, _| {
-        tables.append(of_job);
-        Ok(progress(1.0))
-    })?;
+    let all = read_ahead(
+        chosen.into_kept(),
+        |(job, (part, kept))| kept.map_or_else(|| part.read_job(job), Ok),
+        |read| {
+            tables.append(read?.0);
+            Ok(progress(1.0))
+        },
+    )?;
     if !all {
         return Ok(None);
     }
-    let results = Results { meta: first.meta.clone(), timing, tables };
-    let summary = Summary::with(&first.meta, points);
+    let results = Results { meta: first.meta().clone(), timing, tables };
+    let summary = Summary::with(first.meta(), points);
     results.write_texts(output, &summary, |summary| report::html_of(&results, summary, counts))?;
     Ok(Some((summary, timing)))
 }
 
-/// Where the results of a job are, and they themselves if they are in memory.
-type Place<'a> = (&'a SweepDir, Option<(Tables, Timing)>);
-
-/// Reads the jobs that are not in memory on several threads, each a job ahead, and calls `take` with the results of one after the
-/// other until it returns false. Returns whether it took all.
+/// Calls `read` with `items` on several threads, each an item ahead, and `take` with what it returned, in the items' order, in
+/// this thread, until that returns false. Returns whether it took all.
 ///
 /// # Errors
-/// Those of [`SweepDir::read_job`] and of `take`.
-fn read_ahead<'a>(
-    jobs: impl Iterator<Item = (Job, Place<'a>)>,
-    mut take: impl FnMut(Job, &'a SweepDir, Tables, Timing) -> Result<bool, Error>,
+/// Those of `take`.
+fn read_ahead<I: Send, T: Send>(
+    items: impl Iterator<Item = I>,
+    read: impl Fn(I) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
-    let mut shares: Vec<Vec<(Job, Place)>> = (0..threads).map(|_| Vec::new()).collect();
-    jobs.enumerate().for_each(|(number, job)| shares[number % threads].push(job));
+    let mut shares: Vec<Vec<I>> = (0..threads).map(|_| Vec::new()).collect();
+    items.enumerate().for_each(|(number, item)| shares[number % threads].push(item));
+    shares.retain(|share| !share.is_empty());
+    let read = &read;
     thread::scope(|scope| {
-        let read = |share: Vec<(Job, Place<'a>)>| {
+        let start = |share: Vec<I>| {
             let (to, from) = mpsc::sync_channel(0);
             scope.spawn(move || {
-                for (job, (part, kept)) in share {
-                    let read = kept.map_or_else(|| part.read_job(job), Ok);
-                    // Nobody takes it if another one could not be read.
-                    if to.send((job, part, read)).is_err() {
-                        return;
-                    }
-                }
+                // Nobody takes it if `take` has stopped.
+                let _ = share.into_iter().map(read).try_for_each(|item| to.send(item));
             });
             from
         };
-        let readers: Vec<_> = shares.into_iter().map(read).collect();
+        let readers: Vec<_> = shares.into_iter().map(start).collect();
         for from in readers.iter().cycle() {
-            // They take turns: when one has no further job, none has.
-            let Ok((job, part, read)) = from.recv() else { break };
-            let (tables, timing) = read?;
-            if !take(job, part, tables, timing)? {
+            // They take turns: when one has no further item, none has.
+            let Ok(item) = from.recv() else { break };
+            if !take(item)? {
                 return Ok(false);
             }
         }

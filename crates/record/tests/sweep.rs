@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use record::tables::RttRow;
-use record::{Error, Job, MergeError, Output, Results, SweepDir, Tables, Timing, assemble};
+use record::{Error, Job, MergeError, Output, Results, SweepDir, Tables, Timing, Unfinished, assemble};
 use testkit::results::assert_same;
 
 /// The tables of a job.
@@ -33,6 +33,11 @@ fn jobs(results: &Results, runs: u32) -> Vec<Job> {
 
 fn open(path: &Path, results: &Results, runs: u32) -> Result<SweepDir, Error> {
     SweepDir::open_or_create(path, &results.meta, &vec![runs; results.meta.points.len()], ["scenario".to_owned()])
+}
+
+/// What is left of all jobs, and what is said about damage.
+fn left(sweep: &SweepDir) -> Unfinished {
+    sweep.unfinished(&sweep.jobs(), &mut |_| true).unwrap().expect("it was not interrupted")
 }
 
 fn merged(parts: &[SweepDir], to: &Path) -> Result<(), Error> {
@@ -146,13 +151,97 @@ fn damaged_files_of_jobs_are_named() {
     for (job, name, bytes) in cases {
         fs::write(path.join(name), bytes).unwrap();
         let said = sweep.read_job(job).unwrap_err().to_string();
-        assert!(said.contains(name) && said.contains("remove it and run the job again"), "{said}");
+        assert!(said.contains(name) && said.contains("start the same sweep again to redo the job"), "{said}");
+        let left = left(&sweep);
+        assert!(left.jobs.contains(&job), "{name}");
+        assert!(left.repairs.len() == 1 && left.repairs[0].ends_with(&format!("run again: {job}")), "{left:?}");
+        fs::remove_file(path.join(name)).unwrap();
     }
-    // Whichever byte is damaged, nothing panics.
+    // Whichever byte is damaged, nothing panics, and whoever resumes finds what the merge would find.
+    let mut found = 0;
     for at in (0..whole.len()).step_by(149) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x41;
         fs::write(path.join("0-0.tar"), bytes).unwrap();
-        let _ = sweep.read_job(one);
+        let is_damaged = matches!(sweep.read_job(one), Err(Error::Damaged { .. }));
+        assert_eq!(left(&sweep).jobs.contains(&one), is_damaged, "byte {at}");
+        found += usize::from(is_damaged);
     }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
+fn damaged_jobs_that_run_again_make_the_results_of_one_run() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = made_up::sweep("A sweep", 2, 10);
+    results.write(&temp.path().join("whole")).unwrap();
+    let (path, all) = (temp.path().join("jobs"), jobs(&results, 2));
+    let write = |sweep: &SweepDir, job| sweep.write(job, &of_job(&results, job), &Timing::default()).unwrap();
+    let sweep = open(&path, &results, 2).unwrap();
+    all.iter().for_each(|&job| write(&sweep, job));
+    assert_eq!(left(&sweep), Unfinished::default());
+    let damaged = [all[0], all[2]];
+    for job in damaged {
+        let file = path.join(format!("{}-{}.tar", job.point, job.run));
+        let cut = fs::metadata(&file).unwrap().len() / 3;
+        fs::File::options().write(true).open(&file).unwrap().set_len(cut).unwrap();
+    }
+    let again = open(&path, &results, 2).unwrap();
+    assert_eq!(again.unfinished(&all, &mut |_| false).unwrap(), None, "it stops when it is told to");
+    assert_eq!(again.unfinished(&all[2..], &mut |_| true).unwrap().unwrap().jobs, [all[2]]);
+    let found = left(&again);
+    assert_eq!(found.jobs, damaged);
+    let said = format!("jobs: files are damaged, and these jobs run again: {}", Job::list(&damaged));
+    assert!(found.repairs.len() == 1 && found.repairs[0].ends_with(&said), "{found:?}");
+    damaged.iter().for_each(|&job| write(&again, job));
+    assert_eq!(left(&again), Unfinished::default());
+    merged(&[again], &temp.path().join("merged")).unwrap();
+    assert_same(&temp.path().join("whole"), &temp.path().join("merged"));
+}
+
+#[test]
+fn a_lost_description_is_made_anew_if_a_job_tells_that_it_is_of_the_same_sweep() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = made_up::sweep("A sweep", 2, 10);
+    let (path, first) = (temp.path().join("jobs"), jobs(&results, 2)[0]);
+    let sweep = open(&path, &results, 2).unwrap();
+    let file = path.join("sweep.json");
+    let whole = fs::read(&file).unwrap();
+    let cut = whole[..whole.len() / 2].to_vec();
+    let other_title = String::from_utf8(whole.clone()).unwrap().replace("A sweep", "B sweep").into_bytes();
+
+    // Without a job, nothing tells what the file was.
+    fs::write(&file, &cut).unwrap();
+    let said = open(&path, &results, 2).unwrap_err().to_string();
+    assert!(said.contains("sweep.json is damaged") && said.contains("choose another directory, or remove"), "{said}");
+    assert_eq!(fs::read(&file).unwrap(), cut, "it stays");
+
+    sweep.write(first, &of_job(&results, first), &Timing::default()).unwrap();
+    let mut other = made_up::sweep("A sweep", 2, 10);
+    other.meta.seed += 1;
+    for damaged in [None, Some(Vec::new()), Some(cut), Some(vec![0; 4096]), Some(other_title)] {
+        match &damaged {
+            None => fs::remove_file(&file).unwrap(),
+            Some(bytes) => fs::write(&file, bytes).unwrap(),
+        }
+        // Not for another sweep, whose jobs would replace these.
+        let said = open(&path, &other, 2).unwrap_err();
+        assert!(matches!(said, Error::OtherSweep { .. }), "{said}");
+        let again = open(&path, &results, 2).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), whole);
+        let found = left(&again);
+        assert!(!found.jobs.contains(&first) && found.jobs.len() == again.jobs().len() - 1);
+        let said = "jobs/sweep.json: it was lost or damaged, and has been made anew";
+        assert!(found.repairs.len() == 1 && found.repairs[0].ends_with(said), "{found:?}");
+        assert_eq!(left(&open(&path, &results, 2).unwrap()).repairs, Vec::<String>::new());
+    }
+
+    // Who only merges does not know the scenario, and is told what to do.
+    fs::write(&file, "{").unwrap();
+    let said = SweepDir::open(&path).unwrap_err().to_string();
+    assert!(said.contains("sweep.json is damaged") && said.contains("start the same sweep again"), "{said}");
+    fs::remove_file(&file).unwrap();
+    let error = SweepDir::open(&path).unwrap_err();
+    assert!(matches!(error, Error::LostSweep { .. }), "{error}");
+    assert!(error.to_string().contains("start the same sweep again to make it anew"), "{error}");
 }
