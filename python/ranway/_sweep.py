@@ -1,14 +1,16 @@
 """Sweeps: all jobs of a scenario on all cores or on a cluster, resumable, with results in bounded memory."""
 
+import functools
 import itertools
 import math
 import os
+import pickle
 import queue
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ranway import _jobs, _ranway
 from ranway._errors import RanwayError
@@ -83,10 +85,16 @@ def sweep(
     return place
 
 
-def _work(scenario: Scenario, work: Path, jobs: list[Job]) -> tuple[int, float]:
+@functools.lru_cache(maxsize=2)
+def _unpickled(scenario: bytes) -> Scenario:
+    """Returns a scenario. A worker gets it with each of its tasks, and would read and check it each time."""
+    return cast(Scenario, pickle.loads(scenario))
+
+
+def _work(scenario: bytes, work: Path, jobs: list[Job]) -> tuple[int, float]:
     """Runs jobs in a worker, those that have not finished. Returns how many these were, and the seconds they took."""
     start = time.monotonic()
-    count = _ranway.sweep_run(scenario._loaded, work, _jobs.texts(jobs), 1)
+    count = _ranway.sweep_run(_unpickled(scenario)._loaded, work, _jobs.texts(jobs), 1)
     return count, time.monotonic() - start
 
 
@@ -140,6 +148,7 @@ def _on_cluster(
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
+    pickled = pickle.dumps(scenario)
     waiting = [left]
     losses, checked = 0, False
     costs = Costs()
@@ -174,7 +183,7 @@ def _on_cluster(
             chunk, rest = jobs[:size], jobs[size:]
             if rest:
                 waiting.append(rest)
-            future = client.submit(_work, scenario, work, chunk, pure=False)
+            future = client.submit(_work, pickled, work, chunk, pure=False)
             chunks[future] = chunk
             future.add_done_callback(finished.put)
 

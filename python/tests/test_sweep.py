@@ -2,6 +2,7 @@
 
 import heapq
 import os
+import pickle
 import random
 import re
 import signal
@@ -83,7 +84,6 @@ def test_a_cluster_writes_what_a_run_writes(cluster: Any, lossy: ranway.Scenario
     assert told[-1] == (1.0, 12, 12)
 
 
-def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tmp_path: Path) -> None:
 @pytest.mark.parametrize("on_cluster", [False, True])
 def test_damaged_jobs_run_again_with_a_warning(
     cluster: Any, lossy: ranway.Scenario, whole: Path, tmp_path: Path, on_cluster: bool
@@ -105,6 +105,13 @@ def test_damaged_jobs_run_again_with_a_warning(
     assert files(place) == files(whole)
 
 
+def test_a_worker_reads_the_scenario_once(lossy: ranway.Scenario) -> None:
+    pickled = pickle.dumps(lossy)
+    assert _sweep._unpickled(pickled) is _sweep._unpickled(pickle.dumps(lossy))
+    assert _sweep._unpickled(pickled).jobs() == lossy.jobs()
+
+
+def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tmp_path: Path) -> None:
     long = lossy.set({"duration": "300 s"}, runs=20)
     long.run(progress=None, out=tmp_path / "whole")
     choice = random.Random(1)
@@ -220,10 +227,11 @@ def test_jobs_that_had_finished_before_teach_nothing(lossy: ranway.Scenario, tmp
     work = tmp_path / "sweep.sweep"
     every, *_ = _ranway.sweep_jobs(lossy._loaded, work, tmp_path / "sweep")
     jobs = [ranway.Job(*job) for job in every]
-    assert _sweep._work(lossy, work, jobs[:3])[0] == 3
-    again = _sweep._work(lossy, work, jobs[:3])
+    pickled = pickle.dumps(lossy)
+    assert _sweep._work(pickled, work, jobs[:3])[0] == 3
+    again = _sweep._work(pickled, work, jobs[:3])
     assert again[0] == 0
-    assert _sweep._work(lossy, work, jobs[:4])[0] == 1
+    assert _sweep._work(pickled, work, jobs[:4])[0] == 1
     costs = _sweep.Costs()
     costs.learn(jobs[:3], 3, 90.0)
     costs.learn(jobs[:3], *again)
@@ -247,8 +255,6 @@ def test_invalid_arguments_are_named(lossy: ranway.Scenario, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [taken], "no job has run"
 
 
-def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
-    lossy: ranway.Scenario, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_jobs_that_are_written_elsewhere_stop_the_sweep(tmp_path: Path) -> None:
     (tmp_path / "0-0.tar").touch()
     _sweep._check_shared(tmp_path, [ranway.Job(0, 0)])
@@ -256,6 +262,8 @@ def test_jobs_that_are_written_elsewhere_stop_the_sweep(tmp_path: Path) -> None:
         _sweep._check_shared(tmp_path, [ranway.Job(0, 0), ranway.Job(0, 1)])
 
 
+def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
+    lossy: ranway.Scenario, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_sweep, "_NO_WORKERS_S", 0.5)
     place = tmp_path / "sweep"
