@@ -1,6 +1,7 @@
 """Sweeps: the same bytes as one run, whatever happens to the processes on the way."""
 
 import heapq
+import json
 import os
 import pickle
 import random
@@ -309,6 +310,19 @@ def test_a_sweep_ends_with_its_scheduler(lossy: ranway.Scenario, whole: Path, tm
     assert any((tmp_path / "sweep.sweep").glob("*.tar"))
     ranway.sweep(lossy, out=tmp_path / "sweep", progress=None)
     assert files(tmp_path / "sweep") == files(whole)
+
+
+def test_the_costs_of_a_cluster_are_measured(tmp_path: Path) -> None:
+    script, out = ROOT / "peers/sweep_tasks.py", tmp_path / "costs.json"
+    few = ["--jobs", "40", "--points", "4", "--threads", "8", "--job-s", "0.5"]
+    said = subprocess.run(
+        [sys.executable, script, *few, "--out", out], check=True, capture_output=True, text=True
+    ).stdout
+    assert re.search(r"^24 jobs that sleep for 0\.5 s on 8 threads: \d+\.\d s, predicted \d+\.\d s", said, re.MULTILINE)
+    found = json.loads(out.read_text())
+    assert found["small tasks"]["tasks"] == 40 and found["many threads"]["tasks"] == 24
+    assert found["large tasks"]["tasks"] < 40 and found["many threads"]["s"] >= 1.5
+    assert found["costs"]["client_s"] > 0 and found["costs"]["merge_s"] > 0
 
 
 def test_the_documented_cluster_replaces_jobs_that_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
