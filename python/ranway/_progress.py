@@ -25,14 +25,17 @@ class Bar:
 
     def __init__(self, title: str) -> None:
         self.title = title[:30]
-        self.start = time.monotonic()
+        self.start: tuple[float, float] | None = None
 
     def __call__(self, progress: Progress) -> None:
         full = round(progress.share * self.WIDTH)
         line = f"{self.title} [{'=' * full:{self.WIDTH}}] {progress.share:4.0%}"
         line += f"  {progress.runs_done} of {progress.runs} runs"
-        if progress.share > 0:
-            left = (time.monotonic() - self.start) * (1 / progress.share - 1)
+        # What had finished before is no measure of the time that the rest takes.
+        now = time.monotonic()
+        start, share = self.start = self.start or (now, progress.share)
+        if progress.share > share:
+            left = (now - start) * (1 - progress.share) / (progress.share - share)
             line += f"  {left // 60:.0f}:{left % 60:02.0f} to go"
         print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 

@@ -18,6 +18,8 @@ from ranway._jobs import Job
 from ranway._progress import Progress, shown, unpacked
 from ranway._scenario import Scenario
 
+# The work of a chunk, in seconds.
+_CHUNK_S = 30.0
 # How often a chunk of jobs may be lost with its worker before the sweep fails.
 _LOSSES = 10
 # Chunks in flight for each thread of the cluster: one that runs, and one that waits.
@@ -38,7 +40,7 @@ def sweep(
     runs: int | None = None,
     seed: int | None = None,
     threads: int | None = None,
-    chunk_s: float = 30.0,
+    chunk_s: float = _CHUNK_S,
     progress: bool | Callable[[Progress], object] | None = True,
     keep: bool = False,
 ) -> Path:
@@ -71,18 +73,37 @@ def sweep(
         raise ValueError(f"threads={threads}: must be at least 1")
     if not chunk_s > 0:
         raise ValueError(f"chunk_s={chunk_s}: must be more than 0 s")
-    place = Path(out).absolute()
-    work = place.with_name(place.name + ".sweep")
+    place = run_jobs(scenario, Path(out), client, threads=threads, chunk_s=chunk_s, progress=progress)
+    _ranway.sweep_merge([_in_progress(place)], place, keep)
+    return place
+
+
+def run_jobs(
+    scenario: Scenario,
+    out: Path,
+    client: Any = None,
+    *,
+    threads: int | None = None,
+    chunk_s: float = _CHUNK_S,
+    progress: bool | Callable[[Progress], object] | None = True,
+) -> Path:
+    """Runs the jobs that are left of a sweep. Arguments are those of `sweep`. Returns the absolute path of `out`."""
+    place = out.absolute()
+    work = _in_progress(place)
     with shown(progress, scenario.title) as tell:
         every, left, repairs = _ranway.sweep_jobs(scenario._loaded, work, place)
         for line in repairs:
-            warnings.warn(line, RuntimeWarning, stacklevel=2)
+            warnings.warn(line, RuntimeWarning, stacklevel=3)
         if client is not None:
             _on_cluster(client, scenario, work, [Job(*job) for job in left], len(every), chunk_s, tell)
         elif left:
             _ranway.sweep_run(scenario._loaded, work, _jobs.texts(left), threads or 0, unpacked(tell))
-        _ranway.sweep_merge([work], place, keep)
     return place
+
+
+def _in_progress(place: Path) -> Path:
+    """Returns the directory of the sweep whose results go to `place`."""
+    return place.with_name(place.name + ".sweep")
 
 
 @functools.lru_cache(maxsize=2)
@@ -171,7 +192,7 @@ def _on_cluster(
         elif now - seen >= patience_s:
             patience_s *= 2
             without = f"the cluster has had no workers for {now - seen:.0f} s"
-            warnings.warn(f"{without}; {every - done} of {every} jobs are left", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"{without}; {every - done} of {every} jobs are left", RuntimeWarning, stacklevel=5)
         return threads
 
     def submit() -> None:
@@ -187,6 +208,11 @@ def _on_cluster(
             chunks[future] = chunk
             future.add_done_callback(finished.put)
 
+    def show() -> None:
+        if tell is not None:
+            tell(Progress(done / every, done, every))
+
+    show()
     try:
         if left:
             submit()
@@ -213,8 +239,7 @@ def _on_cluster(
                 if not checked:
                     _check_shared(work, chunk)
                     checked = True
-            if tell is not None:
-                tell(Progress(done / every, done, every))
+            show()
             submit()
     finally:
         client.cancel(list(chunks))

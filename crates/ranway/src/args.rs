@@ -150,7 +150,8 @@ Examples:
   ranway sweep loss-sweep --runs 100
   ranway sweep my.toml --set 'sweep.flows.*.cc=[\"cubic\", \"bbr\"]' --out results/cc
   ranway sweep my.toml --out results/cc --shard 3/20    the third of twenty shares, as of a job array
-  ranway merge results/cc.sweep                         when all shares have finished"
+  ranway merge results/cc.sweep                         when all shares have finished
+  ranway sweep my.toml --dask tcp://head:8786           on the workers of a Dask cluster"
 )]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
@@ -164,6 +165,10 @@ pub(crate) struct SweepArgs {
     /// Run the I-th of N shares of the jobs and write no results yet; `ranway merge` does
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
+    /// Run the jobs on the Dask cluster of this scheduler, or of a file of `dask scheduler --scheduler-file`; its workers must see the
+    /// output directory under the same path. Needs the Python package `ranway[dask]`
+    #[arg(long, value_name = "ADDRESS|FILE", conflicts_with_all = ["shard", "jobs"])]
+    pub(crate) dask: Option<String>,
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
     #[command(flatten)]

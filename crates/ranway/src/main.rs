@@ -9,6 +9,7 @@
 mod args;
 #[cfg(not(feature = "live"))]
 mod dashboard;
+mod dask;
 mod demo;
 mod failure;
 mod generate;

@@ -116,7 +116,7 @@ pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded, Failure> {
 }
 
 /// Returns the overrides of the command line.
-fn overrides(args: &ScenarioArgs) -> Vec<String> {
+pub(crate) fn overrides(args: &ScenarioArgs) -> Vec<String> {
     let mut set = args.source.overrides();
     set.extend(args.runs.map(|runs| format!("runs={runs}")));
     set

@@ -1,7 +1,8 @@
 //! `ranway sweep` and `ranway merge`.
 
 use crate::args::{EndArgs, MergeArgs, Shard, SweepArgs};
-use crate::dashboard::Runs;
+use crate::dashboard::{Dashboard, Runs};
+use crate::dask;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::out::{counted, default_out, stem};
@@ -26,6 +27,10 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let place = in_progress(&out)?;
     // An address that cannot be used is known before anything is written.
     let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
+    if args.dask.is_some() && dashboard.is_some() {
+        let what = "--dashboard shows what runs in this process: Dask's own page shows what runs on its cluster";
+        return Err(Failure::Invalid(what.to_owned()));
+    }
     // A place that cannot be written to is known before the work is done. Shards, which begin together, only look at it.
     if args.shard.is_none() {
         drop(Output::create(&out)?);
@@ -41,23 +46,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if left.len() < mine.len() && !args.ending.quiet {
         message!("{} of {} have finished before", mine.len() - left.len(), counted(mine.len() as u64, "job"));
     }
-    let runs = left.len();
-    let batch = Batch::of(&loaded, left).map_err(|error| Failure::Invalid(error.to_string()))?;
-    let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
-    // Runs that have finished before are not shown.
-    let follow = dashboard.as_ref().map(|dashboard| Runs::new(dashboard, &loaded, runs));
-    let progress = |progress| {
-        bar.show(progress);
-        follow.as_ref().inspect(|runs| runs.show(progress));
+    let finished = match &args.dask {
+        Some(scheduler) if !left.is_empty() => {
+            dask::run(scheduler, &args.scenario, &out, args.ending.quiet)?;
+            dir.finished()?.len()
+        }
+        Some(_) => mine.len(),
+        None => mine.len() - left.len() + run_here(&loaded, left, &dir, args, dashboard.as_ref())?,
     };
-    let options = Options {
-        watch: follow.as_ref().map(|runs| runs as &dyn sim::Watch),
-        ..Options::new(args.jobs(), interrupt::flag(), &progress)
-    };
-    let done = batch.run_into(&dir, &options).map_err(wrong)?;
-    drop(bar);
-    if (done as usize) < runs {
-        let finished = mine.len() - runs + done as usize;
+    if finished < mine.len() {
         message!(
             "interrupted: {finished} of {} have finished; the same command resumes",
             counted(mine.len() as u64, "job")
@@ -72,6 +69,30 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         dashboard.end(&out);
     }
     Ok(())
+}
+
+/// Runs jobs in this process. Returns how many have finished: not all, if the user interrupted.
+fn run_here(
+    loaded: &Loaded,
+    jobs: Vec<Job>,
+    dir: &SweepDir,
+    args: &SweepArgs,
+    dashboard: Option<&Dashboard>,
+) -> Result<usize, Failure> {
+    let runs = jobs.len();
+    let batch = Batch::of(loaded, jobs).map_err(|error| Failure::Invalid(error.to_string()))?;
+    let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
+    // Runs that have finished before are not shown.
+    let follow = dashboard.map(|dashboard| Runs::new(dashboard, loaded, runs));
+    let progress = |progress| {
+        bar.show(progress);
+        follow.as_ref().inspect(|runs| runs.show(progress));
+    };
+    let options = Options {
+        watch: follow.as_ref().map(|runs| runs as &dyn sim::Watch),
+        ..Options::new(args.jobs(), interrupt::flag(), &progress)
+    };
+    Ok(batch.run_into(dir, &options).map_err(wrong)? as usize)
 }
 
 /// Returns which of `jobs` are left to run, and says what is run or made anew because it is damaged.

@@ -8,7 +8,8 @@ pub(crate) use services::{FlowValue, QueueValue, Reports, Values};
 
 use crate::failure::Failure;
 use crate::terminal::message;
-use ::services::dashboard::{Dashboard, Options, Publisher, TOKEN_VARIABLE, parse_address};
+pub(crate) use ::services::dashboard::Dashboard;
+use ::services::dashboard::{Options, Publisher, TOKEN_VARIABLE, parse_address};
 use clap::Args as ClapArgs;
 use emulate::{Emulation, News, control};
 use record::report::live::{Board, Controls, Place, Places, Progress};
