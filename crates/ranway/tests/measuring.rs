@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::tables::{FlowRow, SampleRow};
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
@@ -51,7 +52,14 @@ fn measure(dir: &Path, server: &str, before: &str, options: &str) -> Value {
     let ranway = env!("CARGO_BIN_EXE_ranway");
     let client =
         format!("{before} sleep 1; exec {ranway} measure {server}:5231 --json --idle 3s -o measured {options}");
-    let server = format!("exec {ranway} measure serve --quiet --open --listen {server}:5231");
+    let mut serve = String::new();
+    if options.contains("--tls") {
+        let made = rcgen::generate_simple_self_signed(vec!["server".to_owned()]).expect("a certificate");
+        fs::write(dir.join("certificate"), made.cert.pem()).expect("there is room");
+        fs::write(dir.join("key"), made.signing_key.serialize_pem()).expect("there is room");
+        serve.push_str("--tls certificate key");
+    }
+    let server = format!("exec {ranway} measure serve --quiet --open --listen {server}:5231 {serve}");
     let output = emulate(dir, &["--quiet", "--router", "mid", "--server", &server, "--", "sh", "-c", &client]);
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let mut results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -104,6 +112,7 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
     let transfers = [
         [("rmbt", "up", 2), ("rmbt", "down", 2), ("throughput1", "up", 2)],
         [("rmbt", "both", 2), ("throughput1", "down", 2), ("ndt7", "up", 1)],
+        [("rmbt --tls --insecure", "up", 2), ("rmbt --tls --insecure", "down", 2), ("ndt7", "down", 1)],
     ];
     for transfers in transfers {
         let measured = at_once(transfers, |(protocol, direction, flows)| {
