@@ -100,6 +100,7 @@ export function liveBar(live: Live): HTMLElement {
     live.t_s === null ? "" : `at ${seconds(live.t_s)}`,
     progress === null ? "" : `${count(progress.done)} of ${count(progress.of)} ${progress.of === 1 ? "run" : "runs"}, ${percent(progress.share)}, ${seconds(progress.elapsed_s)} so far`,
     progress !== null && progress.done > 0 && progress.elapsed_s > 0 ? `${number(progress.done / progress.elapsed_s)} runs a second` : "",
+    ...live.counters.map(({ what, value }) => `${count(value)} ${what}`),
     live.left_out > 0 ? `${count(live.left_out)} flows or runs are not shown singly` : "",
   ];
   return h(

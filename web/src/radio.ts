@@ -58,7 +58,8 @@ export function radio(cases: Shown[], run: number, ue: string, choose: (ue: stri
       h("h2", {}, "Radio"),
       ...(names.length > 1 ? [h("div", { class: "controls" }, choice)] : []),
       ...plots(cases, run, drawn),
-      split(cases, drawn),
+      // Reports of cells tell nothing of packets.
+      !cases.some(({ of }) => of.result.ues.some((row) => !("core_ms" in row))) && split(cases, drawn),
       ...tables(cases, run, drawn),
     ),
   ];
@@ -212,6 +213,10 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     text: (row) => show(of(row)),
   });
   const ratio = (part: number | null, whole: number | null): number | null => (part === null || whole === null || whole <= 0 ? null : part / whole);
+  const padding = (row: Of): number | null => {
+    const bytes = value(row, "padding_bytes");
+    return bytes === null ? null : bytes * 8e-6;
+  };
   /** A counter of both directions, shown in the row of the uplink. */
   const both = (head: string, key: string, title: string): TableColumn<Of> =>
     derived(head, (row) => (row["direction"] === "uplink" ? value(row, key) : null), (x) => (x === null ? "" : count(x)), title);
@@ -229,7 +234,7 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
       num("given up", "residual_errors", count, "Blocks that HARQ failed to deliver"),
       num("RLC retx", "rlc_retx_pdus", count, "PDUs retransmitted by RLC"),
       num("bytes", "rlc_retx_bytes", bytes, "Bytes of the PDUs retransmitted by RLC"),
-      derived("Padding", (row) => ratio((value(row, "padding_bytes") ?? 0) * 8e-6, value(row, "mbits")), percent, "Share of the blocks' bits that were padding"),
+      derived("Padding", (row) => ratio(padding(row), value(row, "mbits")), percent, "Share of the blocks' bits that were padding"),
       both("SR", "scheduling_requests", "Scheduling requests"),
       both("RA", "random_accesses", "Random accesses because scheduling requests went unanswered"),
       both("Handovers", "handovers", "Handovers that reached their target"),

@@ -94,7 +94,7 @@ test("a new result is added, the chosen case stays chosen, and growth of a resul
   assert.equal(store.state, state);
 });
 
-const live = { instance: "one", command: "run", ended: false, t_s: 1, progress: null, places: null, controls: null, report: null, points: 10, left_out: 0 };
+const live = { instance: "one", command: "run", ended: false, t_s: 1, progress: null, places: null, controls: null, report: null, points: 10, left_out: 0, counters: [] };
 
 test("rows of a flow and distributions are replaced, flows that are gone leave, and events are bounded", () => {
   const store = new Store({ ...content(result("a", 1)), live, events: [], last: "one-1" });

@@ -438,7 +438,7 @@ fn ue_summary(name: &str, runs: &[&Run<'_>]) -> UeSummary {
     let of = |direction: &str| UeDirection {
         scheduled_mbps: over(direction, |row| ratio(row.mbits, row.measured_s)),
         block_error_rate: over(direction, |row| (row.blocks > 0).then_some(row.block_error_rate)),
-        utilisation: over(direction, |row| Some(row.utilisation)),
+        utilisation: over(direction, |row| row.utilisation),
         core_ms: over(direction, |row| (row.packets > 0).then_some(row.core_ms)),
         queue_ms: over(direction, |row| (row.packets > 0).then_some(row.queue_ms)),
         air_ms: over(direction, |row| (row.packets > 0).then_some(row.air_ms)),

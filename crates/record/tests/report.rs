@@ -177,7 +177,7 @@ fn a_cells_resource_blocks_are_those_of_its_ues() {
         for i in [0, 77, 199] {
             let moment =
                 results.tables.radio.iter().filter(|row| row.point == 0 && (row.t_s - t[i].unwrap()).abs() < 1e-3);
-            let expected: f64 = moment.filter(|row| row.cell == name).map(|row| row.dl_cell_prbs).sum();
+            let expected: f64 = moment.filter(|row| row.cell == name).filter_map(|row| row.dl_cell_prbs).sum();
             assert!((shares[i].unwrap() - expected).abs() < 1e-3, "{name} {i}");
         }
     }

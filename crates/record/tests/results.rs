@@ -432,7 +432,7 @@ fn the_summary_of_a_ue_follows_from_its_rows() {
             for (summary, rows) in [(&ue.downlink, of("downlink")), (&ue.uplink, of("uplink"))] {
                 assert_eq!(summary.scheduled_mbps, Stat::of(rows.iter().map(|row| row.mbits / 60.0)));
                 assert_eq!(summary.block_error_rate, Stat::of(rows.iter().map(|row| row.block_error_rate)));
-                assert_eq!(summary.utilisation, Stat::of(rows.iter().map(|row| row.utilisation)));
+                assert_eq!(summary.utilisation, Stat::of(rows.iter().filter_map(|row| row.utilisation)));
                 assert_eq!(summary.queue_ms, Stat::of(rows.iter().map(|row| row.queue_ms)));
                 assert_eq!(summary.air_ms, Stat::of(rows.iter().map(|row| row.air_ms)));
                 assert_eq!(summary.core_ms, Stat::of(rows.iter().map(|row| row.core_ms)));

@@ -436,7 +436,7 @@ export type LinkRow = { point: number, run: number, link: string, packets_in: nu
 /**
  * A direction of a UE in a run.
  */
-export type UeRow = { point: number, run: number, ue: string, direction: string, measured_s: number, blocks: number, mbits: number, retransmissions: number, block_error_rate: number, residual_errors: number, prbs: number, utilisation: number, padding_bytes: number, starved_blocks: number, rlc_retx_pdus: number, rlc_retx_bytes: number, scheduling_requests: number, random_accesses: number, handovers: number, handover_failures: number, link_failures: number, asleep: number, core_ms: number, queue_ms: number, air_ms: number, harq_ms: number, rlc_ms: number, packets: number, };
+export type UeRow = { point: number, run: number, ue: string, direction: string, measured_s: number, blocks: number, mbits: number, retransmissions: number, block_error_rate: number, residual_errors: number, prbs: number, utilisation: number | null, padding_bytes: number, starved_blocks: number, rlc_retx_pdus: number, rlc_retx_bytes: number, scheduling_requests: number, random_accesses: number, handovers: number, handover_failures: number, link_failures: number, asleep: number, core_ms: number, queue_ms: number, air_ms: number, harq_ms: number, rlc_ms: number, packets: number, };
 
 /**
  * An event of a UE's mobility.
@@ -565,6 +565,23 @@ cells: Array<string>,
 links: Array<string>, };
 
 /**
+ * What a service has counted since its start.
+ */
+export type Counter = {
+/**
+ * Its part of the metric's name, as `pep_reports` of `ranway_pep_reports_total`.
+ */
+name: string,
+/**
+ * What it counts, in the plural.
+ */
+what: string,
+/**
+ * How many of them there were.
+ */
+value: number, };
+
+/**
  * The state of the run that the page follows.
  */
 export type Live = {
@@ -607,7 +624,11 @@ points: number,
 /**
  * Flows that are only part of a sum, and runs whose means are left out.
  */
-left_out: number, };
+left_out: number,
+/**
+ * What a service counts.
+ */
+counters: Array<Counter>, };
 
 /**
  * Something that happened.

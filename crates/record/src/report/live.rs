@@ -58,6 +58,20 @@ pub struct Live {
     pub points: usize,
     /// Flows that are only part of a sum, and runs whose means are left out.
     pub left_out: u64,
+    /// What a service counts.
+    pub counters: Vec<Counter>,
+}
+
+/// What a service has counted since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Counter {
+    /// Its part of the metric's name, as `pep_reports` of `ranway_pep_reports_total`.
+    pub name: &'static str,
+    /// What it counts, in the plural.
+    pub what: &'static str,
+    /// How many of them there were.
+    pub value: u64,
 }
 
 /// The progress of runs.
@@ -250,9 +264,16 @@ impl Board {
         self.changed = true;
     }
 
-    /// Leaves out columns of series that the source does not know, so that nobody takes a zero for a value.
+    /// Leaves out columns of series and of rows of flows, links and UEs that the source does not know, so that nobody takes a zero
+    /// for a value.
     pub fn leave_out(&mut self, columns: &'static [&'static str]) {
         self.history.leave_out(columns);
+        self.subjects.leave_out(columns);
+    }
+
+    /// Leaves out columns of the series with this name alone, likewise.
+    pub fn leave_out_of(&mut self, name: &'static str, columns: &'static [&'static str]) {
+        self.history.leave_out_of(name, columns);
     }
 
     /// Notes something that happened.
@@ -270,6 +291,12 @@ impl Board {
         }
         self.live.points = self.history.points();
         self.live.left_out = self.history.left_out() + self.subjects.left_out();
+        self.changed = true;
+    }
+
+    /// Forgets a flow of which nobody wants to know any more, with all its copies.
+    pub fn forget(&mut self, flow: &str) {
+        self.history.forget(flow);
         self.changed = true;
     }
 

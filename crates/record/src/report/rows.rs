@@ -83,7 +83,7 @@ row! {
     /// A direction of a UE in a run.
     UeRow {
         point: u32, run: u32, ue: &'a str, direction: &'a str, measured_s: f64, blocks: u64, mbits: f64,
-        retransmissions: u64, block_error_rate: f64, residual_errors: u64, prbs: u64, utilisation: f64,
+        retransmissions: u64, block_error_rate: f64, residual_errors: u64, prbs: u64, utilisation: Option<f64>,
         padding_bytes: u64, starved_blocks: u64, rlc_retx_pdus: u64, rlc_retx_bytes: u64, scheduling_requests: u64,
         random_accesses: u64, handovers: u64, handover_failures: u64, link_failures: u64, asleep: f64, core_ms: f64,
         queue_ms: f64, air_ms: f64, harq_ms: f64, rlc_ms: f64, packets: u64,

@@ -282,7 +282,8 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         "ue_beam",
     ];
     const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
-    type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
+    /// Of each cell; a share is missing while it is not known of any UE.
+    type Shares<'a> = BTreeMap<&'a str, (Option<f64>, f64)>;
     // Keyed by the bits of the time, which is never negative, so that the keys are in the order of time.
     let mut moments: BTreeMap<(u32, u32), BTreeMap<u64, Shares<'a>>> = BTreeMap::new();
     for row in tables.radio.iter() {
@@ -297,11 +298,11 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
             row.ul_mcs,
             Some(row.dl_mbps),
             Some(row.ul_mbps),
-            Some(row.dl_queue_bytes as f64),
+            row.dl_queue_bytes.map(|bytes| bytes as f64),
             Some(row.ul_queue_bytes as f64),
             Some(row.host_queue_bytes as f64),
             Some(row.dl_above_bytes as f64),
-            Some(row.dl_prbs),
+            row.dl_prbs,
             row.dl_bler,
             row.ul_bler,
             Some(row.dl_buffer_bytes as f64),
@@ -312,8 +313,8 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         all.push(key, RADIO, &values);
         let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();
         if cell.is_some() {
-            let [dl, ul] = shares.entry(row.cell).or_default();
-            *dl += row.dl_cell_prbs;
+            let (dl, ul) = shares.entry(row.cell).or_default();
+            *dl = dl.map_or(row.dl_cell_prbs, |sum| Some(sum + row.dl_cell_prbs.unwrap_or(0.0)));
             *ul += row.ul_prbs;
         }
     }
@@ -321,8 +322,9 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         let cells: BTreeSet<&str> = moments.values().flat_map(|shares| shares.keys().copied()).collect();
         for (t, shares) in moments {
             for &cell in &cells {
-                let [dl, ul] = shares.get(cell).copied().unwrap_or_default();
-                all.push((point, run, Of::Cell(cell)), CELL, &[Some(f64::from_bits(t)), Some(dl), Some(ul)]);
+                // A cell without a UE uses none.
+                let (dl, ul) = shares.get(cell).copied().unwrap_or((Some(0.0), 0.0));
+                all.push((point, run, Of::Cell(cell)), CELL, &[Some(f64::from_bits(t)), dl, Some(ul)]);
             }
         }
     }

@@ -37,6 +37,7 @@ fn the_page_types_are_those_of_the_rust_types() {
         live::Place,
         live::Places,
         live::Controls,
+        live::Counter,
         live::Live,
         live::Event,
         live::Gone,

@@ -335,8 +335,8 @@ table! {
         "" residual_errors: u64,
         /// Resource blocks (PRB, each for 1 ms) that it was given, retransmissions included.
         "" prbs: u64,
-        /// `prbs` over those of the carrier in the measured time (0 to 1).
-        "1" utilisation: f64,
+        /// `prbs` over those of the carrier in the measured time (0 to 1); missing if it is not known.
+        "1" utilisation: opt_f64,
         /// Bytes of the blocks that carried nothing.
         "B" padding_bytes: u64,
         /// Blocks with room left while packets waited above PDCP and RLC.
@@ -408,15 +408,16 @@ table! {
         "Mbit/s" dl_mbps: f64,
         /// Bits of the uplink transport blocks first sent since the sample before, over that interval.
         "Mbit/s" ul_mbps: f64,
-        /// Share of the resource blocks of its downlink carriers that it was given since the sample before (0 to 1).
-        "1" dl_prbs: f64,
+        /// Share of the resource blocks of its downlink carriers that it was given since the sample before (0 to 1); missing
+        /// if it is not known.
+        "1" dl_prbs: opt_f64,
         /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
         "1" ul_prbs: f64,
         /// The same of all downlink carriers of the cell, whether the UE receives them or not: these add up over its UEs.
-        /// What another cell gave it before a handover does not count.
-        "1" dl_cell_prbs: f64,
-        /// Bytes that wait for it in the base station (PDCP and RLC).
-        "B" dl_queue_bytes: u64,
+        /// What another cell gave it before a handover does not count. Missing if it is not known.
+        "1" dl_cell_prbs: opt_f64,
+        /// Bytes that wait for it in the base station (PDCP and RLC); missing if they are not known.
+        "B" dl_queue_bytes: opt_u64,
         /// Bytes that wait in its modem (PDCP and RLC).
         "B" ul_queue_bytes: u64,
         /// Bytes that wait in its host, before the modem.

@@ -7,7 +7,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use record::report::live::Progress;
+use record::report::live::{Counter, Progress};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,6 +21,7 @@ struct Snapshot {
     t_s: Option<f64>,
     ended: bool,
     progress: Option<Progress>,
+    counters: Vec<Counter>,
     readers: u64,
     batches: u64,
     cpu_s: f64,
@@ -46,6 +47,7 @@ impl Snapshot {
                 t_s: live.t_s,
                 ended: live.ended,
                 progress: live.progress,
+                counters: live.counters.clone(),
                 readers: hub.readers.load(Relaxed) as u64,
                 batches: hub.batches(),
                 cpu_s: hub.cpu_ns.load(Relaxed) as f64 / 1e9,
@@ -76,11 +78,12 @@ impl Collector for Snapshot {
             let Some(value) = value else { continue };
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
-        let counters = [
+        let own = [
             ("dashboard_batches", "Batches of new data", self.batches as f64),
             ("dashboard_cpu_seconds", "Processor time of the dashboard's thread", self.cpu_s),
         ];
-        for (name, help, value) in counters {
+        let counted = self.counters.iter().map(|Counter { name, what, value }| (*name, *what, *value as f64));
+        for (name, help, value) in own.into_iter().chain(counted) {
             ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }
         Ok(())
@@ -116,7 +119,10 @@ mod tests {
             tables.queues.push(&QueueRow { link: "s1", t_s, bytes: 3_000, ..QueueRow::default() });
         }
         board.add(&tables);
-        board.change(|live| live.t_s = Some(0.2));
+        board.change(|live| {
+            live.t_s = Some(0.2);
+            live.counters = vec![Counter { name: "pep_reports", what: "reports (PEP-ACK)", value: 7 }];
+        });
         let text = text(&Hub::new(board));
         for line in [
             "# TYPE ranway_flow_goodput_mbps gauge",
@@ -125,6 +131,7 @@ mod tests {
             "ranway_link_bytes{link=\"s1\"} 3000.0",
             "ranway_run_time_seconds 0.2",
             "ranway_dashboard_batches_total 0.0",
+            "ranway_pep_reports_total 7.0",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

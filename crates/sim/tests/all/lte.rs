@@ -276,7 +276,7 @@ traffic = {{ kind = "cbr", rate = "30 Mbit/s" }}
 "#
         ));
         let sum = |direction: &str| {
-            tables.ues.iter().filter(|u| u.direction == direction).map(|u| u.utilisation).sum::<f64>()
+            tables.ues.iter().filter(|u| u.direction == direction).filter_map(|u| u.utilisation).sum::<f64>()
         };
         println!("{duration} from {warmup}: {} down, {} up", sum("downlink"), sum("uplink"));
         // The first packet comes in the second TTI, and the uplink starts with requests and leaves two resource blocks of
@@ -290,7 +290,7 @@ traffic = {{ kind = "cbr", rate = "30 Mbit/s" }}
         let mut samples = std::collections::BTreeMap::new();
         for row in tables.radio.iter() {
             let [down, up] = samples.entry((row.t_s * 1e6).round() as u64).or_insert([0.0; 2]);
-            *down += row.dl_prbs;
+            *down += row.dl_prbs.expect("a simulation knows it");
             *up += row.ul_prbs;
         }
         assert!(samples.len() >= 100 && samples.values().all(|[down, up]| *down <= 1.0 + 1e-12 && *up <= 0.96 + 1e-12));

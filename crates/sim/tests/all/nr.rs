@@ -91,11 +91,13 @@ fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
     assert!(tables.mobility.iter().all(|row| !row.event.contains("fail") && row.event != "link-lost"));
     assert!(flow(&tables, "f").goodput_mbps > 50.0);
     for row in tables.ues.iter() {
-        assert!(row.utilisation > 0.0 && row.utilisation <= 1.0, "{}: {}", row.direction, row.utilisation);
+        let busy = row.utilisation.expect("a simulation knows it");
+        assert!(busy > 0.0 && busy <= 1.0, "{}: {busy}", row.direction);
     }
     // The cells' carriers have different numbers of resource blocks.
     for row in tables.radio.iter() {
-        let shares = [row.dl_prbs, row.ul_prbs, row.dl_cell_prbs];
+        let shares =
+            [row.dl_prbs, Some(row.ul_prbs), row.dl_cell_prbs].map(|share| share.expect("a simulation knows it"));
         assert!(shares.iter().all(|share| *share <= 1.0 + 1e-9), "{} s: {shares:?}", row.t_s);
     }
 }
@@ -252,7 +254,8 @@ fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
         let cells: BTreeSet<String> =
             tables.transmissions.iter().filter(|t| t.direction == "downlink").map(|t| t.cell.to_owned()).collect();
         let utilisation = tables.ues.iter().find(|row| row.direction == "downlink").expect("a UE").utilisation;
-        let shares = tables.radio.iter().filter(|row| row.t_s > 1.0).map(|row| row.dl_prbs);
+        let utilisation = utilisation.expect("a simulation knows it");
+        let shares = tables.radio.iter().filter(|row| row.t_s > 1.0).filter_map(|row| row.dl_prbs);
         let (least, most) = shares.fold((f64::MAX, 0.0f64), |(least, most), one| (least.min(one), most.max(one)));
         assert!(least > 0.97 && most < 1.01, "{least} {most}");
         (flow(&tables, "f").goodput_mbps, utilisation, cells.into_iter().collect::<Vec<_>>().join(" "))
@@ -279,8 +282,8 @@ fn the_shares_of_a_cells_ues_add_up_to_its_load_whichever_carriers_they_receive(
     let mut moments: std::collections::BTreeMap<u64, [f64; 2]> = Default::default();
     for row in tables.radio.iter().filter(|row| row.t_s > 1.0) {
         let [own, cell] = moments.entry(row.t_s.to_bits()).or_default();
-        *own += row.dl_prbs;
-        *cell += row.dl_cell_prbs;
+        *own += row.dl_prbs.expect("a simulation knows it");
+        *cell += row.dl_cell_prbs.expect("a simulation knows it");
     }
     // Shares of other carriers do not add up.
     assert!(moments.len() == 10 && moments.values().all(|[own, _]| *own > 1.1), "{moments:?}");

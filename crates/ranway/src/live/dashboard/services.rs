@@ -138,8 +138,8 @@ impl Sum {
         self.bits as f64 / 1e6 / self.span.as_secs_f64().max(1e-6)
     }
 
-    fn share(&self) -> f64 {
-        self.prbs as f64 / self.of_prbs.max(1) as f64
+    fn share(&self) -> Option<f64> {
+        (self.of_prbs > 0).then(|| self.prbs as f64 / self.of_prbs as f64)
     }
 }
 
@@ -176,13 +176,12 @@ impl Reports {
                 ue: name,
                 t_s,
                 cell: &format!("cell {}", latest.cell),
-                cqi: latest.cqi.unwrap_or(0).into(),
                 dl_mcs: latest.mcs.map(f64::from),
                 dl_mbps: new.mbps(),
                 dl_prbs: new.share(),
                 dl_cell_prbs: new.share(),
                 dl_bler: (new.blocks > 0).then(|| new.failed as f64 / new.blocks as f64),
-                dl_queue_bytes: latest.queue_bytes.unwrap_or(0),
+                dl_queue_bytes: latest.queue_bytes,
                 los: true,
                 ..RadioRow::default()
             });

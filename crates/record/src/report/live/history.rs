@@ -88,8 +88,22 @@ pub(super) struct History {
     now: f64,
     /// Series for which there was no room.
     refused: BTreeSet<Key>,
-    /// Columns that the source does not know.
-    unknown: &'static [&'static str],
+    unknown: Unknown,
+}
+
+/// Columns that the source does not know: those of all series, and those of series with certain names.
+#[derive(Debug, Default)]
+struct Unknown {
+    of_all: &'static [&'static str],
+    of_some: Vec<(&'static str, &'static [&'static str])>,
+}
+
+impl Unknown {
+    /// Whether a column of the series with this name is among them.
+    fn has(&self, series: &str, column: &str) -> bool {
+        let of_it = self.of_some.iter().filter(|(name, _)| *name == series).map(|(_, columns)| columns);
+        of_it.chain([&self.of_all]).any(|columns| columns.contains(&column))
+    }
 }
 
 impl Default for History {
@@ -102,7 +116,7 @@ impl Default for History {
             points: POINTS,
             now: 0.0,
             refused: BTreeSet::new(),
-            unknown: &[],
+            unknown: Unknown::default(),
         }
     }
 }
@@ -145,14 +159,14 @@ impl Kept {
         self.fresh = self.fresh.min(self.rows());
     }
 
-    fn embedded(&self, key: &Key, from: usize, unknown: &[&str]) -> Box<RawValue> {
+    fn embedded(&self, key: &Key, from: usize, unknown: &Unknown) -> Box<RawValue> {
         let cells: Vec<&str> = self.cells.iter().map(String::as_str).collect();
         let identity =
             Identity { kind: key.kind, name: &key.name, conn: key.conn, technology: key.technology.as_deref() };
         let begun = (key.kind == Kind::Transfers).then_some(self.begun);
         let cells = (key.kind == Kind::Radio).then_some(&cells[..]);
         let columns = self.columns.iter().map(|column| &column[from..]);
-        let known = self.names.iter().copied().zip(columns).filter(|(name, _)| !unknown.contains(name));
+        let known = self.names.iter().copied().zip(columns).filter(|(name, _)| !unknown.has(&key.name, name));
         raw(&Embedded::new((key.point, key.run), &identity, (begun, cells), known))
     }
 }
@@ -168,7 +182,12 @@ fn number(cells: &mut Vec<String>, cell: &str) -> usize {
 impl History {
     /// Leaves out columns that the source does not know.
     pub(super) fn leave_out(&mut self, columns: &'static [&'static str]) {
-        self.unknown = columns;
+        self.unknown.of_all = columns;
+    }
+
+    /// Leaves out columns of the series with this name that the source does not know.
+    pub(super) fn leave_out_of(&mut self, name: &'static str, columns: &'static [&'static str]) {
+        self.unknown.of_some.push((name, columns));
     }
 
     /// Points down to which series are thinned.
@@ -237,17 +256,28 @@ impl History {
                 }
                 return false;
             };
-            self.flows.remove(&old);
-            let (point, run, name, conn) = old;
-            self.series.retain(|key, _| {
-                (key.point, key.run, &key.name, key.conn) != (point, run, &name, Some(conn))
-                    || key.kind.subject() != "flow"
-            });
-            self.gone.push(Gone { name, conn: Some(conn) });
+            self.remove(old);
         }
         self.others.remove(flow);
         self.flows.insert(flow.clone(), last);
         true
+    }
+
+    /// Removes a flow and its series.
+    fn remove(&mut self, flow: FlowKey) {
+        self.flows.remove(&flow);
+        let (point, run, name, conn) = flow;
+        self.series.retain(|key, _| {
+            (key.point, key.run, &key.name, key.conn) != (point, run, &name, Some(conn)) || key.kind.subject() != "flow"
+        });
+        self.gone.push(Gone { name, conn: Some(conn) });
+    }
+
+    /// Removes the flows of this name.
+    pub(super) fn forget(&mut self, name: &str) {
+        let flows: Vec<FlowKey> = self.flows.keys().filter(|flow| flow.2 == name).cloned().collect();
+        flows.into_iter().for_each(|flow| self.remove(flow));
+        self.others.retain(|flow| flow.2 != name);
     }
 
     fn extend(&mut self, more: &Series<'_>) {
@@ -296,7 +326,7 @@ impl History {
     pub(super) fn take_growth(&mut self) -> Vec<Box<RawValue>> {
         let mut grown = Vec::new();
         for (key, kept) in self.series.iter_mut().filter(|(_, kept)| kept.fresh > 0) {
-            grown.push(kept.embedded(key, kept.rows() - kept.fresh, self.unknown));
+            grown.push(kept.embedded(key, kept.rows() - kept.fresh, &self.unknown));
             kept.fresh = 0;
         }
         grown
@@ -304,7 +334,7 @@ impl History {
 
     /// All series.
     pub(super) fn whole(&self) -> Vec<Box<RawValue>> {
-        self.series.iter().map(|(key, kept)| kept.embedded(key, 0, self.unknown)).collect()
+        self.series.iter().map(|(key, kept)| kept.embedded(key, 0, &self.unknown)).collect()
     }
 
     /// The newest values, if all series are of one run.
@@ -316,7 +346,7 @@ impl History {
             return Vec::new();
         }
         let values = over_time().flat_map(|(key, kept)| {
-            let is_value = |name: &str| name != "t" && name != "cell" && !self.unknown.contains(&name);
+            let is_value = move |name: &str| name != "t" && name != "cell" && !self.unknown.has(&key.name, name);
             let columns = kept.names.iter().zip(&kept.columns).filter(move |(name, _)| is_value(name));
             columns.filter_map(|(&column, values)| {
                 let value = values.last().copied().flatten()?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::report::raw;
@@ -48,6 +49,8 @@ pub(super) struct Subjects {
     rows: usize,
     /// Runs for which there was no room.
     left_out: BTreeSet<(u32, u32)>,
+    /// Columns that the source does not know.
+    unknown: &'static [&'static str],
 }
 
 /// Rows as the page has them.
@@ -59,6 +62,11 @@ pub(super) struct Rows {
 }
 
 impl Subjects {
+    /// Leaves out columns that the source does not know.
+    pub(super) fn leave_out(&mut self, columns: &'static [&'static str]) {
+        self.unknown = columns;
+    }
+
     /// Takes the rows of flows, links, UEs and transfers of `tables` in the place of earlier ones.
     pub(super) fn add(&mut self, tables: &Tables) {
         for row in tables.flows.iter() {
@@ -191,19 +199,43 @@ impl Subjects {
         let links = std::mem::take(&mut self.changed_links);
         let ues = std::mem::take(&mut self.changed_ues);
         Rows {
-            flows: flows.iter().filter_map(|key| self.flows.get(key)).map(Flow::embedded).collect(),
-            links: links.iter().filter_map(|key| self.links.get(key)).map(link).collect(),
-            ues: ues.iter().filter_map(|key| self.ues.get(key)).map(ue).collect(),
+            flows: flows.iter().filter_map(|key| self.flows.get(key)).map(|row| self.flow(row)).collect(),
+            links: links.iter().filter_map(|key| self.links.get(key)).map(|row| self.link(row)).collect(),
+            ues: ues.iter().filter_map(|key| self.ues.get(key)).map(|row| self.ue(row)).collect(),
         }
     }
 
     /// All rows.
     pub(super) fn all(&self) -> Rows {
         Rows {
-            flows: self.flows.values().map(Flow::embedded).collect(),
-            links: self.links.values().map(link).collect(),
-            ues: self.ues.values().map(ue).collect(),
+            flows: self.flows.values().map(|row| self.flow(row)).collect(),
+            links: self.links.values().map(|row| self.link(row)).collect(),
+            ues: self.ues.values().map(|row| self.ue(row)).collect(),
         }
+    }
+
+    fn flow(&self, flow: &Flow) -> Box<RawValue> {
+        self.known(&FlowRow::from(flow.row.row(0)))
+    }
+
+    fn link(&self, links: &Links) -> Box<RawValue> {
+        self.known(&LinkRow::from(links.row(0)))
+    }
+
+    fn ue(&self, ues: &Ues) -> Box<RawValue> {
+        self.known(&UeRow::from(ues.row(0)))
+    }
+
+    /// A row without the columns that the source does not know.
+    fn known(&self, row: &impl Serialize) -> Box<RawValue> {
+        if self.unknown.is_empty() {
+            return raw(row);
+        }
+        let mut row = serde_json::to_value(row).expect("string keys and plain values");
+        if let Some(columns) = row.as_object_mut() {
+            columns.retain(|name, _| !self.unknown.contains(&name.as_str()));
+        }
+        raw(&row)
     }
 
     /// The distributions of the largest flows, and the transfers.
@@ -218,20 +250,6 @@ impl Subjects {
         self.transfers.values().for_each(|transfers| tables.transfers.append(transfers));
         tables
     }
-}
-
-impl Flow {
-    fn embedded(&self) -> Box<RawValue> {
-        raw(&FlowRow::from(self.row.row(0)))
-    }
-}
-
-fn link(links: &Links) -> Box<RawValue> {
-    raw(&LinkRow::from(links.row(0)))
-}
-
-fn ue(ues: &Ues) -> Box<RawValue> {
-    raw(&UeRow::from(ues.row(0)))
 }
 
 /// Makes `key` the key of a flow; mostly it is that already.

@@ -184,6 +184,26 @@ fn flows_beyond_the_first_ones_are_a_sum_and_silent_ones_make_room() {
 }
 
 #[test]
+fn a_flow_that_is_forgotten_leaves_nothing() {
+    let mut board = board();
+    let mut tables =
+        samples([sample("a", 0.1, 1.0), SampleRow { conn: 1, ..sample("a", 0.1, 1.0) }, sample("b", 0.1, 2.0)]);
+    tables.flows.push(&FlowRow { flow: "a", transport: "tcp", measured_to_s: 1.0, ..FlowRow::default() });
+    board.add(&tables);
+    growth(&mut board);
+    board.forget("a");
+    let grown = growth(&mut board);
+    let gone = serde_json::json!([{ "name": "a", "conn": 0 }, { "name": "a", "conn": 1 }]);
+    assert_eq!(grown["results"][0]["gone"], gone);
+    let text = whole(&board)["results"][0]["series"].to_string();
+    assert!(!text.contains("\"a\"") && text.contains("\"b\""), "{text}");
+    assert_eq!(whole(&board)["results"][0]["flows"], serde_json::json!([]));
+    assert!(board.latest().iter().all(|one| one.name == "b"));
+    board.forget("a");
+    assert_eq!(growth(&mut board)["results"][0]["gone"], serde_json::json!([]));
+}
+
+#[test]
 fn a_flow_that_goes_on_makes_no_room_however_long_a_look_was_ago() {
     let mut board = board();
     let names: Vec<String> = (0..=MOST_FLOWS + 1).map(|n| format!("flow {n:04}")).collect();
@@ -256,6 +276,86 @@ fn columns_that_a_source_does_not_know_are_nowhere() {
         assert_eq!(column(result, "samples", "a", "srtt_ms"), [20.0]);
         assert!(!result["series"].to_string().contains("cwnd_bytes"));
     }
+}
+
+#[test]
+fn columns_that_a_source_does_not_know_of_one_queue_are_known_of_others() {
+    let mut board = board();
+    board.leave_out_of("modem", &["packets", "dropped"]);
+    let mut tables = Tables::default();
+    for link in ["host", "modem"] {
+        tables.queues.push(&QueueRow { link, t_s: 0.1, packets: 2, bytes: 3_000, dropped: 1, ..QueueRow::default() });
+    }
+    board.add(&tables);
+    let columns: Vec<String> = board.latest().iter().map(|one| format!("{} {}", one.name, one.column)).collect();
+    assert_eq!(
+        columns,
+        ["host packets", "host bytes", "host dropped", "host marked", "modem bytes", "modem marked"],
+        "in the order of names"
+    );
+    for data in [growth(&mut board), whole(&board)] {
+        let result = &data["results"][0];
+        assert_eq!(column(result, "queue", "host", "dropped"), [1.0]);
+        let series = result["series"].as_array().expect("series");
+        let modem = series.iter().find(|one| one["name"] == "modem").expect("it is there");
+        assert_eq!(
+            (&modem["columns"]["bytes"], &modem["columns"]["dropped"]),
+            (&serde_json::json!([3e3]), &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn columns_that_a_source_does_not_know_are_in_no_row() {
+    let mut board = board();
+    board.leave_out(&["retransmissions", "padding_bytes"]);
+    let mut tables = Tables::default();
+    tables.ues.push(&UeRow { ue: "u", direction: "downlink", blocks: 5, measured_s: 1.0, ..UeRow::default() });
+    board.add(&tables);
+    for data in [growth(&mut board), whole(&board)] {
+        let row = &data["results"][0]["ues"][0];
+        assert_eq!((&row["blocks"], &row["utilisation"]), (&5.into(), &Value::Null));
+        assert!(row.get("utilisation").is_some() && row.get("retransmissions").is_none(), "{row}");
+        assert!(data["results"][0]["summary"]["points"][0]["ues"][0]["downlink"]["utilisation"].is_null());
+    }
+}
+
+#[test]
+fn shares_and_queues_that_are_not_known_are_gaps() {
+    let mut board = board();
+    let mut at = |t_s: f64, rows: [(&str, Option<f64>, Option<u64>); 2]| {
+        let mut tables = Tables::default();
+        for (ue, dl_cell_prbs, dl_queue_bytes) in rows {
+            let row = RadioRow {
+                ue,
+                t_s,
+                cell: "c",
+                dl_prbs: dl_cell_prbs,
+                dl_cell_prbs,
+                dl_queue_bytes,
+                ..RadioRow::default()
+            };
+            tables.radio.push(&row);
+        }
+        board.add(&tables);
+    };
+    at(1.0, [("a", Some(0.25), Some(100)), ("b", None, None)]);
+    at(2.0, [("a", None, None), ("b", None, Some(0))]);
+    let result = &whole(&board)["results"][0];
+    let series = |kind: &str, name: &str| {
+        let all = result["series"].as_array().expect("series").iter();
+        all.clone().find(|one| one["kind"] == kind && one["name"] == name).expect("it is there")["columns"].clone()
+    };
+    assert_eq!(series("cell", "c")["dl_prbs"], serde_json::json!([0.25, null]), "the sum of those that are known");
+    assert_eq!(series("radio", "a")["dl_queue_bytes"], serde_json::json!([100.0, null]));
+    assert_eq!(series("radio", "b")["dl_queue_bytes"], serde_json::json!([null, 0.0]));
+    let latest = board.latest();
+    let value = |name, column| latest.iter().find(|one| (one.name, one.column) == (name, column)).map(|one| one.value);
+    assert_eq!(
+        (value("b", "dl_queue_bytes"), value("a", "dl_queue_bytes"), value("c", "dl_prbs")),
+        (Some(0.0), None, None)
+    );
+    assert_eq!(value("a", "dl_prbs"), None);
 }
 
 #[test]
