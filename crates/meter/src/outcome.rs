@@ -72,16 +72,12 @@ pub struct FlowOutcome {
 impl FlowOutcome {
     /// Whether its sender keeps to a pacing rate.
     pub fn is_paced(&self) -> bool {
-        self.congestion == "bbr"
+        is_paced(&self.congestion)
     }
 
     /// The congestion control of its sender as scenarios call it; `None` if this end does not know it.
     pub(crate) fn control(&self) -> Option<&str> {
-        match self.congestion.as_str() {
-            "" => None,
-            "reno" => Some("new-reno"),
-            name => Some(name),
-        }
+        Some(scenario_name(&self.congestion)).filter(|name| !name.is_empty())
     }
 
     /// The states of its sender's kernel: at this end of an upload, as the server tells them of a download.
@@ -127,6 +123,16 @@ impl FlowOutcome {
         let (states, at_sender) = if is_told { (&self.remote.samples, true) } else { (&self.samples, at_sender) };
         states.iter().filter_map(move |sample| round_trip(&sample.info, at_sender))
     }
+}
+
+/// Whether a sender with this congestion control keeps to a pacing rate.
+pub(crate) fn is_paced(congestion: &str) -> bool {
+    congestion == "bbr"
+}
+
+/// What scenarios call a congestion control of the kernel.
+pub(crate) fn scenario_name(congestion: &str) -> &str {
+    if congestion == "reno" { "new-reno" } else { congestion }
 }
 
 /// A load, with the probes before and after it.

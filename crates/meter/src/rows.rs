@@ -240,7 +240,8 @@ fn direction(load: &Load) -> &'static str {
     }
 }
 
-fn ends(way: Way) -> (&'static str, &'static str) {
+/// The hosts that send and receive the data of flows of a direction, as tables call them.
+pub fn ends(way: Way) -> (&'static str, &'static str) {
     match way {
         Way::Down => (SERVER, CLIENT),
         Way::Up => (CLIENT, SERVER),

@@ -9,12 +9,13 @@ use measure::rate::Samples;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
+use wire::tcp_info::TcpInfo;
 
 use crate::fault::Fault;
 use crate::flow::{Sample, Shared};
 use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Line};
-use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome};
+use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome, is_paced, round_trip, scenario_name};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::remote::Remote;
 use crate::rmbt::Rmbt;
@@ -35,8 +36,33 @@ pub struct Glance {
     pub ways: Vec<Way>,
     /// Bytes delivered so far by the flows of the load.
     pub bytes: u64,
+    /// The flows of the load that have begun.
+    pub flows: Vec<FlowGlance>,
     /// The latest round-trip time of a probe to the server.
     pub rtt: Option<Span>,
+}
+
+/// What a flow looks like while it runs.
+#[derive(Clone, Debug)]
+pub struct FlowGlance {
+    /// Its direction.
+    pub way: Way,
+    /// Its number among those of its direction, from 0.
+    pub number: usize,
+    /// The congestion control of its sender as scenarios call it; empty if this end does not know it.
+    pub control: String,
+    /// Whether its sender keeps to a pacing rate.
+    pub is_paced: bool,
+    /// When its transfer began.
+    pub start: Time,
+    /// The moment of this glance, or when the transfer ended, if it has.
+    pub at: Time,
+    /// Bytes since the start: that arrived, of a download; that the server's kernel has acknowledged, of an upload.
+    pub bytes: u64,
+    /// The smoothed round-trip time in this end's kernel.
+    pub rtt: Option<Span>,
+    /// The state of its sender's kernel at the start and now, if that is this end's.
+    pub sender: Option<[TcpInfo; 2]>,
 }
 
 /// The latest round trip, for glances.
@@ -194,6 +220,7 @@ impl Course<'_> {
             load: number,
             ways: ways.to_vec(),
             bytes: shared.iter().map(|flow| flow.delivered()).sum(),
+            flows: shared.iter().filter_map(|flow| self.glance(flow)).collect(),
             rtt: *self.latest.lock().unwrap_or_else(PoisonError::into_inner),
         };
         let before = self.clock.now();
@@ -234,6 +261,41 @@ impl Course<'_> {
         }
         load.times.end = self.clock.now();
         Ok(load)
+    }
+
+    /// Looks at a flow, if it has begun.
+    fn glance(&self, shared: &Shared) -> Option<FlowGlance> {
+        let (begun, ended) = (shared.begun()?, shared.ended());
+        let now = || self.clock.now();
+        let state = ended.map_or_else(|| shared.sample(now), |ended| ended.state.clone());
+        let states = begun.state.as_ref().zip(state.as_ref()).map(|(first, last)| [first.info, last.info]);
+        let sender = states.filter(|_| shared.way == Way::Up);
+        let congestion = self.congestion(shared);
+        Some(FlowGlance {
+            way: shared.way,
+            number: shared.number,
+            control: scenario_name(&congestion).to_owned(),
+            is_paced: is_paced(&congestion),
+            start: begun.at,
+            at: ended.map(|ended| ended.at).or(state.as_ref().map(|state| state.at)).unwrap_or_else(now),
+            bytes: sender
+                .map_or_else(|| shared.delivered(), |[first, last]| last.bytes_acked.saturating_sub(first.bytes_acked)),
+            rtt: state.and_then(|state| round_trip(&state.info, shared.way == Way::Up)),
+            sender,
+        })
+    }
+
+    /// The congestion control of a flow's sender, as the kernel calls it: of a download, the one that was asked for. Empty if this
+    /// end does not know it.
+    fn congestion(&self, shared: &Shared) -> String {
+        let name = |socket| getsockopt(&socket, TcpCongestion).ok();
+        match shared.way {
+            Way::Up => {
+                let name = shared.socket().and_then(name).unwrap_or_default();
+                name.to_string_lossy().trim_end_matches('\0').to_owned()
+            }
+            Way::Down => self.plan.congestion_of(shared.number).unwrap_or_default().to_owned(),
+        }
     }
 
     /// Checks that a load was not cut short.
@@ -331,15 +393,8 @@ impl Course<'_> {
         samples: Vec<Sample>,
         start: Time,
     ) -> FlowOutcome {
-        let name = |socket| getsockopt(&socket, TcpCongestion).ok();
-        let congestion = match shared.way {
-            Way::Up => {
-                let name = shared.socket().and_then(name).unwrap_or_default();
-                name.to_string_lossy().trim_end_matches('\0').to_owned()
-            }
-            Way::Down if !remote.congestion.is_empty() => remote.congestion.clone(),
-            Way::Down => self.plan.congestion_of(shared.number).unwrap_or_default().to_owned(),
-        };
+        let is_told = shared.way == Way::Down && !remote.congestion.is_empty();
+        let congestion = if is_told { remote.congestion.clone() } else { self.congestion(shared) };
         let (start, bytes, failure) = match result {
             Ok((start, bytes)) => (start, bytes, None),
             Err(why) => (shared.begun().map_or(start, |begun| begun.at), Samples::default(), Some(why.to_string())),

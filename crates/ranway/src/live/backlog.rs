@@ -1,13 +1,16 @@
 //! `ranway backlog`.
 
 use crate::live::args::BacklogArgs;
-use crate::live::dashboard::{FlowValue, QueueValue, Values, untitled};
+use crate::live::dashboard::{Values, untitled};
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use netio::process::{Happened, Signals};
 use netio::rights;
+use record::Tables;
+use record::report::live::Counter;
+use record::tables::{QueueRow, SampleRow};
 use services::backlog::{Backlog, Counters, Input};
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
@@ -23,6 +26,11 @@ const GRACE: Duration = Duration::from_millis(400);
 const FOLLOW_TURN: Duration = Duration::from_millis(5);
 /// Interval between pings, to one reflector after the other: cake-autorate's, which pings six reflectors every 300 ms.
 const PING_INTERVAL: Span = Span::from_millis(50);
+
+/// The queues' names on the dashboard, and what nobody knows of the second one.
+const HOST: &str = "host";
+const MODEM: &str = "modem (estimated)";
+const UNKNOWN: [&str; 3] = ["packets", "dropped", "marked"];
 
 pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let BacklogArgs { modem, reflector, follow, quiet, json, .. } = args;
@@ -42,6 +50,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     }
     let dashboard = args.dashboard.start("backlog", || untitled(format!("Backlog of {modem}")), *quiet, |_| {})?;
     let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
+    values.iter().for_each(|values| values.leave_out_of(MODEM, &UNKNOWN));
     // From here on the process only forwards packets that others have written.
     rights::confine(rights::BPF)?;
     let mut line = (!quiet && !json).then(|| StatusLine::new(false)).flatten();
@@ -66,10 +75,12 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         }
         let seconds = last_status.elapsed().as_secs_f64();
         last_status = Instant::now();
-        let interval =
-            Interval { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
+        let (since, waiting) = (between(&before, &backlog.counters()), backlog.waiting());
+        let interval = Interval { since, seconds, packets: waiting.packets, waiting: waiting.bytes };
         before = backlog.counters();
-        values.iter().for_each(|values| interval.show(&backlog.estimate(), values));
+        values
+            .iter()
+            .for_each(|values| values.show(|t_s| (interval.rows(t_s, &backlog.estimate()), interval.counted())));
         if *json {
             outcome = terminal::put_line(&interval.json(&backlog.estimate(), &before).to_string());
             // The reader has gone: packets in the queue are still passed to the modem below.
@@ -123,8 +134,11 @@ fn parse_rate(line: &str) -> Result<Rate, String> {
 
 /// The statistics since the last status line.
 struct Interval {
+    /// Packets, bytes and their waiting since then; the other counters since the start.
     since: Counters,
     seconds: f64,
+    /// Packets and bytes in the host's queue.
+    packets: u64,
     waiting: u64,
 }
 
@@ -133,17 +147,40 @@ impl Interval {
         self.since.bytes as f64 * 8e-6 / self.seconds
     }
 
-    /// Puts the values on the dashboard.
-    fn show(&self, estimate: &Estimate, values: &Values) {
-        let flow = FlowValue { name: "all traffic".to_owned(), mbps: self.mbps(), rtt: None };
-        let host = QueueValue { name: "host", bytes: self.waiting, wait_ms: Some(waited_ms(&self.since)), mbps: None };
-        let modem = QueueValue {
-            name: "modem (estimated)",
+    /// The values for the dashboard.
+    fn rows(&self, t_s: f64, estimate: &Estimate) -> Tables {
+        let mut rows = Tables::default();
+        rows.samples.push(&SampleRow { flow: "all traffic", t_s, goodput_mbps: self.mbps(), ..SampleRow::default() });
+        rows.queues.push(&QueueRow {
+            link: HOST,
+            t_s,
+            packets: self.packets,
+            bytes: self.waiting,
+            dropped: self.since.dropped + self.since.overflowed,
+            marked: self.since.marked,
+            sojourn_ms: (self.since.packets > 0).then(|| waited_ms(&self.since)),
+            ..QueueRow::default()
+        });
+        rows.queues.push(&QueueRow {
+            link: MODEM,
+            t_s,
             bytes: estimate.bytes,
-            mbps: estimate.rate.map(units::Rate::as_mbps),
-            wait_ms: estimate.delay.map(record::ms),
-        };
-        values.show(&[flow], &[host, modem]);
+            capacity_mbps: estimate.rate.map(Rate::as_mbps),
+            sojourn_ms: estimate.delay.map(record::ms),
+            ..QueueRow::default()
+        });
+        rows
+    }
+
+    /// The counters for the dashboard.
+    fn counted(&self) -> Vec<Counter> {
+        let Counters { dropped, overflowed, marked, refused, missed, .. } = self.since;
+        vec![
+            Counter { name: "backlog_dropped", what: "packets dropped", value: dropped + overflowed },
+            Counter { name: "backlog_marked", what: "packets marked", value: marked },
+            Counter { name: "backlog_refused", what: "packets rejected by the interface", value: refused },
+            Counter { name: "backlog_missed", what: "packets lost before they were read", value: missed },
+        ]
     }
 
     fn text(&self, estimate: &Estimate) -> String {

@@ -4,7 +4,7 @@ mod proxy;
 mod services;
 
 pub(crate) use proxy::ProxyFollower;
-pub(crate) use services::{FlowValue, QueueValue, Reports, Values};
+pub(crate) use services::{Reports, Values};
 
 use crate::failure::Failure;
 use crate::terminal::message;

@@ -4,6 +4,7 @@ pub(crate) mod capture;
 mod client;
 mod limits;
 mod server;
+mod shown;
 
 pub(crate) use client::read_key;
 

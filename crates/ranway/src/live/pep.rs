@@ -1,13 +1,16 @@
 //! `ranway pep`.
 
 use crate::live::args::PepArgs;
-use crate::live::dashboard::{FlowValue, Values, untitled};
+use crate::live::dashboard::{Values, untitled};
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use netio::process::{Happened, Signals};
 use netio::reservation::{Reservation, Role};
+use record::Tables;
+use record::report::live::Counter;
+use record::tables::SampleRow;
 use std::time::{Duration, Instant};
 
 /// Interval between status lines, and between checks of the interfaces.
@@ -48,9 +51,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         if let Some(values) = &values {
             let (now, seconds) = (pep.counters(), looked.elapsed().as_secs_f64().max(1e-3));
             looked = Instant::now();
-            let mbps = |bytes: u64| bytes as f64 * 8e-6 / seconds;
-            let mbps = mbps(now.data_bytes.saturating_sub(before.data_bytes));
-            values.show(&[FlowValue { name: "data of all flows".to_owned(), mbps, rtt: None }], &[]);
+            values.show(|t_s| (rows(t_s, (&before, &now), seconds), counted(&now)));
             before = now;
         }
         if reserved.is_none() {
@@ -86,6 +87,31 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
 /// Reserves the interfaces on both sides.
 fn reserve(args: &PepArgs) -> Result<[Reservation; 2], netio::Error> {
     Ok([Reservation::new(Role::Pep, &args.wan)?, Reservation::new(Role::Pep, &args.ran)?])
+}
+
+/// The rates over the seconds between two looks, for the dashboard: of the data towards UEs, and of the reports towards servers.
+fn rows(t_s: f64, (before, now): (&Counters, &Counters), seconds: f64) -> Tables {
+    let mut rows = Tables::default();
+    let data = now.data_bytes.saturating_sub(before.data_bytes);
+    let reports = now.report_bytes.saturating_sub(before.report_bytes);
+    for (flow, bytes) in [("data of all flows", data), ("reports to servers", reports)] {
+        let goodput_mbps = bytes as f64 * 8e-6 / seconds;
+        rows.samples.push(&SampleRow { flow, t_s, goodput_mbps, ..SampleRow::default() });
+    }
+    rows
+}
+
+/// The counters for the dashboard.
+fn counted(counters: &Counters) -> Vec<Counter> {
+    let &Counters { data, reports, nacks, withheld, flows, failed, .. } = counters;
+    vec![
+        Counter { name: "pep_flows", what: "flows", value: flows },
+        Counter { name: "pep_segments", what: "data segments", value: data },
+        Counter { name: "pep_reports", what: "reports (PEP-ACK)", value: reports },
+        Counter { name: "pep_nacks", what: "reports of missing data (PEP-NACK)", value: nacks },
+        Counter { name: "pep_withheld", what: "reports withheld", value: withheld },
+        Counter { name: "pep_failed", what: "reports that could not be sent", value: failed },
+    ]
 }
 
 fn text(counters: &Counters) -> String {

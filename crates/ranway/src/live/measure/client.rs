@@ -1,8 +1,9 @@
 //! `ranway measure SERVER`.
 
+use super::shown::Flows;
 use super::{capture, limits};
 use crate::failure::Failure;
-use crate::live::dashboard::{DashboardArgs, FlowValue, Values, untitled};
+use crate::live::dashboard::{DashboardArgs, Values, untitled};
 use crate::live::status_line::StatusLine;
 use crate::out::{commit, counted};
 use crate::{interrupt, terminal};
@@ -216,22 +217,18 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
 /// Measures with the status line on the terminal; Ctrl-C ends the measurement in order.
 fn measure(plan: &Plan, (line, values): (&mut Option<StatusLine>, Option<&Values>)) -> Result<Outcome, Failure> {
     let stop = interrupt::flag();
-    let mut rates = Rates::default();
+    let (mut rates, mut flows) = (Rates::default(), Flows::new(plan));
     let mut glance = |glance: &Glance| {
         if terminal::is_closed() {
             stop.store(true, Relaxed);
         }
-        if line.is_none() && values.is_none() {
-            return;
-        }
-        let rate = rates.since(glance);
-        let what = doing(glance);
         if let Some(values) = values {
-            let flow = FlowValue { name: what.clone(), mbps: rate.unwrap_or(0.0), rtt: glance.rtt };
-            values.show(&[flow], &[]);
+            flows.add(glance);
+            values.show(|t_s| (flows.rows(t_s, glance), Vec::new()));
         }
         if let Some(line) = line {
-            line.show(&status(glance, &what, rate));
+            let rate = rates.since(glance);
+            line.show(&status(glance, &doing(glance), rate));
         }
     };
     meter::measure(plan, stop, &mut glance).map_err(|fault| match fault {
@@ -626,7 +623,7 @@ mod tests {
 
     fn glance(load: usize, ms: u64, ways: &[Way], bytes: u64) -> Glance {
         let rtt = ms.is_multiple_of(2).then(|| Span::from_millis(83));
-        Glance { load, at: at(ms), ways: ways.to_vec(), bytes, rtt }
+        Glance { load, at: at(ms), ways: ways.to_vec(), bytes, flows: Vec::new(), rtt }
     }
 
     /// A flow that begins with the second second and moves a megabyte in it.
