@@ -22,10 +22,8 @@ pub(super) const COMMAND_HEADER: &str = "x-ranway";
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To see the page and its data.
+    /// To see the page, its data and the metrics, whose labels are names on the page.
     See,
-    /// To read metrics.
-    Scrape,
     /// To give a command.
     Command,
 }
@@ -109,7 +107,6 @@ impl Access {
         let needs_token = !self.is_local()
             || match purpose {
                 Purpose::See => self.is_private,
-                Purpose::Scrape => false,
                 Purpose::Command => true,
             };
         if needs_token && !has_token {
@@ -187,7 +184,6 @@ mod tests {
         let access = Access::new(([127, 0, 0, 1], 8080).into(), Some(TOKEN), false).expect("a token");
         let host = ("host", "localhost:8080");
         assert_eq!(status(&access, &[host], Purpose::See), 200);
-        assert_eq!(status(&access, &[host], Purpose::Scrape), 200);
         assert_eq!(status(&access, &[host, ("x-ranway", "1")], Purpose::Command), 401);
         let cookie = format!("other=1; ranway-8080={TOKEN}");
         let with = [host, ("cookie", cookie.as_str())];
@@ -222,13 +218,12 @@ mod tests {
     #[test]
     fn beyond_loopback_and_for_what_is_private_everything_needs_the_token() {
         let bearer = format!("Bearer {TOKEN}");
-        for (access, scrape) in [
-            (Access::new(([0, 0, 0, 0], 80).into(), Some(TOKEN), false), 401),
-            (Access::new(([127, 0, 0, 1], 80).into(), Some(TOKEN), true), 200),
+        for access in [
+            Access::new(([0, 0, 0, 0], 80).into(), Some(TOKEN), false),
+            Access::new(([127, 0, 0, 1], 80).into(), Some(TOKEN), true),
         ] {
             let (access, host) = (access.expect("a token"), ("host", "127.0.0.1"));
             assert_eq!(status(&access, &[host], Purpose::See), 401);
-            assert_eq!(status(&access, &[host], Purpose::Scrape), scrape);
             for wrong in ["Bearer ", "Bearer 0", "Basic x", &bearer[..bearer.len() - 1], &format!("{bearer}0")] {
                 assert_eq!(status(&access, &[host, ("authorization", wrong)], Purpose::See), 401, "{wrong}");
             }

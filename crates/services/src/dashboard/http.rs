@@ -138,7 +138,7 @@ impl Drop for Reader {
 }
 
 fn scrape(app: &App, request: &Request) -> Reply {
-    app.access.check(request.headers(), Purpose::Scrape)?;
+    app.access.check(request.headers(), Purpose::See)?;
     Ok(([(header::CONTENT_TYPE, crate::metrics::CONTENT)], metrics::text(&app.hub)).into_response())
 }
 
