@@ -4,21 +4,16 @@
 
 mod common;
 
-use common::spaces::{Spaces, ip, own_mounts};
+use common::shown::{PATIENCE, Shown, columns, events, request, short};
 use common::{eventually, may, scratch, text};
 use record::Results;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
-use testkit::root::granted;
-
-/// The longest that anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A link with a download and a call, sampled ten times a second.
 const SCENARIO: &str = r#"
@@ -44,128 +39,6 @@ traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
 [record]
 samples = { kind = "every", interval = "100 ms" }
 "#;
-
-/// A command with a dashboard.
-struct Shown {
-    child: Child,
-    url: String,
-    /// The host and the port.
-    address: String,
-    stderr: Option<Lines<BufReader<ChildStderr>>>,
-}
-
-impl Shown {
-    fn start(dir: &Path, args: &[&str]) -> Shown {
-        Shown::of(common::command(dir, args))
-    }
-
-    fn of(mut command: Command) -> Shown {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let mut said = Vec::new();
-        let url = loop {
-            let line = lines.next().unwrap_or_else(|| panic!("it says where the page is: {said:?}")).expect("text");
-            match line.strip_prefix("dashboard: ") {
-                Some(url) => break url.to_owned(),
-                None => said.push(line),
-            }
-        };
-        let address = url.split('/').nth(2).expect("http://ADDRESS/").to_owned();
-        Shown { child, url, address, stderr: Some(lines) }
-    }
-
-    /// A request without a body; the status, and all of the answer.
-    fn get(&self, path: &str, headers: &[&str]) -> (u16, String) {
-        request(&self.address, "GET", path, headers, "")
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill is part of every system").success());
-    }
-
-    /// Waits for its end, and returns its exit code and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
-        let lines = self.stderr.take().expect("it ends once");
-        let said: Vec<String> = lines.map_while(Result::ok).collect();
-        (self.child.wait().expect("it is ours").code(), said.join("\n"))
-    }
-}
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn request(address: &str, method: &str, path: &str, headers: &[&str], body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("it is open");
-    let own: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    let host = if headers.iter().any(|header| header.starts_with("Host:")) {
-        String::new()
-    } else {
-        format!("Host: {address}\r\n")
-    };
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\n{host}{own}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    let _ = stream.write_all(head.as_bytes());
-    let mut reply = Vec::new();
-    let _ = stream.read_to_end(&mut reply);
-    let reply = text(&reply);
-    let status =
-        reply.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{path}: {reply}"));
-    (status, reply)
-}
-
-/// Reads all events up to the end of the run: the first one's data, and that of the others.
-fn events(address: &str, path: &str) -> Vec<(String, Value)> {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("it is open");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it is open");
-    let mut events = Vec::new();
-    let mut kind = String::new();
-    for line in BufReader::new(stream).lines() {
-        let Ok(line) = line else { break };
-        if let Some(event) = line.strip_prefix("event: ") {
-            event.clone_into(&mut kind);
-        } else if let Some(data) = line.strip_prefix("data: ") {
-            let data: Value = serde_json::from_str(data).expect("JSON");
-            let ended = data["live"]["ended"] == true;
-            events.push((kind.clone(), data));
-            if ended {
-                break;
-            }
-        }
-    }
-    events
-}
-
-/// Puts the columns of a kind of series together, by name, from the whole on.
-fn columns(events: &[(String, Value)], kind: &str, column: &str) -> BTreeMap<String, Vec<(f64, f64)>> {
-    let mut all = BTreeMap::<String, Vec<(f64, f64)>>::new();
-    for (event, data) in events {
-        if event == "whole" {
-            all.clear();
-        }
-        let series = data["results"][0]["series"].as_array().expect("series");
-        for one in series.iter().filter(|one| one["kind"] == kind) {
-            let of = |name: &str| one["columns"][name].as_array().cloned().unwrap_or_default();
-            let values = of("t").into_iter().zip(of(column)).filter_map(|(t, y)| Some((t.as_f64()?, y.as_f64()?)));
-            all.entry(one["name"].as_str().expect("a name").to_owned()).or_default().extend(values);
-        }
-    }
-    all
-}
-
-/// Five significant digits, as the page has them.
-fn short(x: f64) -> f64 {
-    format!("{x:.4e}").parse().expect("a number")
-}
 
 #[test]
 fn what_the_page_gets_is_what_the_run_writes() {
@@ -594,60 +467,6 @@ fn a_thousand_flows_are_usable(_: &mut Watch) {
         (&"call".into(), &true.into()),
         "what is typed stays, and so does the focus"
     );
-}
-
-#[test]
-fn root_backlog_and_the_pep_show_the_rate_of_what_passes() {
-    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
-        return;
-    }
-    own_mounts(&[]);
-    let (ue, router, server) = ("u", "r", "s");
-    let net = Spaces::new(&[ue, router, server]);
-    net.join((ue, "u0", &["10.9.1.1/24"]), (router, "ran", &["10.9.1.2/24"]));
-    net.join((router, "wan", &["10.9.3.1/24"]), (server, "s0", &["10.9.3.2/24"]));
-    ip(&format!("-n {} route add default via 10.9.1.2", net.space(ue)));
-    ip(&format!("-n {} route add default via 10.9.3.1", net.space(server)));
-    ip(&format!("-n {} link set lo up", net.space(router)));
-    let forward = net.command(router, "sh").args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]).status();
-    assert!(forward.expect("sh").success());
-    for (args, flow) in [
-        (&["backlog", "--modem", "wan", "--rate", "8 Mbit/s"][..], "all traffic"),
-        (&["pep", "--wan", "wan", "--ran", "ran"], "data of all flows"),
-    ] {
-        let mut command = net.command(router, env!("CARGO_BIN_EXE_ranway"));
-        command.args(args).arg("--dashboard");
-        let shown = Shown::of(command);
-        let listener = net.inside(server, || TcpListener::bind("10.9.3.2:0").expect("a port"));
-        let address = listener.local_addr().expect("it is bound");
-        // Each side sends what it can until the other one leaves.
-        let sends = |mut stream: TcpStream| while stream.write_all(&[7; 1 << 14]).is_ok() {};
-        let reads = |mut stream: TcpStream| std::io::copy(&mut stream, &mut std::io::sink());
-        let near = net.inside(ue, || TcpStream::connect(address).expect("the server is there"));
-        let (far, _) = listener.accept().expect("the UE connects");
-        let end = near.try_clone().expect("a descriptor");
-        for stream in [near, far] {
-            let other = stream.try_clone().expect("a descriptor");
-            std::thread::spawn(move || sends(stream));
-            std::thread::spawn(move || reads(other));
-        }
-        let series = format!("ranway_flow_goodput_mbps{{flow=\"{flow}\",conn=\"0\"}} ");
-        let start = Instant::now();
-        loop {
-            let (status, metrics) = net.inside(router, || shown.get("/metrics", &[]));
-            assert_eq!(status, 200, "{metrics}");
-            let rate = metrics.split_once(&series).and_then(|(_, rest)| rest.lines().next()?.parse::<f64>().ok());
-            // The backlog service keeps 8 Mbit/s; nothing limits what passes a PEP.
-            if rate.is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0)) {
-                break;
-            }
-            assert!(start.elapsed() < PATIENCE, "{metrics}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        let _ = end.shutdown(std::net::Shutdown::Both);
-        shown.signal("-INT");
-        assert_eq!(shown.end().0, Some(0));
-    }
 }
 
 /// The queries of the dashboard for Grafana, for all runs and flows.

@@ -5,16 +5,16 @@
 
 mod common;
 
+use common::service::MeasureServer as Server;
 use common::{Running, command, emulate, is_late, may, scratch, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use record::tables::{FlowRow, SampleRow};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, at_once, conclusive};
@@ -166,29 +166,6 @@ fn is_what_the_emulator_observes(what: &str, flows: usize, dir: &Path, load: &Va
     }
 }
 
-/// A server on an address of loopback, which ends with the test.
-struct Server(Child, String);
-
-impl Server {
-    fn start(listen: &str) -> Server {
-        let mut command = command(Path::new("."), &["measure", "serve", "--open", "--listen", listen]);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let line = lines.next().expect("it says where it serves").expect("it is text");
-        let address = line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next());
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        thread::spawn(move || lines.count());
-        Server(child, address)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
     if !may() {
@@ -197,8 +174,21 @@ fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
     for listen in ["127.0.0.1:0", "[::1]:0"] {
         let (server, dir) = (Server::start(listen), tempfile::tempdir().expect("a temporary directory"));
         let args = [
-            "measure", &server.1, "--json", "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms",
-            "-o", "measured",
+            "measure",
+            &server.address,
+            "--json",
+            "-d",
+            "up",
+            "--cc",
+            "cubic",
+            "-t",
+            "1s",
+            "--flows",
+            "1",
+            "--idle",
+            "500ms",
+            "-o",
+            "measured",
         ];
         let output = command(dir.path(), &args).output().expect("it runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -257,7 +247,7 @@ fn a_server_that_cannot_be_meant_is_one_line() {
 #[test]
 fn the_terminal_tells_why_something_was_not_measured() {
     let (server, dir) = (Server::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
-    let args = ["measure", &server.1, "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms"];
+    let args = ["measure", &server.address, "-d", "up", "--cc", "cubic", "-t", "1s", "--flows", "1", "--idle", "500ms"];
     let output = command(dir.path(), &args).output().expect("it runs");
     let said = text(&output.stderr) + &text(&output.stdout);
     assert!(output.status.success(), "{said}");
@@ -280,7 +270,7 @@ fn results_that_cannot_be_written_are_printed() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     // No file may have more than 4 KiB, which is too few for the tables.
     let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
-    let args = ["measure", &server.1, "-d", "up", "-t", "500ms", "--flows", "1", "--idle", "100ms"];
+    let args = ["measure", &server.address, "-d", "up", "-t", "500ms", "--flows", "1", "--idle", "100ms"];
     for format in [&["--json"][..], &[]] {
         let mut command = Command::new("sh");
         command
@@ -324,7 +314,7 @@ fn what_limited_each_flow_is_told_where_congestion_controls_differ() {
     let (server, dir) = (Server::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
     let measure = |more: &[&str]| {
         let options = ["-d", "up", "--cc", "cubic,reno", "--flows", "3", "-t", "1s", "--idle", "300ms"];
-        let output = command(dir.path(), &[&["measure", &server.1][..], &options, more].concat()).output();
+        let output = command(dir.path(), &[&["measure", &server.address][..], &options, more].concat()).output();
         let output = output.expect("it runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
         output

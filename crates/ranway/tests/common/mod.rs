@@ -4,6 +4,7 @@
 
 pub(crate) mod proxied;
 pub(crate) mod service;
+pub(crate) mod shown;
 pub(crate) mod spaces;
 
 use std::fs;

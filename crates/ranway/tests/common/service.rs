@@ -1,14 +1,16 @@
-//! A running `ranway rnis`, for the tests of it.
+//! Running services, for the tests of them and of their clients.
 
+use super::command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running service.
+/// A running `ranway rnis`.
 pub(crate) struct Service {
     pub(crate) child: Child,
     pub(crate) address: String,
@@ -47,6 +49,32 @@ impl Service {
 }
 
 impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running `ranway measure serve` for everybody on an address of loopback.
+pub(crate) struct MeasureServer {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl MeasureServer {
+    pub(crate) fn start(listen: &str) -> MeasureServer {
+        let mut command = command(Path::new("."), &["measure", "serve", "--open", "--listen", listen]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let line = lines.next().expect("it says where it serves").expect("it is text");
+        let address = line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next());
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        std::thread::spawn(move || lines.count());
+        MeasureServer { child, address }
+    }
+}
+
+impl Drop for MeasureServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
