@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -21,6 +22,11 @@ fn ranway(args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the text of a file of the repository.
+fn file(path: &str) -> String {
+    fs::read_to_string(packaging().join("..").join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 fn unit(service: &str) -> String {
@@ -226,4 +232,34 @@ fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
     write("CHANGELOG.md", &log.replace("## 1.2.0", "## 1.3.0"));
     let why = "release-notes: CHANGELOG.md has no section \"## 1.2.0\"\n";
     assert_eq!(notes("v1.2.0"), (Some(2), String::new(), why.into()));
+}
+
+#[test]
+fn the_setup_takes_no_python_that_cannot_make_environments() {
+    let setup = file("tools/setup");
+    let (_, functions) = setup.split_once("\nmakes_environments()").expect("it looks for one");
+    let (functions, _) = functions.split_once("\nstamp()").expect("it ends there");
+    let script = format!(
+        "set -euo pipefail\ndebian() {{ shift; echo \"needs $*\"; exit; }}\nmakes_environments(){functions}\nfind_python\n\
+         echo \"takes $python\""
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, script: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    };
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let found = || {
+        let output = Command::new("bash").args(["-c", &script]).env("PATH", &path).output().expect("bash runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // Debian's python3 without python3-venv: it has the module venv, but no ensurepip, which that needs.
+    for name in ["python3.13", "python3.12", "python3.11", "python3"] {
+        write(name, "case \"$*\" in *ensurepip*) exit 1 ;; esac");
+    }
+    assert_eq!(found(), "needs python3 python3-venv python3-dev\n");
+    write("python3.12", "");
+    assert_eq!(found(), "takes python3.12\n");
 }
