@@ -73,6 +73,11 @@ fn each_unit_starts_a_service_with_settings_that_the_package_has() {
         let (gives_up, limit) = (values(&unit, "RestartPreventExitStatus"), values(&unit, "StartLimitIntervalSec"));
         let has_interfaces = ["proxy", "pep", "backlog"].contains(&service);
         assert_eq!((gives_up == ["2"], limit == ["0"]), (!has_interfaces, has_interfaces), "{service}");
+        // Since invalid options look the same, what is tried for ever is tried slowly.
+        assert_eq!(values(&unit, "RestartSec"), [if has_interfaces { "15" } else { "1" }], "{service}");
+    }
+    for page in ["install", "proxy"] {
+        assert!(file(&format!("docs/src/{page}.md")).contains(" again every 15 s"), "{page}");
     }
 }
 
