@@ -7,6 +7,7 @@ Nothing of this machine is in them but the packages, and wheels of the libraries
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -435,7 +436,23 @@ def test_the_wheel_has_the_licences_of_what_is_in_it() -> None:
     with zipfile.ZipFile(package("*.whl")) as wheel:
         name = next(name for name in wheel.namelist() if name.endswith(".dist-info/licenses/THIRD-PARTY.txt"))
         texts = wheel.read(name).decode()
-    assert all(library in texts for library in ["elfutils (libelf)", "\nzlib\n", "tokio 1.", "libbpf-sys 1."])
+    assert all(library in texts for library in ["\nelfutils 0.", "\nzlib 1", "uPlot 1.", "tokio 1.", "libbpf-sys 1."])
+
+
+def test_the_list_of_libraries_is_that_of_command_and_module_with_what_is_no_crate() -> None:
+    published = json.loads(package("*.cdx.json").read_text())
+    with zipfile.ZipFile(package("*.whl")) as wheel:
+        lists = [json.loads(wheel.read(name)) for name in wheel.namelist() if "/sboms/" in name]
+    assert lists == [published]
+    required = {one["name"]: one for one in published["components"] if one.get("scope") == "required"}
+    for name in ["tokio", "libbpf-sys", "pyo3", "elfutils", "zlib", "uPlot"]:
+        assert required[name]["version"] and required[name]["licenses"], name
+        assert required[name]["purl"].startswith("pkg:"), name
+    # Tests and builds alone need these.
+    assert not {"bolero", "libbpf-cargo"} & set(required)
+    program = published["metadata"]["component"]["bom-ref"]
+    [depends] = [one["dependsOn"] for one in published["dependencies"] if one["ref"] == program]
+    assert {required[name]["bom-ref"] for name in ["elfutils", "zlib", "uPlot"]} <= set(depends)
 
 
 def test_the_wheel_gives_module_and_command_in_a_clean_system(system: System, libraries: Path) -> None:

@@ -1,6 +1,6 @@
-//! The licences of the libraries in the packages' programs, for `cargo xtask package`.
+//! The licences of the libraries in the packages' programs, and the libraries that are no crates, for `cargo xtask package`.
 
-use crate::step::metadata;
+use crate::step::{metadata, output};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,67 @@ const PROGRAMS: [&str; 2] = ["ranway", "ranway-python"];
 const NAMES: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "patents"];
 /// Folders below a library in which C sources may have licences of their own.
 const DEPTH: u32 = 3;
-/// C libraries of the system that are linked into the programs, and where Debian has their licences.
-const SYSTEM: [(&str, &str); 2] =
-    [("elfutils (libelf)", "/usr/share/doc/libelf-dev/copyright"), ("zlib", "/usr/share/doc/zlib1g-dev/copyright")];
+/// C libraries of the system that are linked into the programs: their names, Debian's packages, and their licences.
+const SYSTEM: [(&str, &str, &str); 2] =
+    [("elfutils", "libelf-dev", "GPL-2.0-or-later OR LGPL-3.0-or-later"), ("zlib", "zlib1g-dev", "Zlib")];
+/// The report's page, which is in the programs, and the manifest with the version of the library in it.
+const PAGE: &str = "crates/record/assets/report.html";
+const PAGE_MANIFEST: &str = "web/package.json";
+
+/// A library in the programs that is no crate.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) version: String,
+    /// An SPDX expression.
+    pub(crate) licence: &'static str,
+    /// The package URL, by which scanners know the library.
+    pub(crate) purl: String,
+    text: String,
+}
+
+#[cfg(test)]
+impl Part {
+    /// A library with a licence of no interest.
+    pub(crate) fn for_tests(name: &'static str, version: &str, purl: &str) -> Part {
+        Part { name, version: version.to_owned(), licence: "MIT", purl: purl.to_owned(), text: String::new() }
+    }
+}
+
+/// Returns the libraries in the programs that are no crates.
+pub(crate) fn parts() -> Result<Vec<Part>> {
+    let distribution = distribution()?;
+    let mut parts = Vec::new();
+    for (name, package, licence) in SYSTEM {
+        let said = output("dpkg-query", &["--show", "--showformat=${Version}\n", package])?;
+        let version = String::from_utf8_lossy(&said).lines().next().context(package)?.to_owned();
+        let purl = format!("pkg:deb/{distribution}/{package}@{}", version.replace(':', "%3A"));
+        let text = read(&format!("/usr/share/doc/{package}/copyright"))?;
+        parts.push(Part { name, version, licence, purl, text });
+    }
+    let manifest: Value = serde_json::from_str(&read(PAGE_MANIFEST)?).context(PAGE_MANIFEST)?;
+    let version = manifest["dependencies"]["uplot"].as_str().with_context(|| format!("{PAGE_MANIFEST}: no uplot"))?;
+    let page = read(PAGE)?;
+    let comment = page.split_once(" (uPlot) */").and_then(|(before, _)| Some(before.rsplit_once("/* ")?.1));
+    parts.push(Part {
+        name: "uPlot",
+        version: version.to_owned(),
+        licence: "MIT",
+        purl: format!("pkg:npm/uplot@{version}"),
+        text: comment.with_context(|| format!("{PAGE}: no licence of uPlot"))?.to_owned(),
+    });
+    Ok(parts)
+}
+
+/// The name of this distribution in package URLs.
+fn distribution() -> Result<String> {
+    let release = read("/etc/os-release")?;
+    let id = release.lines().find_map(|line| line.strip_prefix("ID="));
+    Ok(id.context("/etc/os-release: no ID")?.trim_matches('"').to_owned())
+}
+
+fn read(file: &str) -> Result<String> {
+    fs::read_to_string(file).with_context(|| file.to_owned())
+}
 
 /// Returns the texts of the licences of all libraries, each once, with the names of those that it is for.
 pub(crate) fn texts(host: &str) -> Result<String> {
@@ -37,8 +95,8 @@ pub(crate) fn texts(host: &str) -> Result<String> {
             add(&library, format!("{} ({})", text("license"), text("repository")));
         }
     }
-    for (library, file) in SYSTEM {
-        add(library, fs::read_to_string(file).with_context(|| file.to_owned())?);
+    for part in parts()? {
+        add(&format!("{} {}", part.name, part.version), part.text);
     }
     let mut all =
         "The programs of Ranway contain these libraries. Each text is followed by the next after a line of `=`.\n"
@@ -105,7 +163,7 @@ mod tests {
         let texts = texts("x86_64-unknown-linux-gnu").expect("cargo and Debian know them");
         let headings = texts.lines().filter(|line| line.len() < 20_000);
         let has = |name: &str| headings.clone().any(|line| line.split(", ").any(|one| one.starts_with(name)));
-        for name in ["tokio 1", "libbpf-sys 1", "pyo3 0", "elfutils (libelf)", "zlib"] {
+        for name in ["tokio 1", "libbpf-sys 1", "pyo3 0", "elfutils 0", "zlib 1", "uPlot 1"] {
             assert!(has(name), "{name}");
         }
         // Of tests, of build scripts, and ours.
@@ -113,5 +171,19 @@ mod tests {
             assert!(!has(name), "{name}");
         }
         assert!(texts.contains("Apache License"));
+        assert!(texts.contains("Leon Sorokin"), "the author of uPlot");
+    }
+
+    #[test]
+    fn libraries_that_are_no_crates_have_a_version_and_a_package_url() {
+        std::env::set_current_dir("..").expect("the workspace is above");
+        let parts = parts().expect("Debian and the page have them");
+        assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), ["elfutils", "zlib", "uPlot"]);
+        for part in parts {
+            assert!(part.version.starts_with(|first: char| first.is_ascii_digit()), "{}", part.version);
+            let (kind, version) = part.purl.split_once('@').expect("a version");
+            assert!(kind.starts_with("pkg:deb/") || kind == "pkg:npm/uplot", "{kind}");
+            assert_eq!(version.replace("%3A", ":"), part.version);
+        }
     }
 }

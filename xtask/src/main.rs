@@ -2,6 +2,7 @@
 // A task runner reads files and the environment by its nature.
 #![allow(clippy::disallowed_methods)]
 
+mod bill;
 mod layers;
 mod licences;
 mod modules;

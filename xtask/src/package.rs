@@ -3,8 +3,8 @@
 //! The command is built once, with zig as the C compiler and linker, so that it needs no newer glibc than [`GLIBC`]; libelf and
 //! zlib are linked into it. The wheel and the Debian package have the same bytes of it.
 
-use crate::licences;
 use crate::step::{output, step_with};
+use crate::{bill, licences};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -182,8 +182,10 @@ fn check_places(program: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the list of the libraries in the command (`CycloneDX`). cargo-cyclonedx puts one beside the manifest of each crate.
+/// Writes the list of the libraries in command and module (`CycloneDX`). cargo-cyclonedx puts one beside the manifest of each crate.
 fn bill_of_materials(tools: &Tools) -> Result<String> {
+    /// Of the command and of the module.
+    const FOLDERS: [&str; 2] = ["crates/ranway", "python"];
     const STEM: &str = "target-of-xtask.cdx";
     let manifest = "crates/ranway/Cargo.toml";
     let args = ["cyclonedx", "--quiet", "--format", "json", "--features", "static", "--override-filename", STEM];
@@ -192,17 +194,16 @@ fn bill_of_materials(tools: &Tools) -> Result<String> {
     for entry in fs::read_dir("crates")? {
         folders.push(entry?.path());
     }
-    let mut list = None;
+    let file = format!("{STEM}.json");
+    let lists = FOLDERS.map(|folder| fs::read_to_string(Path::new(folder).join(&file)).context(folder));
     for folder in folders {
-        let path = folder.join(format!("{STEM}.json"));
-        if folder == Path::new("crates/ranway") {
-            list = fs::read_to_string(&path).ok();
-        }
-        let _ = fs::remove_file(path);
+        let _ = fs::remove_file(folder.join(&file));
     }
     done?;
-    let here = std::env::current_dir()?;
-    let list = list.context("cargo cyclonedx wrote no list")?.replace(&format!("{}/", here.display()), "");
+    let here = format!("{}/", std::env::current_dir()?.display());
+    let lists = lists.into_iter().collect::<Result<Vec<_>>>().context("cargo cyclonedx wrote no list")?;
+    let lists: Vec<String> = lists.iter().map(|list| list.replace(&here, "")).collect();
+    let list = bill::joined(&lists, &licences::parts()?)?;
     let path = format!("{OUT}/ranway-{}.cdx.json", env!("CARGO_PKG_VERSION"));
     fs::write(&path, list)?;
     Ok(path)
