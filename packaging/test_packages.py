@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,12 @@ def install(system: System) -> None:
     (system.root / "ranway.deb").unlink()
 
 
+def forge() -> str:
+    """The forge's address: the repository of the workspace's manifest."""
+    address: str = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
+    return address
+
+
 def newer(deb: Path, folder: Path) -> None:
     """Packs a newer version of the package, with other settings in its files."""
     run("dpkg-deb", "--raw-extract", package("ranway_*.deb"), folder)
@@ -180,6 +187,8 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
     assert files["etc/ranway/dashboard.conf"][0] == "-rw-------"
     # libelf and zlib are in the command.
     assert run("dpkg-deb", "--field", package("*.deb"), "Depends").strip() == "libc6 (>= 2.28)"
+    for field in ["Homepage", "Vcs-Browser"]:
+        assert run("dpkg-deb", "--field", package("*.deb"), field).strip() == forge(), field
 
 
 def test_lintian_finds_no_error_in_the_deb() -> None:
@@ -455,6 +464,20 @@ def test_the_list_of_libraries_is_that_of_command_and_module_with_what_is_no_cra
     assert {required[name]["bom-ref"] for name in ["elfutils", "zlib", "uPlot"]} <= set(depends)
 
 
+def test_the_wheel_tells_who_made_it_for_which_python_and_its_page_has_no_dead_links() -> None:
+    head, page = metadata().split("\n\n", 1)
+    fields = head.splitlines()
+    for field in [
+        "Author: The Ranway authors",
+        f"Project-URL: Homepage, {forge()}",
+        f"Project-URL: Issues, {forge()}/issues",
+        "Requires-Python: >=3.11",
+        "Classifier: Programming Language :: Python :: 3.11",
+    ]:
+        assert field in fields, head
+    assert f"]({forge()}/blob/main/docs/src/python.md)" in page and "](.." not in page
+
+
 def test_the_wheel_gives_module_and_command_in_a_clean_system(system: System, libraries: Path) -> None:
     wheels = system.root / "wheels"
     shutil.copytree(libraries, wheels)
@@ -502,6 +525,10 @@ def test_the_container_file_makes_an_image_that_simulates_without_root(base: Pat
         file = ROOT / "packaging/Containerfile"
         build = ["--isolation", "chroot", "--build-arg", f"BASE={image}", "--pull-never"]
         run("buildah", *options, "build", *build, "-t", "localhost/ranway", "-f", file, PACKAGES)
+        inspect = ["inspect", "--type", "image", "--format", "{{.OCIv1.Config.Labels}}"]
+        labels = run("buildah", *options, *inspect, "localhost/ranway")
+        for label in [f"source:{forge()}", "licenses:Apache-2.0 OR MIT", "title:ranway"]:
+            assert f"org.opencontainers.image.{label}" in labels
         run("buildah", *options, "rm", container)
         container = run("buildah", *options, "from", "--pull-never", "localhost/ranway").strip()
         command = ["sh", "-c", "id -u; ranway run dumbbell"]

@@ -112,6 +112,17 @@ fn every_scenario_in_the_text_of_a_page_loads() {
     assert!(seen > 0, "the README shows a scenario");
 }
 
+/// Returns the targets of a page's links, and the files that it includes.
+fn targets<'a>(prose: &'a str, text: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let mut links = between(prose, "](", ')');
+    links.extend(prose.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to));
+    (links, between(text, "{{#include ", '}'))
+}
+
+fn is_relative(target: &str) -> bool {
+    !target.contains("://") && !target.starts_with("mailto:")
+}
+
 /// Returns a page without its blocks of code.
 fn prose(text: &str) -> String {
     let mut fence = None;
@@ -169,10 +180,8 @@ fn every_relative_link_and_include_leads_to_a_file_and_its_heading() {
     for page in pages() {
         let (text, folder) = (read(&page), page.parent().expect("a page is in a folder"));
         let prose = prose(&text);
-        let mut targets = between(&prose, "](", ')');
-        targets.extend(prose.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to));
-        targets.extend(between(&text, "{{#include ", '}'));
-        for target in targets.into_iter().filter(|target| !target.contains("://") && !target.starts_with("mailto:")) {
+        let (links, included) = targets(&prose, &text);
+        for target in links.into_iter().chain(included).filter(|target| is_relative(target)) {
             let (file, heading) =
                 target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)));
             let to = if file.is_empty() { page.clone() } else { folder.join(file) };
@@ -185,6 +194,61 @@ fn every_relative_link_and_include_leads_to_a_file_and_its_heading() {
         }
     }
     assert!(files > 150 && headings > 40, "only {files} links to files and {headings} to headings were found");
+}
+
+#[test]
+fn links_of_the_book_and_of_the_packages_page_lead_to_what_their_readers_have() {
+    let book = root().join("docs/src").canonicalize().expect("it is a folder");
+    let mut seen = 0;
+    for page in files("docs/src", ".md") {
+        let (prose, folder) = (prose(&read(&page)), page.parent().expect("a page is in a folder"));
+        for target in targets(&prose, "").0.into_iter().filter(|target| is_relative(target)) {
+            let to = folder.join(target.split('#').next().unwrap_or_default());
+            let to = to.canonicalize().unwrap_or_else(|e| panic!("{}: {target}: {e}", page.display()));
+            assert!(to.starts_with(&book), "{}: {target} is not in the book: name the forge's address", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "only {seen} links were found");
+    // The index of Python packages shows this page, and nothing else of the repository.
+    let page = prose(&read(&root().join("python/README.md")));
+    let links = targets(&page, "").0;
+    assert!(links.len() > 5 && !links.iter().any(|target| is_relative(target)), "{links:?}");
+}
+
+/// Returns the forge's address: the repository of the workspace's manifest.
+fn forge() -> String {
+    let manifest = read(&root().join("Cargo.toml"));
+    between(&manifest, "\nrepository = \"", '"').first().expect("the workspace has a repository").to_string()
+}
+
+#[test]
+fn links_to_the_forge_have_its_address_and_lead_to_files_and_headings() {
+    let forge = forge();
+    let mut seen = 0;
+    for page in pages() {
+        let prose = prose(&read(&page));
+        for target in targets(&prose, "").0 {
+            let Some(path) = target.strip_prefix(&forge) else {
+                assert!(!target.contains("/ranway/ranway"), "{}: {target}: not the forge's address", page.display());
+                continue;
+            };
+            let path = path.strip_prefix("/blob/main/").or_else(|| path.strip_prefix("/tree/main/"));
+            let path = path.unwrap_or_else(|| panic!("{}: {target}: not a file of `main`", page.display()));
+            let (path, heading) = path.split_once('#').map_or((path, None), |(path, heading)| (path, Some(heading)));
+            let to = root().join(path);
+            assert!(to.exists(), "{}: {target}", page.display());
+            assert_eq!(target.contains("/tree/"), to.is_dir(), "{}: {target}", page.display());
+            assert!(
+                heading.is_none_or(|heading| anchors(&read(&to)).contains(heading)),
+                "{}: {target}",
+                page.display()
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 8, "only {seen} links to the forge were found");
+    assert!(pages().iter().all(|page| !read(page).contains("OWNER/REPOSITORY")));
 }
 
 #[test]

@@ -268,3 +268,35 @@ fn the_setup_takes_no_python_that_cannot_make_environments() {
     write("python3.12", "");
     assert_eq!(found(), "takes python3.12\n");
 }
+
+/// The forge's address: the repository of the workspace's manifest.
+fn forge() -> String {
+    let manifest = file("Cargo.toml");
+    let line = manifest.lines().find_map(|line| line.strip_prefix("repository = \"")?.strip_suffix('"'));
+    line.expect("the workspace has a repository").to_owned()
+}
+
+#[test]
+fn packages_and_image_name_the_forge_of_the_workspace() {
+    let forge = forge();
+    assert!(file("Cargo.toml").contains(&format!("\nhomepage = \"{forge}\"\n")));
+    for manifest in ["crates/ranway/Cargo.toml", "python/Cargo.toml"] {
+        let manifest = file(manifest);
+        assert!(manifest.contains("repository.workspace = true") && manifest.contains("homepage.workspace = true"));
+    }
+    let project = file("pyproject.toml");
+    let (_, urls) = project.split_once("[project.urls]\n").expect("the project has addresses");
+    let urls: Vec<&str> = urls.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(urls.len(), 4, "{urls:?}");
+    assert_eq!(urls[0], format!("Homepage = \"{forge}\""));
+    assert!(urls.iter().all(|line| line.contains(&forge)), "{urls:?}");
+    assert!(file("packaging/debian/copyright").contains(&format!("\nSource: {forge}\n")));
+    let label = format!("org.opencontainers.image.source=\"{forge}\"");
+    assert!(file("packaging/Containerfile").contains(&label), "{label}");
+    // The image and the attestation have the forge's owner and repository.
+    let name = forge.strip_prefix("https://github.com/").expect("the workflows are those of GitHub");
+    let page = file("docs/src/install.md");
+    for command in [format!("podman pull ghcr.io/{name}:latest\n"), format!("--repo {name}\n")] {
+        assert!(page.contains(&command), "{command}");
+    }
+}
