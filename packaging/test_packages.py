@@ -176,6 +176,7 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         "usr/share/doc/ranway/copyright",
         "usr/share/doc/ranway/THIRD-PARTY.txt",
         "usr/share/doc/ranway/changelog.Debian.gz",
+        "usr/share/ranway/grafana/ranway.json",
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
         "etc/ranway/proxy.toml",

@@ -116,6 +116,9 @@ fn the_package_has_all_settings_and_only_root_may_read_the_token() {
         let asset = format!("[\"../../packaging/etc/{name}\", \"etc/ranway/\", \"{mode}\"]");
         assert!(manifest.contains(&asset), "{asset}");
     }
+    let dashboard = "[\"../../packaging/grafana/ranway.json\", \"usr/share/ranway/grafana/\", \"644\"]";
+    assert!(manifest.contains(dashboard), "{dashboard}");
+    assert!(file("docs/src/dashboard.md").contains("`/usr/share/ranway/grafana/ranway.json`"));
     let settings = fs::read_to_string(packaging().join("etc/dashboard.conf")).expect("it has settings");
     assert!(settings.lines().all(|line| line.starts_with('#')), "nothing is set: {settings}");
     assert!(settings.contains("# RANWAY_DASHBOARD_TOKEN=\n"), "{settings}");
