@@ -223,7 +223,9 @@ fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
     let script = dir.path().join("tools/release-notes");
     fs::copy(packaging().join("../tools/release-notes"), &script).expect("it is copied");
     let write = |name: &str, content: &str| fs::write(dir.path().join(name), content).expect("it is written");
-    write("Cargo.toml", "[workspace]\n[workspace.package]\nversion = \"1.2.0\"\n[profile.dev]\nversion = \"9\"\n");
+    let manifest = "[workspace]\n[workspace.package]\nversion = \"1.2.0\"\nrepository = \"https://forge/us\"\n[profile.dev]\n\
+                    version = \"9\"\nrepository = \"https://other\"\n";
+    write("Cargo.toml", manifest);
     let notes = |tag: &str| {
         let output = Command::new("bash").arg(&script).arg(tag).output().expect("bash runs");
         (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -232,6 +234,14 @@ fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
         "# Changelog\n\n## Unreleased\n\n- later\n\n## 1.2.0 (2026-05-01)\n\n### Added\n\n- this\n\n## 1.2\n\n- old\n";
     write("CHANGELOG.md", log);
     assert_eq!(notes("v1.2.0"), (Some(0), "\n### Added\n\n- this\n".into(), String::new()));
+    // In the notes of a release, relative links would lead nowhere.
+    write(
+        "CHANGELOG.md",
+        &log.replace("- this\n", "- [this](a/b.md#c), [that](d), [it](https://e/f) and [there](#g)\n"),
+    );
+    let links = "- [this](https://forge/us/blob/v1.2.0/a/b.md#c), [that](https://forge/us/blob/v1.2.0/d), \
+                 [it](https://e/f) and [there](#g)\n";
+    assert_eq!(notes("v1.2.0"), (Some(0), format!("\n### Added\n\n{links}"), String::new()));
     for tag in ["v1.2.1", "1.2.0", "v9", ""] {
         let (code, printed, said) = notes(tag);
         assert_eq!((code, printed.as_str(), said.lines().count()), (Some(2), "", 1), "{tag}: {said}");
@@ -240,36 +250,6 @@ fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
     write("CHANGELOG.md", &log.replace("## 1.2.0", "## 1.3.0"));
     let why = "release-notes: CHANGELOG.md has no section \"## 1.2.0\"\n";
     assert_eq!(notes("v1.2.0"), (Some(2), String::new(), why.into()));
-}
-
-#[test]
-fn the_setup_takes_no_python_that_cannot_make_environments() {
-    let setup = file("tools/setup");
-    let (_, functions) = setup.split_once("\nmakes_environments()").expect("it looks for one");
-    let (functions, _) = functions.split_once("\nstamp()").expect("it ends there");
-    let script = format!(
-        "set -euo pipefail\ndebian() {{ shift; echo \"needs $*\"; exit; }}\nmakes_environments(){functions}\nfind_python\n\
-         echo \"takes $python\""
-    );
-    let dir = tempfile::tempdir().expect("a directory");
-    let write = |name: &str, script: &str| {
-        let path = dir.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    };
-    let path = format!("{}:/usr/bin:/bin", dir.path().display());
-    let found = || {
-        let output = Command::new("bash").args(["-c", &script]).env("PATH", &path).output().expect("bash runs");
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        text(&output.stdout)
-    };
-    // Debian's python3 without python3-venv: it has the module venv, but no ensurepip, which that needs.
-    for name in ["python3.13", "python3.12", "python3.11", "python3"] {
-        write(name, "case \"$*\" in *ensurepip*) exit 1 ;; esac");
-    }
-    assert_eq!(found(), "needs python3 python3-venv python3-dev\n");
-    write("python3.12", "");
-    assert_eq!(found(), "takes python3.12\n");
 }
 
 /// The forge's address: the repository of the workspace's manifest.
@@ -302,4 +282,58 @@ fn packages_and_image_name_the_forge_of_the_workspace() {
     for command in [format!("podman pull ghcr.io/{name}:latest\n"), format!("--repo {name}\n")] {
         assert!(page.contains(&command), "{command}");
     }
+}
+
+#[test]
+fn a_release_is_public_after_all_else_is_published() {
+    let workflow = file(".github/workflows/release.yml");
+    let (_, jobs) = workflow.split_once("\njobs:\n").expect("it has jobs");
+    let job = |name: &str| {
+        let (_, rest) = jobs.split_once(&format!("\n  {name}:\n")).unwrap_or_else(|| panic!("job {name}"));
+        let lines = rest.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    assert!(job("draft").contains("--notes-file notes.md --draft)\n"));
+    assert!(job("publish").starts_with("    needs: [draft, container, python]\n"));
+    assert!(job("publish").contains("--draft=false") && workflow.matches("--draft=false").count() == 1);
+    // A second run of a job finds what the first has left.
+    for part in
+        ["gh release edit \"$GITHUB_REF_NAME\" \"${options[@]}\"", "gh release upload \"$GITHUB_REF_NAME\" --clobber"]
+    {
+        assert!(job("draft").contains(part), "{part}");
+    }
+    assert!(job("python").contains("skip-existing: true"));
+    for name in ["container", "python", "publish"] {
+        assert!(job(name).contains("    if: needs.draft.outputs.published != 'true'\n"), "{name}");
+    }
+}
+
+#[test]
+fn the_setup_takes_no_python_that_cannot_make_environments() {
+    let setup = file("tools/setup");
+    let (_, functions) = setup.split_once("\nmakes_environments()").expect("it looks for one");
+    let (functions, _) = functions.split_once("\nstamp()").expect("it ends there");
+    let script = format!(
+        "set -euo pipefail\ndebian() {{ shift; echo \"needs $*\"; exit; }}\nmakes_environments(){functions}\nfind_python\n\
+         echo \"takes $python\""
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, script: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    };
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let found = || {
+        let output = Command::new("bash").args(["-c", &script]).env("PATH", &path).output().expect("bash runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // Debian's python3 without python3-venv: it has the module venv, but no ensurepip, which that needs.
+    for name in ["python3.13", "python3.12", "python3.11", "python3"] {
+        write(name, "case \"$*\" in *ensurepip*) exit 1 ;; esac");
+    }
+    assert_eq!(found(), "needs python3 python3-venv python3-dev\n");
+    write("python3.12", "");
+    assert_eq!(found(), "takes python3.12\n");
 }
