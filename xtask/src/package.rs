@@ -17,7 +17,7 @@ const OUT: &str = "target/package";
 const BUILD: &str = "target/package-build";
 /// The Python environment that `tools/setup package` makes.
 const TOOLS: &str = "target/package-tools/bin";
-/// The oldest glibc on which the packages run: that of Debian 10, Ubuntu 20.04 and RHEL 8.
+/// The oldest glibc on which the packages run. `check_wheel` has auditwheel look for newer symbols.
 const GLIBC: &str = "2.28";
 /// Headers that libbpf includes, of libelf and zlib. zig looks for none in the system's folders.
 const HEADERS: [&str; 4] = ["libelf.h", "gelf.h", "zlib.h", "zconf.h"];
