@@ -514,6 +514,34 @@ def test_the_source_distribution_has_the_repository_and_the_metadata_of_the_whee
     assert not any("target/" in name or ".venv" in name for name in names)
 
 
+def test_programs_and_metadata_are_built_from_the_source_distribution_alone(tmp_path: Path) -> None:
+    """Compiles all but for machine code (`cargo check`): the build scripts, the eBPF programs and included files, too.
+
+    Libraries are those that this machine has checked before: a minute or two, or five where it has checked none. The
+    release workflow builds a wheel, as pip does.
+    """
+    # The same folder each time: what cargo has made of the last one is replaced.
+    folder = CACHE / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # Dates of today: cargo takes files for unchanged that are older than what it has made of them.
+    run("tar", "-C", folder, "--strip-components=1", "--touch", "-xzf", package("*.tar.gz"))
+    programs = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
+        "CARGO_INCREMENTAL": "0",
+        "PYTHONPATH": "packaging",
+    }
+    crates = ["--package", "ranway", "--package", "ranway-python"]
+    run("cargo", "check", "--locked", "--offline", *crates, cwd=folder, env=environment)
+    script = "import ranway_build, sys; ranway_build.prepare_metadata_for_build_wheel(sys.argv[1])"
+    run(sys.executable, "-c", script, tmp_path, cwd=folder, env=environment)
+    [info] = tmp_path.glob("*.dist-info")
+    assert (info / "METADATA").read_text() == metadata()
+
+
 def test_the_container_file_makes_an_image_that_simulates_without_root(base: Path) -> None:
     if shutil.which("buildah") is None:
         pytest.skip("buildah is not installed")
