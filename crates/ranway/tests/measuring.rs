@@ -216,7 +216,7 @@ fn root_icmp_echo_is_answered_over_both_versions_of_ip() {
 #[test]
 fn a_server_is_found_by_an_ipv6_address_with_its_interface_and_port() {
     let (server, dir) = (Server::start("[::1]:0"), tempfile::tempdir().expect("a temporary directory"));
-    let zoned = server.1.replace(']', "%lo]");
+    let zoned = server.address.replace(']', "%lo]");
     let args = ["measure", &zoned, "--json", "-d", "up", "-t", "200ms", "--flows", "1", "--idle", "0s", "--hops", "0"];
     let output = command(dir.path(), &args).output().expect("it runs");
     assert!(output.status.success(), "{}", text(&output.stderr));

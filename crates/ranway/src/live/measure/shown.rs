@@ -105,7 +105,7 @@ impl Flows {
                 flow: &name,
                 conn,
                 transport: "tcp",
-                cc: &flow.control,
+                cc: Some(flow.control.as_str()).filter(|name| !name.is_empty()),
                 from,
                 to,
                 start_s: second(flow.start),
