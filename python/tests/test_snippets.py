@@ -48,7 +48,13 @@ ADAPTED = {
     r"^(ranway control status)": r"ranway emulate -q lte-20mhz-vehicular -- sleep 6 &\nsleep 3\n\1",
     r"^(ranway control .*# meanwhile.*\n)": r"ranway emulate -q lte-20mhz-vehicular -- sleep 4 &\nsleep 3\n\1wait\n",
     r"^(ranway emulate .* --pcap)": r"wait\n\1",
-    r"^(ranway measure serve --control)": r"\1 --test-seconds 1 &\nsleep 2; kill -0 $!",
+    r"^(ranway measure serve --control)$": r"\1 --test-seconds 1 &\nsleep 2; kill -0 $!",
+    # Both ends on this host.
+    r"^(ranway measure serve .*) --listen '\[::\]:5231'": r"\1 --listen 127.0.0.1:5233 &\nsleep 1; kill -0 $!",
+    r"^(ranway measure) 192\.168\.1\.2\n": r"\1 127.0.0.1:5233 -t 1s --idle 0s\nkill $!; wait $!\n",
+    r"^(ranway measure) 192\.0\.2\.1 --control http://192\.0\.2\.1:5231\n": (
+        r"\1 127.0.0.1:5233 --control http://127.0.0.1:5233 -t 1s --idle 0s\nkill $!; wait $!\n"
+    ),
     r"^(ranway measure serve .*) 10.0.0.1:5231 (.*)": r"\1 127.0.0.1:5232 \2 &\nsleep 1; kill -0 $!",
     r"(--shell)": r"\1 <<< 'ping -c 1 server'",
     r"(-- sleep 100 &)\n": r"\1\nsleep 3\n",

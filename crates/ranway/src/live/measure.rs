@@ -28,17 +28,21 @@ No privileges are needed, except for ICMP echo where net.ipv4.ping_group_range d
 Without it, the measurement goes on without a capture.
 
 Examples:
-  ranway measure serve --open                              at the server
-  ranway measure 192.0.2.1                                 download, then upload, four flows each
-  ranway measure 192.0.2.1 -d up --cc cubic,bbr -t 60s     two flows of CUBIC and two of BBR
-  ranway measure 192.0.2.1 -d both --flows 1               both directions at the same time
-  ranway measure 192.0.2.1 -d down --protocol throughput1 --cc bbr
-  ranway measure 192.0.2.1 --modem wwan0                   with this modem's cell and signal
-  ranway measure example.org:443 --tls                     a server with a certificate
-  ranway measure 192.0.2.1 --tls --ca authority.pem        signed by a private authority
-  sudo ranway measure 192.0.2.1 -d up --pcap up.pcapng     with its packets, for ranway analyse
-  ranway measure 192.0.2.1 --control http://192.0.2.1:5231 a token from a control server
-  ranway measure 192.0.2.1 --token TOKEN --json            a server that requires a token"
+  In a private network, such as a laboratory's:
+  ranway measure serve --open --listen '[::]:5231'           at the server
+  ranway measure 192.168.1.2                                 at the client: download, then upload, four flows each
+  Over the Internet, with tokens that the server gives:
+  ranway measure serve --control --listen '[::]:5231'        at the server
+  ranway measure 192.0.2.1 --control http://192.0.2.1:5231   at the client
+  More at the client:
+  ranway measure 192.168.1.2 -d up --cc cubic,bbr -t 60s     two flows of CUBIC and two of BBR
+  ranway measure 192.168.1.2 -d both --flows 1               both directions at the same time
+  ranway measure 192.168.1.2 -d down --protocol throughput1 --cc bbr
+  ranway measure 192.168.1.2 --modem wwan0                   with this modem's cell and signal
+  ranway measure example.org:443 --tls                       a server with a certificate
+  ranway measure 192.168.1.2 --tls --ca authority.pem        signed by a private authority
+  sudo ranway measure 192.168.1.2 -d up --pcap up.pcapng     with its packets, for ranway analyse
+  ranway measure 192.0.2.1 --token TOKEN --json              a server that requires a token"
 )]
 pub(crate) struct MeasureArgs {
     #[command(subcommand)]

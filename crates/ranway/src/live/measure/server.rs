@@ -22,14 +22,15 @@ have it as `access_token` in the URL. With --open no token is needed, from this 
 No privileges are needed for ports above 1023. SIGHUP reads --key and --tls again. SIGTERM and Ctrl-C wait for running tests.
 
 Examples:
-  ranway measure serve --open                                          a laboratory: this host alone
-  ranway measure serve --open --listen 10.0.0.1:5231 --results results a laboratory network; results are kept
-  ranway measure serve --control --listen 0.0.0.0:5231                 anyone can get a token, within the limits
+  ranway measure serve --open                                          tests on this host alone
+  ranway measure serve --open --listen '[::]:5231'                     clients of private networks, over IPv4 and IPv6
+  ranway measure serve --open --listen 10.0.0.1:5231 --results results those of one network; results are kept
+  ranway measure serve --control --listen '[::]:5231'                  anyone can get a token, within the limits
   ranway measure serve --key keys --tls cert.pem key.pem --listen '[::]:443' --metrics 127.0.0.1:9181
   rmbt-client -h http://127.0.0.1:5231                                 a client, with --control"
 )]
 pub(super) struct ServeArgs {
-    /// Where clients connect; give several
+    /// Where clients connect, such as `[::]:5231` for all addresses of this host, IPv4's too; give several
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5231")]
     listen: Vec<SocketAddr>,
     /// Certificate and private key in PEM form
@@ -118,8 +119,18 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let addresses: Vec<String> = service.addresses().iter().map(ToString::to_string).collect();
         let metrics = service.metrics().map_or_else(String::new, |address| format!(", metrics at http://{address}"));
         terminal::message!("serving at {}{metrics}; press Ctrl-C to stop", addresses.join(", "));
+        if let Some(hint) = unreached(service.addresses()) {
+            terminal::message!("{hint}");
+        }
     };
     serve(options, started).map_err(|Error(why)| Failure::Invalid(why))
+}
+
+/// Tells how other hosts can reach a server whose addresses are all of the loopback interface; `None` if they can.
+fn unreached(addresses: &[SocketAddr]) -> Option<String> {
+    let port = addresses.first()?.port();
+    let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    is_alone.then(|| format!("only this host can reach it; --listen '[::]:{port}' serves other hosts as well"))
 }
 
 /// Returns a span of time within bounds.
@@ -187,4 +198,24 @@ fn options(args: &ServeArgs) -> Result<Options, Failure> {
             }
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_the_loopback_interface_alone_tells_how_others_reach_it() {
+        let of = |addresses: &[&str]| {
+            let parsed: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+            unreached(&parsed)
+        };
+        let hint = "only this host can reach it; --listen '[::]:5231' serves other hosts as well";
+        for alone in [&["127.0.0.1:5231"][..], &["[::1]:5231", "127.0.0.1:5231"], &["[::ffff:127.0.0.1]:5231"]] {
+            assert_eq!(of(alone).as_deref(), Some(hint), "{alone:?}");
+        }
+        for reached in [&["0.0.0.0:5231"][..], &["[::]:5231"], &["127.0.0.1:5231", "10.0.0.1:5231"]] {
+            assert_eq!(of(reached), None, "{reached:?}");
+        }
+    }
 }
