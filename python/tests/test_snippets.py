@@ -265,7 +265,8 @@ def invocations(text: str) -> Iterator[list[str]]:
                 if "ranway " in word:
                     yield from invocations(word)
                 continue
-            if "ranway" in command[:2]:
+            # It may be another command's argument, too.
+            if "ranway" in command[:2] and command[-1] != "ranway":
                 yield command[command.index("ranway") + 1 :]
             command = []
 

@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 const RANWAY: &str = env!("CARGO_BIN_EXE_ranway");
 /// The page of the documentation.
 const PAGE: &str = include_str!("../../../docs/src/measure.md");
+const README: &str = include_str!("../../../README.md");
 
 const CLIENT: &str = "c";
 const SERVER: &str = "s";
@@ -79,10 +80,13 @@ fn root_the_documented_commands_measure_between_two_hosts() {
 }
 
 #[test]
-fn the_help_has_the_documented_commands() {
+fn the_help_and_the_readme_have_the_documented_commands() {
     let output = Command::new(RANWAY).args(["measure", "--help"]).output().expect("it starts");
     let help = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     for command in pairs().as_flattened() {
         assert!(help.contains(command), "{command}: {help}");
+    }
+    for command in pairs()[0] {
+        assert!(README.contains(&format!("$ {command}\n")), "{command}");
     }
 }
