@@ -103,6 +103,9 @@ pub struct Where {
     /// Where metadata about the radio comes from, as of `ranway measure --modem`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modem: Option<String>,
+    /// The network interfaces through which the server is measured, each in tests of its own; that of the route if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
 }
 
 /// One of the three kinds of networks.
@@ -350,6 +353,7 @@ impl File {
             ("tls", place.tls),
             ("ca", place.ca.is_some()),
             ("modem", place.modem.is_some()),
+            ("interfaces", !place.interfaces.is_empty()),
         ];
         let given: Vec<&str> = of_servers.into_iter().filter(|&(_, is_given)| is_given).map(|(key, _)| key).collect();
         if !matches!(self.kind(), WhereKind::Server(_))
@@ -388,12 +392,20 @@ impl File {
                         interface, port or number"
                 .into());
         }
-        Ok(())
+        if !place.interfaces.is_empty() {
+            list("where.interfaces", &place.interfaces)?;
+        }
+        place.interfaces.iter().find(|name| !is_interface(name)).map_or(Ok(()), |name| {
+            Err(format!(
+                "where.interfaces: {name:?}: expected the name of an interface, of 1 to 15 letters, digits, `-`, `_` and `.`"
+            ))
+        })
     }
 
     /// The number of tests.
     fn tests(&self) -> u64 {
-        let combinations = self.cc.len() * self.flows.len() * self.directions.len();
+        let interfaces = self.place.interfaces.len().max(1);
+        let combinations = self.cc.len() * self.flows.len() * self.directions.len() * interfaces;
         combinations as u64 * u64::from(self.repetitions)
     }
 }
@@ -422,6 +434,12 @@ fn is_modem(name: &str) -> bool {
         Some(broker) => broker.parse::<SocketAddr>().is_ok_and(|broker| broker.port() > 0),
         None => (1..=32).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_graphic()),
     }
+}
+
+/// Whether a text can be the name of an interface, of an argument's value and of a part of a directory's name.
+fn is_interface(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=15).contains(&name.len()) && !name.starts_with(['-', '.']) && name.bytes().all(is_plain)
 }
 
 fn one_flow() -> Vec<u32> {
@@ -539,7 +557,15 @@ mod tests {
     #[test]
     fn access_to_a_server_that_cannot_work_is_refused_with_what_would() {
         let why = |lines: &str| error(&at(lines)).strip_prefix("c.toml: ").expect("its file").to_owned();
-        for key in ["token = 't'", "control = 'https://h'", "key = 'k'", "tls = true", "ca = 'a'", "modem = 'auto'"] {
+        for key in [
+            "token = 't'",
+            "control = 'https://h'",
+            "key = 'k'",
+            "tls = true",
+            "ca = 'a'",
+            "modem = 'auto'",
+            "interfaces = ['a']",
+        ] {
             let name = key.split(' ').next().expect("a key");
             for kind in ["simulation", "emulation"] {
                 let expected = format!("where.{name}: only valid with `server`");
@@ -563,6 +589,15 @@ mod tests {
         }
         for modem in ["auto", "none", "monroe", "monroe@[2001:db8::1]:5556", "cdc-wdm0", "0"] {
             File::parse("c.toml", &at(&format!("server = 'a'\nmodem = '{modem}'"))).expect(modem);
+        }
+        let twice = "where.interfaces: \"wwan0\" is listed twice";
+        assert_eq!(why("server = 'a'\ninterfaces = ['wwan0', 'wwan0']"), twice);
+        for name in ["", "-x", "..", "a b", "a/b", "sixteen-letters-"] {
+            let why = why(&format!("server = 'a'\ninterfaces = ['{name}']"));
+            assert!(
+                why.starts_with("where.interfaces: ") && why.contains(": expected the name of an interface"),
+                "{why}"
+            );
         }
         // Downloads are measured by throughput1.
         let rmbt = "where.warm: only RMBT can: use protocol = \"rmbt\", and directions = [\"up\"]";

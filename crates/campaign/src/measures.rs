@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn combination() -> Combination {
-        Combination { cc: "cubic".into(), flows: 2, direction: Direction::Up }
+        Combination { cc: "cubic".into(), flows: 2, direction: Direction::Up, interface: None }
     }
 
     #[test]

@@ -21,6 +21,16 @@ pub struct Combination {
     pub flows: u32,
     /// The directions.
     pub direction: Direction,
+    /// The interface through which a server is measured; that of the route if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+}
+
+impl Combination {
+    /// The interface after a separator; nothing without one.
+    pub(crate) fn through(&self, separator: char) -> String {
+        self.interface.as_ref().map(|name| format!("{separator}{name}")).unwrap_or_default()
+    }
 }
 
 /// A test: a combination in a block.
@@ -37,8 +47,8 @@ pub struct Test {
 impl Test {
     /// The name of its directory.
     pub fn name(&self) -> String {
-        let Combination { cc, flows, direction } = &self.combination;
-        format!("{:04}-{cc}-{flows}-{}", self.number, direction.name())
+        let Combination { cc, flows, direction, .. } = &self.combination;
+        format!("{:04}-{cc}-{flows}-{}{}", self.number, direction.name(), self.combination.through('-'))
     }
 }
 
@@ -55,11 +65,18 @@ pub struct Plan {
 impl Plan {
     /// Plans a campaign.
     pub fn of(file: &File) -> Plan {
+        let mut interfaces: Vec<Option<String>> = file.place.interfaces.iter().cloned().map(Some).collect();
+        if interfaces.is_empty() {
+            interfaces.push(None);
+        }
         let mut combinations = Vec::new();
         for cc in &file.cc {
             for &flows in &file.flows {
-                let of = |&direction| Combination { cc: cc.clone(), flows, direction };
-                combinations.extend(file.directions.iter().map(of));
+                for interface in &interfaces {
+                    let of =
+                        |&direction| Combination { cc: cc.clone(), flows, direction, interface: interface.clone() };
+                    combinations.extend(file.directions.iter().map(of));
+                }
             }
         }
         let mut tests = Vec::new();
@@ -92,8 +109,9 @@ impl Plan {
                 block = test.block;
                 let _ = writeln!(text, "block {block}");
             }
-            let Combination { cc, flows, direction } = &test.combination;
-            let _ = writeln!(text, "  {:4}  {cc:<12} {flows:2} flows  {}", test.number, direction.name());
+            let Combination { cc, flows, direction, .. } = &test.combination;
+            let (number, direction, through) = (test.number, direction.name(), test.combination.through(' '));
+            let _ = writeln!(text, "  {number:4}  {cc:<12} {flows:2} flows  {direction}{through}");
         }
         text
     }
@@ -123,6 +141,31 @@ mod tests {
             assert_eq!(block.iter().map(|test| &test.combination).collect::<BTreeSet<_>>(), all);
         }
         assert!(plan.tests.iter().zip(1..).all(|(test, number)| test.number == number));
+    }
+
+    #[test]
+    fn each_interface_is_in_every_block_with_all_other_factors() {
+        let with = |place: &str| {
+            let text = format!(
+                "title = 't'\ncc = ['cubic', 'bbr']\ndirections = ['up']\nrepetitions = 2\ntime = '1 s'\n[where]\n{place}"
+            );
+            Plan::of(&File::parse("c.toml", &text).expect("valid"))
+        };
+        let plan = with("server = 'a'\ninterfaces = ['wwan0', 'eth0.7']");
+        assert_eq!(plan.tests.len(), 8);
+        for block in plan.tests.chunks(4) {
+            let of: BTreeSet<_> =
+                block.iter().map(|test| (&test.combination.cc, &test.combination.interface)).collect();
+            assert_eq!(of.len(), 4);
+        }
+        let names: BTreeSet<String> = plan.tests[..4].iter().map(|test| test.name()[5..].to_owned()).collect();
+        let expected = ["bbr-1-up-eth0.7", "bbr-1-up-wwan0", "cubic-1-up-eth0.7", "cubic-1-up-wwan0"];
+        assert_eq!(names, BTreeSet::from(expected.map(str::to_owned)));
+        assert!(plan.text().contains(" flows  up wwan0\n"), "{}", plan.text());
+        // Without interfaces nothing changes: campaigns that began before there were any can be resumed.
+        let test = with("server = 'a'").tests.swap_remove(0);
+        assert!(test.name().ends_with("-1-up"), "{}", test.name());
+        assert!(serde_json::to_value(&test.combination).expect("JSON").get("interface").is_none());
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub fn export(file: &File, plan: &Plan, store: &Store, summary: &Summary, scrub:
             "finished": finished,
             "attempt": entry,
         });
+        if let Some(interface) = &test.combination.interface {
+            about["interface"] = interface.as_str().into();
+        }
         scrub.value(&mut about);
         index.push(about);
         if !finished {
@@ -51,7 +54,7 @@ pub fn export(file: &File, plan: &Plan, store: &Store, summary: &Summary, scrub:
         let path = store.results(test);
         let files = results.to_files().map_err(Error::io("export", &path))?;
         for (name, bytes) in files {
-            folder.write(&format!("tests/{}/{name}", test.name()), &bytes)?;
+            folder.write(&format!("tests/{}/{name}", scrub.text(&test.name())), &bytes)?;
         }
     }
     folder.write("tests.json", &to_json(&index))?;
@@ -118,16 +121,17 @@ fn readme(file: &File, plan: &Plan, scrub: &Scrub) -> String {
     let mut text = format!("# {}\n\n", scrub.text(&file.title));
     let _ = write!(
         text,
-        "Results of a measurement campaign with Ranway: {} tests of {} combinations of congestion control, number of flows and \
+        "Results of a measurement campaign with Ranway: {} tests of {} combinations of congestion control, number of flows{} and \
          direction, in {} randomised blocks. Each block has every combination once, in an order drawn from the seed {}.\n\n",
         plan.tests.len(),
         plan.combinations.len(),
+        if file.place.interfaces.is_empty() { "" } else { ", interface" },
         file.repetitions,
         file.seed
     );
     text += "| file | contents |\n| --- | --- |\n\
         | `tests.json` | the tests in their order, and how each ended |\n\
-        | `tests/NNNN-CC-FLOWS-DIRECTION/*.parquet` | the tables of a test; tables without rows are left out |\n\
+        | `tests/NNNN-CC-FLOWS-DIRECTION[-INTERFACE]/*.parquet` | the tables of a test; tables without rows are left out |\n\
         | `schema.json` | the columns of all tables: type, unit, meaning; the Parquet files hold the same |\n\
         | `summary.json` | medians and 95 % intervals for each combination |\n\
         | `campaign.json` | the campaign, its network, and the kernel and TCP settings of the measuring machine |\n\

@@ -144,24 +144,29 @@ impl Summary {
             Some(Estimate { median, .. }) => format!("{median:.digits$}"),
             None => "-".to_owned(),
         };
-        let head = ["cc", "flows", "direction", "tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"].map(str::to_owned);
+        // Only campaigns with interfaces have this column.
+        let has_interfaces = self.combinations.iter().any(|of| of.combination.interface.is_some());
+        let interface = |of: &str| has_interfaces.then(|| of.to_owned());
+        let mut head = ["cc", "flows", "direction"].map(str::to_owned).to_vec();
+        head.extend(interface("interface"));
+        head.extend(["tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"].map(str::to_owned));
         let mut rows = vec![head];
         for of in &self.combinations {
             let Combination { cc, flows, .. } = &of.combination;
             for (name, estimates) in &of.measures {
-                rows.push([
-                    cc.clone(),
-                    flows.to_string(),
-                    (*name).to_owned(),
+                let mut row = vec![cc.clone(), flows.to_string(), (*name).to_owned()];
+                row.extend(interface(of.combination.interface.as_deref().unwrap_or("-")));
+                row.extend([
                     of.tests.to_string(),
                     cell(estimates, "throughput_mbps", 2),
                     cell(estimates, "flow_rtt_ms", 1),
                     cell(estimates, "jain", 3),
                 ]);
+                rows.push(row);
             }
         }
         let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..7).map(width).collect();
+        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
         for row in &rows {
             let line =
                 row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect::<Vec<_>>().join("  ");
@@ -179,7 +184,8 @@ fn measures(
     combination: &Combination,
     tests: &[Vec<Values>],
 ) -> BTreeMap<&'static str, BTreeMap<&'static str, Estimate>> {
-    let Combination { cc, flows, direction } = combination;
+    let Combination { cc, flows, direction, .. } = combination;
+    let of_all = format!("{cc} {flows} {}{}", direction.name(), combination.through(' '));
     let mut found = BTreeMap::new();
     for (place, &name) in direction.flows().iter().enumerate() {
         let mut estimates = BTreeMap::new();
@@ -195,7 +201,7 @@ fn measures(
             if measure.starts_with("jain") && *flows == 1 {
                 continue;
             }
-            let stream = format!("campaign bootstrap {cc} {flows} {} {name} {measure}", direction.name());
+            let stream = format!("campaign bootstrap {of_all} {name} {measure}");
             let interval = median_interval(&clusters, &mut Streams::new(seed, 0).named(&stream));
             estimates.insert(
                 measure,
@@ -236,7 +242,7 @@ mod tests {
 
     #[test]
     fn tests_and_their_flows_are_counted_apart_and_missing_values_are_absent() {
-        let combination = Combination { cc: "cubic".into(), flows: 2, direction: Direction::Up };
+        let combination = Combination { cc: "cubic".into(), flows: 2, direction: Direction::Up, interface: None };
         let tests = [test(&[1.0, 2.0]), test(&[3.0, 4.0]), test(&[5.0, 6.0])];
         let found = &measures(1, &combination, &tests)["upload"];
         let throughput = found["throughput_mbps"];

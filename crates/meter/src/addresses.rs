@@ -1,9 +1,12 @@
-//! The addresses of servers.
+//! The addresses of servers, and the interfaces to them.
 
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use measure::host_port::HostPort;
-use nix::net::if_::{if_indextoname, if_nametoindex};
+use netio::socket::bind_device;
+use nix::net::if_::{if_indextoname, if_nameindex, if_nametoindex};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 /// Returns the addresses of a server, at `port`. Asks the resolver for those of a name.
 ///
@@ -20,6 +23,32 @@ pub fn addresses(server: &HostPort<'_>, port: u16) -> Result<Vec<SocketAddr>, St
     Ok(vec![SocketAddrV6::new(address, port, 0, scope.unwrap_or(0)).into()])
 }
 
+/// Checks that there is an interface of this name, and that this process may bind sockets to it. Sends nothing.
+///
+/// # Errors
+/// Which interfaces there are, or what is missing.
+pub fn check_interface(name: &str) -> Result<(), String> {
+    if if_nametoindex(name).is_err() {
+        let all = if_nameindex()
+            .map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect::<Vec<_>>().join(", "));
+        let others = all.map(|all| format!("; there are {all}")).unwrap_or_default();
+        return Err(format!("there is no interface `{name}`{others}"));
+    }
+    // Without a socket nothing can be said: the measurement tells why there is none.
+    let Ok(socket) = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None) else { return Ok(()) };
+    bind_device(&socket, Some(name)).map_err(|why| not_bound(name, &why))
+}
+
+/// Says why sockets cannot be bound to an interface.
+fn not_bound(name: &str, why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("to choose the interface `{name}` takes the capability CAP_NET_RAW before Linux 5.7")
+        }
+        _ => format!("the interface `{name}` cannot be used: {why}"),
+    }
+}
+
 /// Returns the number of an interface, which is given by its name or its number.
 fn interface(zone: &str) -> Result<u32, String> {
     let numbered = || zone.parse().ok().filter(|&number| if_indextoname(number).is_ok());
@@ -29,6 +58,17 @@ fn interface(zone: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interface_that_cannot_be_chosen_is_told_with_what_can() {
+        assert_eq!(check_interface("lo"), Ok(()));
+        let why = check_interface("nosuch0").expect_err("there is none");
+        let (what, others) = why.split_once("; there are ").expect("those that there are");
+        assert_eq!(what, "there is no interface `nosuch0`");
+        assert!(others.split(", ").any(|name| name == "lo"), "{others}");
+        let old = not_bound("wwan0", &io::ErrorKind::PermissionDenied.into());
+        assert_eq!(old, "to choose the interface `wwan0` takes the capability CAP_NET_RAW before Linux 5.7");
+    }
 
     #[test]
     fn a_zone_is_the_name_or_the_number_of_an_interface() {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `plan` | what to measure, and against which server |
 //! | `fault` | why a measurement fails |
-//! | `addresses` | the addresses of servers |
+//! | `addresses` | the addresses of servers, and the interfaces to them |
 //! | `tls` | who is trusted, and what an error of TLS means |
 //! | `line` | a connection to the server, with the times of its own data |
 //! | `upgrade` | requests that turn a connection of HTTP into another one |
@@ -57,7 +57,7 @@ mod tls;
 mod tokens;
 mod upgrade;
 
-pub use addresses::addresses;
+pub use addresses::{addresses, check_interface};
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
 pub use flow::{Passage, Sample};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use netio::socket::bind_device;
 use netio::{errqueue, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::TcpCongestion;
@@ -120,9 +121,10 @@ impl Write for Below<'_> {
 }
 
 impl Line {
-    /// Connects, with a congestion control if one is given, and with TLS if that is.
+    /// Connects, through an interface and with a congestion control if they are given, and with TLS if that is.
     pub(crate) fn connect(
         (name, address): (&str, SocketAddr),
+        interface: Option<&str>,
         congestion: Option<&str>,
         tls: Option<&Tls>,
         clock: Clock,
@@ -132,6 +134,7 @@ impl Line {
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(family, SockType::Stream, flags, None).map_err(|errno| failed(errno.into()))?;
+        bind_device(&socket, interface).map_err(failed)?;
         if let Some(name) = congestion {
             setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))?;
         }

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use crate::line::Clock;
+use manager::Wanted;
 
 pub use cell::{CellSample, Technology};
 pub use monroe::{BROKER, Modems};
@@ -52,12 +53,21 @@ pub fn cell_changes(samples: &[CellSample]) -> impl Iterator<Item = &CellSample>
     })
 }
 
-/// Follows the modems until `end`. Returns what they told, in the order of time, and what is missing and why.
-pub(crate) fn follow(modem: &Modem, clock: Clock, end: &AtomicBool) -> (Vec<CellSample>, Vec<String>) {
+/// Follows the modems until `end`. Returns what they told, in the order of time, and what is missing and why: `through` is the interface
+/// that the measured packets pass, if it is known.
+pub(crate) fn follow(
+    modem: &Modem,
+    through: Option<&str>,
+    clock: Clock,
+    end: &AtomicBool,
+) -> (Vec<CellSample>, Vec<String>) {
     let mut samples = Vec::new();
     let missing = match modem {
         Modem::None => Vec::new(),
-        Modem::Manager { bus, name } => manager::follow(bus.as_deref(), name.as_deref(), clock, end, &mut samples),
+        Modem::Manager { bus, name } => {
+            let wanted = Wanted { name: name.as_deref(), through };
+            manager::follow(bus.as_deref(), wanted, clock, end, &mut samples)
+        }
         Modem::Monroe { broker } => monroe::follow(*broker, clock, end, &mut samples),
     };
     (samples, missing.into_iter().map(|why| format!("radio: {why}")).collect())

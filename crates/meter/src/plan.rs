@@ -39,6 +39,8 @@ pub struct Target {
     pub name: String,
     /// Its address and port.
     pub address: SocketAddr,
+    /// The interface that all packets to and from it pass; that of the route if there is none.
+    pub interface: Option<String>,
     /// Its protocol.
     pub protocol: Protocol,
     /// TLS, if the connections have it.

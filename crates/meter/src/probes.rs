@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use netio::errqueue::{self, Entry};
+use netio::socket::{bind_device, connect_through};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
@@ -41,9 +42,12 @@ const HANDSHAKES: Span = Span::from_secs(1);
 /// Time for a handshake: it waits in the same queues as other probes.
 const HANDSHAKE: Duration = Duration::from_nanos(LOST.as_nanos());
 
+/// A server, and the interface through which it is probed, if one is given.
+pub(crate) type Through<'a> = (SocketAddr, Option<&'a str>);
+
 /// Probes a server until `stop`. Returns the round-trip times, and why a kind of probe is missing.
 pub(crate) fn run(
-    server: SocketAddr,
+    server: Through<'_>,
     (interval, hops): (Span, u8),
     clock: Clock,
     stop: &AtomicBool,
@@ -106,12 +110,17 @@ fn lost_at_end(probe: Probe, waiting: &[(u16, Time)], now: Time, found: &[Latenc
 
 /// Measures TCP handshakes with the server until `stop`. With the name of a `host`, each of these connections asks it for `/` by HTTP:
 /// a request ends with the first byte of whatever answer.
-pub(crate) fn handshakes(server: SocketAddr, host: Option<&str>, clock: Clock, stop: &AtomicBool) -> Vec<Latency> {
+pub(crate) fn handshakes(
+    (server, interface): Through<'_>,
+    host: Option<&str>,
+    clock: Clock,
+    stop: &AtomicBool,
+) -> Vec<Latency> {
     let request = host.map(|host| format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
     let mut found = Vec::new();
     while !stop.load(Relaxed) {
         let sent = clock.now();
-        let connection = TcpStream::connect_timeout(&server, HANDSHAKE).ok();
+        let connection = connect_through(server, interface, HANDSHAKE).ok();
         let rtt = connection.as_ref().map(|_| clock.now().saturating_since(sent));
         found.push(Latency { at: sent, probe: Probe::Handshake, rtt });
         if let (Some(mut connection), Some(request)) = (connection, &request) {
@@ -156,7 +165,7 @@ struct Echoes {
 }
 
 impl Echoes {
-    fn open(mut server: SocketAddr) -> Result<Echoes, String> {
+    fn open((mut server, interface): Through<'_>) -> Result<Echoes, String> {
         let v6 = server.is_ipv6();
         let (family, protocol) = match v6 {
             true => (AddressFamily::Inet6, SockProtocol::IcmpV6),
@@ -168,6 +177,7 @@ impl Echoes {
             Ok(socket) => (socket, false),
             Err(_) => (open(SockType::Raw).map_err(|_| no_echoes())?, true),
         };
+        bind_device(&socket, interface).map_err(|why| format!("no ICMP echo: {why}"))?;
         // It keeps the interface of a link-local address.
         server.set_port(0);
         connect(socket.as_raw_fd(), &SockaddrStorage::from(server))
@@ -231,10 +241,11 @@ struct Router {
 }
 
 impl Router {
-    fn open(server: SocketAddr, limit: u8) -> Result<Router, Errno> {
+    fn open((server, interface): Through<'_>, limit: u8) -> io::Result<Router> {
         let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(family, SockType::Datagram, flags, None)?;
+        bind_device(&socket, interface)?;
         match server {
             SocketAddr::V4(_) => {
                 setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
@@ -294,7 +305,7 @@ mod tests {
         let server = listener.local_addr().expect("it is bound");
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let probes = scope.spawn(|| handshakes(server, Some("server.example"), Clock::start(), &stop));
+            let probes = scope.spawn(|| handshakes((server, None), Some("server.example"), Clock::start(), &stop));
             for _ in 0..2 {
                 let (mut client, _) = listener.accept().expect("it connects");
                 let mut request = [0; 256];
@@ -350,7 +361,7 @@ mod tests {
             .map(|number| UdpSocket::bind((server, PORTS.start + number)).expect("nobody else uses this address"));
         let (clock, stop) = (Clock::start(), AtomicBool::new(false));
         let (found, _) = thread::scope(|scope| {
-            let probes = scope.spawn(|| run((server, 1).into(), (Span::from_millis(50), 1), clock, &stop));
+            let probes = scope.spawn(|| run(((server, 1).into(), None), (Span::from_millis(50), 1), clock, &stop));
             thread::sleep(Duration::from_millis(1_500));
             stop.store(true, Relaxed);
             probes.join().expect("it does not panic")
@@ -369,7 +380,7 @@ mod tests {
         let _first = TcpStream::connect(server).expect("there is room for one");
         let (clock, stop) = (Clock::start(), AtomicBool::new(false));
         let found = thread::scope(|scope| {
-            let handshakes = scope.spawn(|| handshakes(server, None, clock, &stop));
+            let handshakes = scope.spawn(|| handshakes((server, None), None, clock, &stop));
             thread::sleep(Duration::from_millis(5_500));
             stop.store(true, Relaxed);
             listener.accept().expect("the first one");

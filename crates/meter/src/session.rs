@@ -6,6 +6,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use measure::rate::Samples;
+use netio::sniff::interface_to;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
@@ -115,14 +116,15 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
     // The first connection finds out whether the server can be reached, before anything else happens.
     let requests = course.probe_line()?;
     thread::scope(|scope| {
-        let server = plan.target.address;
+        let server = (plan.target.address, plan.target.interface.as_deref());
         let (clock, end, course) = (course.clock, &probing_ends, &course);
         let probes = scope.spawn(move || probes::run(server, (plan.probing, plan.hops), clock, end));
         // RMBT has requests of its own, and requests in TLS would need one more handshake.
         let has_http = plan.target.protocol != Protocol::Rmbt && plan.target.tls.is_none();
         let host = has_http.then_some(plan.target.name.as_str());
         let handshakes = scope.spawn(move || handshakes(server, host, clock, end));
-        let modems = scope.spawn(move || modem::follow(&plan.modem, clock, end));
+        let through = plan.target.interface.clone().or_else(|| interface_to(plan.target.address).ok());
+        let modems = scope.spawn(move || modem::follow(&plan.modem, through.as_deref(), clock, end));
         let requests = requests.map(|line| scope.spawn(move || course.request(line, end)));
         let mut result = Ok(());
         for (number, ways) in plan.loads.iter().enumerate() {
@@ -170,7 +172,8 @@ fn join<T>(thread: ScopedJoinHandle<T>) -> T {
 impl Course<'_> {
     fn connect(&self, congestion: Option<&str>) -> Result<Line, Fault> {
         let target = &self.plan.target;
-        Line::connect((&target.name, target.address), congestion, target.tls.as_ref(), self.clock, &self.stop)
+        let (server, interface) = ((target.name.as_str(), target.address), target.interface.as_deref());
+        Line::connect(server, interface, congestion, target.tls.as_ref(), self.clock, &self.stop)
     }
 
     /// Opens the connection for requests, if the protocol has any.

@@ -1,13 +1,14 @@
 //! Tokens: from a control server of RMBT, or made with the key of the measurement server.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use measure::http;
 use measure::rmbt::LONGEST_LINE;
 use measure::rmbt::control::{self, TestParameters, TestRequest};
 use measure::rmbt::token::{self, Key};
+use netio::socket::{connect_through, own_address};
 use rustls::StreamOwned;
 
 use crate::fault::Fault;
@@ -70,12 +71,12 @@ impl Url<'_> {
         Ok(Url { is_tls, host, port, base })
     }
 
-    fn connect(&self) -> Result<TcpStream, Fault> {
+    fn connect(&self, interface: Option<&str>) -> Result<TcpStream, Fault> {
         let server = || format!("{}:{}", self.host, self.port);
         let failed = |source: io::Error| Fault::Connect { server: server(), source };
         let mut refused = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for address in (self.host, self.port).to_socket_addrs().map_err(failed)? {
-            match TcpStream::connect_timeout(&address, CONNECT) {
+            match connect_through(address, interface, CONNECT) {
                 Ok(stream) => return Ok(stream),
                 Err(why) => refused = why,
             }
@@ -92,13 +93,13 @@ pub fn check_url(url: &str) -> Result<(), Fault> {
     Url::parse(url).map(drop)
 }
 
-/// Asks a control server for a test, and returns its token. `trust` tells who may sign its certificate, if the URL begins with
-/// `https://`.
+/// Asks a control server for a test, through an interface if one is given, and returns its token. `trust` tells who may sign its
+/// certificate, if the URL begins with `https://`.
 ///
 /// # Errors
 /// [`Fault::Option`] if the URL is none; that the server cannot be reached, refuses or does not speak the protocol;
 /// [`Fault::Tls`].
-pub fn request_token(url: &str, trust: &Trust) -> Result<String, Fault> {
+pub fn request_token(url: &str, trust: &Trust, interface: Option<&str>) -> Result<String, Fault> {
     let url = Url::parse(url)?;
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
@@ -113,7 +114,7 @@ pub fn request_token(url: &str, trust: &Trust) -> Result<String, Fault> {
         body.len()
     );
     let session = if url.is_tls { Some(Tls::new(trust)?.session(url.host)?) } else { None };
-    let socket = url.connect()?;
+    let socket = url.connect(interface)?;
     let deadline = Instant::now() + ANSWER;
     socket.set_write_timeout(Some(ANSWER))?;
     socket.set_read_timeout(Some(ANSWER))?;
@@ -222,19 +223,17 @@ pub fn first_key(keys: &str) -> Result<Key, String> {
     Ok(keys.into_iter().next().expect("a file without a key is an error"))
 }
 
-/// Makes a token with a key, for the address from which this host reaches `server`.
+/// Makes a token with a key, for the address from which this host reaches `server`, through an interface if one is given.
 ///
 /// # Errors
 /// There is no random data, or no way to the server.
-pub fn make_token(key: &Key, server: SocketAddr) -> Result<String, Fault> {
+pub fn make_token(key: &Key, server: SocketAddr, interface: Option<&str>) -> Result<String, Fault> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
-    // Nothing is sent: the kernel tells the address that it would send from.
-    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(server).map_err(|source| Fault::Connect { server: server.to_string(), source })?;
+    let unreached = |source| Fault::Connect { server: server.to_string(), source };
+    let own = own_address(server, interface).map_err(unreached)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(token::make(key, &control::uuid(random), socket.local_addr()?.ip(), now as i64))
+    Ok(token::make(key, &control::uuid(random), own, now as i64))
 }
 
 #[cfg(test)]
@@ -312,7 +311,7 @@ mod tests {
     fn a_token_made_with_a_servers_key_is_valid_there() {
         let server = ([127, 0, 0, 1], 5231).into();
         let text = "# keys\n0123456789abcdef label\nfedcba9876543210\n";
-        let made = make_token(&first_key(text).expect("it has two"), server).expect("it is made");
+        let made = make_token(&first_key(text).expect("it has two"), server, None).expect("it is made");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
         let keys = [Key::new(b"0123456789abcdef")];
         assert!(token::check(&made, &keys, [127, 0, 0, 1].into(), now, true).is_ok());

@@ -425,12 +425,13 @@ fn a_control_servers_token_admits_each_protocol() {
     let url = format!("http://{}", server.address());
     for protocol in [Protocol::Rmbt, Protocol::Throughput1, Protocol::Ndt7] {
         let mut plan = Plan { loads: vec![vec![Way::Up]], flows: 1, ..plan(server.address(), protocol) };
-        plan.target.token = meter::request_token(&url, &Trust::System).expect("it gives a token");
+        plan.target.token = meter::request_token(&url, &Trust::System, None).expect("it gives a token");
         let outcome = run(&plan).expect("the server admits it");
         assert_eq!(outcome.loads[0].flows[0].failure, None);
     }
-    let why =
-        meter::request_token(&format!("{url}/elsewhere"), &Trust::System).expect_err("there is nothing").to_string();
+    let why = meter::request_token(&format!("{url}/elsewhere"), &Trust::System, None)
+        .expect_err("there is nothing")
+        .to_string();
     assert!(!why.contains('\n') && !why.is_empty(), "{why}");
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use units::Span;
-use zbus::{Connection, OwnedVariant, Variant, fdo};
+use zbus::{Connection, ObjectPath, OwnedVariant, Variant, fdo};
 
 /// A bus, as long as it is not dropped.
 struct Bus {
@@ -65,6 +65,8 @@ struct Seen {
     identities: bool,
     /// Whether it refuses what changes it.
     refuses: bool,
+    /// Whether it carries the packets of loopback.
+    carries: bool,
 }
 
 type Shared = Arc<Mutex<Seen>>;
@@ -80,6 +82,12 @@ impl MockModem {
     #[zbus(property)]
     fn ports(&self) -> Vec<(String, u32)> {
         vec![("cdc-wdm0".into(), 6), ("wwan0".into(), 2), ("ttyUSB2".into(), 3)]
+    }
+
+    #[zbus(property)]
+    fn bearers(&self) -> Vec<ObjectPath<'static>> {
+        let bearer = ObjectPath::try_from(BEARER).expect("a path");
+        if self.0.lock().unwrap().carries { vec![bearer] } else { Vec::new() }
     }
 
     #[zbus(property)]
@@ -117,6 +125,19 @@ impl MockModem {
             .into()
         };
         Ok(vec![of(false, "31C83FF", "7"), of(true, identity, "1A0")])
+    }
+}
+
+const BEARER: &str = "/org/freedesktop/ModemManager1/Bearer/5";
+
+/// A connection of the modem, as above an interface that several share.
+struct MockBearer;
+
+#[zbus::interface(name = "org.freedesktop.ModemManager1.Bearer")]
+impl MockBearer {
+    #[zbus(property)]
+    fn interface(&self) -> String {
+        "lo".into()
     }
 }
 
@@ -172,6 +193,7 @@ async fn mock(address: &str, seen: &Shared) -> Connection {
     let path = "/org/freedesktop/ModemManager1/Modem/3";
     let builder = zbus::connection::Builder::address(address).serve_at(path, MockModem(Arc::clone(seen)));
     let builder = builder.serve_at(path, MockSignal(Arc::clone(seen))).serve_at(path, MockLocation);
+    let builder = builder.serve_at(BEARER, MockBearer);
     builder.name("org.freedesktop.ModemManager1").build().await.expect("the bus takes it")
 }
 
@@ -185,7 +207,14 @@ fn measured(runtime: &Runtime, modem: Modem) -> Outcome {
     let service = runtime.block_on(Service::start(options)).expect("it starts");
     let address = service.addresses()[0];
     let plan = Plan {
-        target: Target { name: "localhost".into(), address, protocol: Protocol::Rmbt, tls: None, token: "none".into() },
+        target: Target {
+            name: "localhost".into(),
+            address,
+            interface: None,
+            protocol: Protocol::Rmbt,
+            tls: None,
+            token: "none".into(),
+        },
         loads: vec![vec![Way::Up]],
         flows: 1,
         congestion: Vec::new(),
@@ -211,6 +240,7 @@ fn missing(outcome: &Outcome) -> Vec<&str> {
 fn a_modem_is_followed_and_left_as_it_was_and_nobody_asks_who_it_is() {
     let Some(bus) = Bus::start() else { return };
     let (runtime, seen) = (runtime(), Shared::default());
+    seen.lock().unwrap().carries = true;
     let _mock = runtime.block_on(mock(&bus.address, &seen));
     let outcome = measured(&runtime, bus.modem(None));
     assert_eq!(missing(&outcome), Vec::<&str>::new());
@@ -240,8 +270,11 @@ fn what_modem_manager_refuses_is_a_reason_and_the_rest_is_measured() {
     seen.lock().unwrap().refuses = true;
     let _mock = runtime.block_on(mock(&bus.address, &seen));
     let outcome = measured(&runtime, bus.modem(Some("cdc-wdm0")));
-    let expected =
-        ["ModemManager does not let this user set the interval of signals", "ModemManager told no signal strength"];
+    let expected = [
+        "ModemManager does not let this user set the interval of signals",
+        "ModemManager told no signal strength",
+        "the cell of the measured packets: they pass `lo`, and `wwan0` is the modem's; --interface wwan0 sends them there",
+    ];
     assert_eq!(missing(&outcome), expected);
     let last = outcome.cells.last().expect("the cell is known");
     assert_eq!((last.cell, last.rsrp_dbm, last.lag), (Some(0x31c_8309), None, None));

@@ -125,15 +125,15 @@ fn a_control_server_is_asked_over_tls() {
     let url = format!("https://localhost:{}", server.address().port());
     let trust = Trust::File(certificate);
     let mut plan = with_tls(Plan { loads: vec![vec![Way::Up]], ..plan(server.address(), Protocol::Rmbt) }, &trust);
-    plan.target.token = request_token(&url, &trust).expect("it gives a token");
+    plan.target.token = request_token(&url, &trust, None).expect("it gives a token");
     assert_eq!(run(&plan).expect("the server admits it").loads[0].flows[0].failure, None);
-    let why = request_token(&url, &Trust::File("/nonexistent".into())).expect_err("there is none").to_string();
+    let why = request_token(&url, &Trust::File("/nonexistent".into()), None).expect_err("there is none").to_string();
     assert!(why.starts_with("--ca: "), "{why}");
     let address = format!("https://127.0.0.1:{}", server.address().port());
-    let why = request_token(&address, &trust).expect_err("the name is another").to_string();
+    let why = request_token(&address, &trust, None).expect_err("the name is another").to_string();
     assert_eq!(why, "the server's certificate is not valid for `127.0.0.1`, but for localhost");
     let plain = Server::start(Open::Nobody);
     let url = format!("https://localhost:{}", plain.address().port());
-    let why = request_token(&url, &Trust::Anyone).expect_err("there is no TLS").to_string();
+    let why = request_token(&url, &Trust::Anyone, None).expect_err("there is no TLS").to_string();
     assert_eq!(why, "the server does not answer with TLS: measure without it, or ask for its port");
 }

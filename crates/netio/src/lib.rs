@@ -7,7 +7,7 @@
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
 //! | `sniff` | the headers of the packets of connections with one server |
-//! | `socket` | Unix sockets for their owner alone, keepalive, bound interfaces |
+//! | `socket` | Unix sockets for their owner alone, keepalive, sockets bound to interfaces |
 //! | `tun` | TUN and TAP interfaces |
 //! | `reservation` | one program at a time for an interface |
 //! | `realtime` | the monotonic clock, real-time priority, locked memory |

@@ -4,7 +4,7 @@
 //! filter for the server's address and port; a ring of packets in memory. Only opening it takes a capability (`CAP_NET_RAW`).
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{
@@ -14,6 +14,7 @@ use libc::{
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use crate::socket::own_address;
 use crate::sys::{self, Caught, PacketRing, SNAP};
 use crate::{Error, rights};
 
@@ -77,14 +78,7 @@ const LOOPBACK: &str = "lo";
 /// # Errors
 /// [`Error::Missing`] if there is no route; [`Error::System`].
 pub fn interface_to(server: SocketAddr) -> Result<String, Error> {
-    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
-    let local = || -> io::Result<IpAddr> {
-        let socket = UdpSocket::bind(any)?;
-        // Nothing is sent: the kernel looks up the route.
-        socket.connect(server)?;
-        Ok(socket.local_addr()?.ip())
-    };
-    let local = local().map_err(Error::system(format!("find the route to {}", server.ip())))?;
+    let local = own_address(server, None).map_err(Error::system(format!("find the route to {}", server.ip())))?;
     if local == server.ip() || local.is_loopback() {
         return Ok(LOOPBACK.to_owned());
     }

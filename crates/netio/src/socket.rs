@@ -2,14 +2,19 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nix::sys::socket::getsockopt;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::BindToDevice;
+use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::fs::{Mode, fchmod};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
+};
 
 /// Listens on a Unix socket at `path`, without blocking, for its owner alone; `backlog` clients may wait to be accepted.
 ///
@@ -29,6 +34,62 @@ pub fn listen_for_owner(path: &Path, backlog: i32) -> io::Result<OwnedFd> {
 /// The name of the interface that a socket is bound to (`SO_BINDTODEVICE`); empty without one.
 pub fn bound_device(socket: BorrowedFd) -> io::Result<OsString> {
     Ok(getsockopt(&socket, BindToDevice)?)
+}
+
+/// Binds a socket to an interface (`SO_BINDTODEVICE`): all that it sends and receives passes that one. Without an interface it does
+/// nothing. Since Linux 5.7 it takes no privilege; before that, `CAP_NET_RAW`.
+///
+/// # Errors
+/// There is no such interface (`ENODEV`), or the kernel does not permit it (`EPERM`).
+pub fn bind_device(socket: impl AsFd, interface: Option<&str>) -> io::Result<()> {
+    Ok(interface.map_or(Ok(()), |name| setsockopt(&socket, BindToDevice, &name.into()))?)
+}
+
+/// Connects by TCP within `patience`, through an interface if one is given ([`bind_device`]).
+///
+/// # Errors
+/// The system's answer; [`io::ErrorKind::TimedOut`].
+pub fn connect_through(address: SocketAddr, interface: Option<&str>, patience: Duration) -> io::Result<TcpStream> {
+    let deadline = Instant::now() + patience;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    bind_device(&socket, interface)?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let stream = TcpStream::from(socket);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut one = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
+        match poll(&mut one, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
+            Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Returns the address from which this host sends to a server, through an interface if one is given ([`bind_device`]). Nothing is
+/// sent: the kernel looks up the route.
+///
+/// # Errors
+/// There is no route, or no such interface.
+pub fn own_address(server: SocketAddr, interface: Option<&str>) -> io::Result<IpAddr> {
+    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any)?;
+    bind_device(&socket, interface)?;
+    socket.connect(server)?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// How the kernel finds out that the peer of a silent TCP connection is gone.
@@ -54,9 +115,29 @@ impl Keepalive {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_connection_passes_the_interface_that_it_is_bound_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+        let server = listener.local_addr().expect("it is bound");
+        let patience = Duration::from_secs(5);
+        let stream = connect_through(server, Some("lo"), patience).expect("it connects");
+        assert_eq!(bound_device(stream.as_fd()).expect("it tells"), "lo");
+        let free = connect_through(server, None, patience).expect("it connects");
+        assert_eq!(bound_device(free.as_fd()).expect("it tells"), "");
+        assert_eq!(own_address(server, Some("lo")).expect("there is a route"), server.ip());
+        let none = Some("nosuch0");
+        let missing = Some(Errno::NODEV.raw_os_error());
+        assert_eq!(connect_through(server, none, patience).expect_err("there is none").raw_os_error(), missing);
+        assert_eq!(own_address(server, none).expect_err("there is none").raw_os_error(), missing);
+        drop(listener);
+        let refused = connect_through(server, Some("lo"), patience).expect_err("nobody listens");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
 
     #[test]
     fn a_socket_is_its_owners_alone_and_replaces_nothing() {

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Backlog(args) => backlog::run(args),
         Command::Rnis(args) => rnis::run(args),
         Command::Measure(args) => measure::run(args),
-        Command::MeasureCapture { server } => measure::capture::help(*server),
+        Command::MeasureCapture { server, interface } => measure::capture::help(*server, interface.clone()),
         Command::Campaign(args) => campaign::run(args),
         Command::Proxy(args) => proxy::run(args),
         Command::ProxyGuardian => proxy::guard(),

@@ -90,3 +90,50 @@ fn the_help_and_the_readme_have_the_documented_commands() {
         assert!(README.contains(&format!("$ {command}\n")), "{command}");
     }
 }
+
+/// The packets that an interface of the client has sent.
+fn sent(net: &Spaces, interface: &str) -> u64 {
+    let file = format!("/sys/class/net/{interface}/statistics/tx_packets");
+    let output = net.command(CLIENT, "cat").arg(file).output().expect("cat");
+    text(&output.stdout).trim().parse().unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+}
+
+#[test]
+fn root_everything_passes_the_chosen_interface() {
+    if !may() {
+        return;
+    }
+    let mut net = hosts(&[CLIENT, SERVER]);
+    net.join((CLIENT, "c0", &["10.5.0.2/24"]), (SERVER, "s0", &["10.5.0.1/24"]));
+    net.join((CLIENT, "c1", &["10.6.0.2/24"]), (SERVER, "s1", &["10.6.0.1/24"]));
+    // The server is behind both; the route is the first.
+    ip(&format!("-n {} addr add 10.9.0.1/32 dev lo", net.space(SERVER)));
+    ip(&format!("-n {} route add 10.9.0.1 via 10.5.0.1 dev c0 metric 10", net.space(CLIENT)));
+    ip(&format!("-n {} route add 10.9.0.1 via 10.6.0.1 dev c1 metric 20", net.space(CLIENT)));
+    let accept = "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done";
+    assert!(net.command(CLIENT, "sh").args(["-c", accept]).status().expect("sh").success());
+    // Tokens are for the address of the interface, too.
+    let serve = ["measure", "serve", "--listen", "[::]:5231", "--control", "--require-v2", "--self-signed"];
+    let server = net.start(SERVER, &serve);
+    net.running.push(server);
+    let tls = ["--interface", "c1", "--tls", "--insecure"];
+    for (chosen, options) in [("c0", &[][..]), ("c1", &tls[..2]), ("c1", &tls[..])] {
+        let before = ["c0", "c1"].map(|interface| sent(&net, interface));
+        let common = ["measure", "10.9.0.1", "--control", "http://10.9.0.1:5231", "-d", "up", "--pcap", "up.pcapng"];
+        let output = measure(&net, &[&common[..], options].concat());
+        assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let [c0, c1] = [("c0", before[0]), ("c1", before[1])].map(|(name, before)| sent(&net, name) - before);
+        let (there, elsewhere) = if chosen == "c0" { (c0, c1) } else { (c1, c0) };
+        // Interfaces have something to say of themselves, to routers and neighbours.
+        assert!(there > 300 && elsewhere < 20, "{options:?}: {there} on {chosen}, {elsewhere} elsewhere");
+        let load = &results["loads"][0];
+        assert!(load["directions"][0]["bytes"].as_u64() > Some(1_000_000), "{results}");
+        assert_eq!(load["rtt_ms"]["probe"], "echo", "{results}");
+        assert!(results["capture"]["packets"].as_u64() > Some(100), "{results}");
+    }
+    let output = measure(&net, &["measure", "10.9.0.1", "--interface", "nosuch0"]);
+    let said = text(&output.stderr);
+    assert!(said.starts_with("error: --interface: there is no interface `nosuch0`; there are lo, "), "{said}");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+}

@@ -477,6 +477,7 @@ fn options_that_cannot_work_are_refused_before_anything_is_sent() {
         (&["--bytes", "0B"], "a transfer has at least one byte"),
         (&["--protocol", "ndt7"], "ndt7 has one flow"),
         (&["--key", "/nonexistent"], "--key: /nonexistent: "),
+        (&["--interface", "nosuch0"], "--interface: there is no interface `nosuch0`; there are "),
         (&["--token", "a b"], "--token: a token has no spaces"),
         (&["-d", "up", "--cc", "nosuchcc"], "the kernel has no congestion control `nosuchcc`; it has "),
         (&["-d", "up", "--cc", "cubic,reno", "-f", "1"], "--cc names 2 congestion controls for --flows 1"),

@@ -28,10 +28,11 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// Packets that are taken before the end is looked for: a ring full of them.
 const TURN: usize = 16_384;
 
-/// Captures the packets of TCP connections with a server until the end of standard input. Writes pcapng to standard output, and what
-/// becomes of it to standard error. Call it in a process of its own, before it has threads.
-pub fn run_helper(server: SocketAddr) {
-    let line = match capture(server) {
+/// Captures the packets of TCP connections with a server until the end of standard input, on an interface or, without one, on that of
+/// the route. Writes pcapng to standard output, and what becomes of it to standard error. Call it in a process of its own, before it has
+/// threads.
+pub fn run_helper(server: SocketAddr, interface: Option<String>) {
+    let line = match capture(server, interface) {
         Ok(captured) => format!("end {} {}", captured.packets, captured.dropped),
         Err(why) => format!("failed {why}"),
     };
@@ -44,10 +45,10 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-fn capture(server: SocketAddr) -> Result<Captured, String> {
+fn capture(server: SocketAddr, interface: Option<String>) -> Result<Captured, String> {
     let one_line = |error: netio::Error| error.to_string();
     rights::keep_only(CapabilitySet::NET_RAW).map_err(one_line)?;
-    let interface = sniff::interface_to(server).map_err(one_line)?;
+    let interface = interface.map_or_else(|| sniff::interface_to(server), Ok).map_err(one_line)?;
     let mut sniffer = Sniffer::open(&interface, server).map_err(one_line)?;
     let end = io::stdin().as_fd().try_clone_to_owned().map_err(|why| why.to_string())?;
     let file = io::stdout().as_fd().try_clone_to_owned().map_err(|why| why.to_string())?;

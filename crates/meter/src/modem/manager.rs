@@ -6,6 +6,8 @@
 //! - Signal quality is what ModemManager asked the modem for last, at an interval that `Setup` sets to 1 s, and that is set back in
 //!   the end. Without the right to do this (polkit: `org.freedesktop.ModemManager1.Device.Control`) there is none, unless somebody
 //!   else has set an interval.
+//! - The interfaces of a modem's data are its ports and those of its bearers (`.Bearer`'s `Interface`), which are others where several
+//!   connections share a port.
 //! - The cell comes from `GetCellInfo`, with the same right, since ModemManager 1.20. Where that fails, its identity alone comes
 //!   from `GetLocation`, if somebody has enabled the source.
 
@@ -17,7 +19,7 @@ use units::Span;
 use zbus::connection::Builder;
 use zbus::export::serde::de::DeserializeOwned;
 use zbus::wire::Type;
-use zbus::{Connection, OwnedVariant, Variant};
+use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::carrier;
 use super::cell::{CellSample, MOST_SAMPLES, Technology, ended, valid};
@@ -29,6 +31,7 @@ const MODEMS: &str = "/org/freedesktop/ModemManager1/Modem";
 const MODEM: &str = "org.freedesktop.ModemManager1.Modem";
 const SIGNAL: &str = "org.freedesktop.ModemManager1.Modem.Signal";
 const LOCATION: &str = "org.freedesktop.ModemManager1.Modem.Location";
+const BEARER: &str = "org.freedesktop.ModemManager1.Bearer";
 
 /// Interval between samples.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -38,8 +41,9 @@ const LOOKS: u64 = 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time to set the intervals of signals back.
 const LAST_WORK: Duration = Duration::from_secs(3);
-/// The most modems.
+/// The most modems, and connections of a modem.
 const MOST_MODEMS: usize = 8;
+const MOST_BEARERS: usize = 8;
 /// Failures in succession after which a modem is not asked for its cells again.
 const MOST_FAILURES: u32 = 3;
 /// The longest description of the objects below a path.
@@ -61,10 +65,19 @@ const TECHNOLOGIES: [(Technology, u32); 4] = [
 /// A dictionary of D-Bus.
 type Values = BTreeMap<String, OwnedVariant>;
 
+/// What is wanted of ModemManager.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The modem; all modems if there is none.
+    pub(super) name: Option<&'a str>,
+    /// The interface that the measured packets pass, if it is known.
+    pub(super) through: Option<&'a str>,
+}
+
 /// Follows the modems until `end`. Returns what is missing and why.
 pub(super) fn follow(
     bus: Option<&str>,
-    name: Option<&str>,
+    wanted: Wanted<'_>,
     clock: Clock,
     end: &AtomicBool,
     samples: &mut Vec<CellSample>,
@@ -83,11 +96,11 @@ pub(super) fn follow(
             Err(why) => return vec![why],
         };
         tokio::select! {
-            () = manager.run(name, clock, samples) => {}
+            () = manager.run(wanted.name, clock, samples) => {}
             () = ended(end) => {}
         }
         let _ = tokio::time::timeout(LAST_WORK, manager.restore()).await;
-        manager.missing(name, samples)
+        manager.missing(wanted, samples)
     })
 }
 
@@ -112,6 +125,8 @@ struct Manager {
     modems: Vec<Followed>,
     /// The names of all modems that were seen.
     names: Vec<String>,
+    /// The interfaces that carry the data of modems that were followed.
+    interfaces: Vec<String>,
     refused: Option<&'static str>,
 }
 
@@ -119,7 +134,7 @@ impl Manager {
     async fn connect(bus: Option<&str>) -> Result<Manager, String> {
         let builder = bus.map_or_else(Builder::system, Builder::address);
         let bus = builder.method_timeout(PATIENCE).build().await.map_err(|why| format!("no system bus: {why}"))?;
-        let manager = Manager { bus, modems: Vec::new(), names: Vec::new(), refused: None };
+        let manager = Manager { bus, modems: Vec::new(), names: Vec::new(), interfaces: Vec::new(), refused: None };
         let bus = "org.freedesktop.DBus";
         let is_there = manager.bus.call_method(Some(bus), "/org/freedesktop/DBus", Some(bus), "NameHasOwner", &SERVICE);
         let is_there: Result<bool, _> = is_there.await.and_then(|answer| answer.body().deserialize());
@@ -192,7 +207,7 @@ impl Manager {
             let ports: Vec<(String, u32)> = ports.and_then(|ports| Vec::try_from(ports).ok()).unwrap_or_default();
             let net = ports.iter().find(|port| port.1 == PORT_NET).or(ports.first());
             let name: String = net.map_or_else(|| format!("modem{number}"), |port| port.0.clone());
-            let name: String = name.chars().filter(char::is_ascii_graphic).take(32).collect();
+            let name = clean(&name);
             if !self.names.contains(&name) && self.names.len() < MOST_MODEMS {
                 self.names.push(name.clone());
             }
@@ -202,8 +217,24 @@ impl Manager {
             }
             let mut modem = Followed { path, name, before: None, rate: 0, failures: 0, cells: Vec::new() };
             self.set_up(&mut modem).await;
+            let interfaces = self.interfaces_of(&modem.path, &ports).await;
+            self.interfaces.extend(interfaces);
             self.modems.push(modem);
         }
+    }
+
+    /// Returns the interfaces that carry a modem's data: its own ones, and those of its connections, which may be others above them.
+    async fn interfaces_of(&self, path: &str, ports: &[(String, u32)]) -> Vec<String> {
+        let mut found: Vec<String> =
+            ports.iter().filter(|port| port.1 == PORT_NET).map(|port| clean(&port.0)).collect();
+        let bearers = self.property(path, MODEM, "Bearers").await.ok();
+        let bearers: Vec<OwnedObjectPath> = bearers.and_then(|bearers| Vec::try_from(bearers).ok()).unwrap_or_default();
+        for bearer in bearers.iter().take(MOST_BEARERS) {
+            let name = self.property(bearer.as_str(), BEARER, "Interface").await.ok();
+            let name = name.and_then(|name| String::try_from(name).ok()).map(|name| clean(&name));
+            found.extend(name.filter(|name| !name.is_empty()));
+        }
+        found
     }
 
     /// Lets the modem be asked for its signal every second, if nobody has it asked as often.
@@ -273,9 +304,9 @@ impl Manager {
         text.and_then(|text| Cell::of_location(&text)).into_iter().collect()
     }
 
-    fn missing(&self, wanted: Option<&str>, samples: &[CellSample]) -> Vec<String> {
+    fn missing(&self, wanted: Wanted<'_>, samples: &[CellSample]) -> Vec<String> {
         let mut missing = Vec::new();
-        match (wanted, samples.is_empty()) {
+        match (wanted.name, samples.is_empty()) {
             (Some(wanted), true) if !self.names.is_empty() => {
                 missing.push(format!("ModemManager has no modem `{wanted}`; it has {}", self.names.join(", ")));
             }
@@ -288,10 +319,27 @@ impl Manager {
                 if samples.iter().all(|sample| sample.cell.is_none()) {
                     missing.push("ModemManager told no cell identity".into());
                 }
+                missing.extend(elsewhere(wanted.through, &self.interfaces));
             }
         }
         missing
     }
+}
+
+/// Returns a name that can be printed.
+fn clean(name: &str) -> String {
+    name.chars().filter(char::is_ascii_graphic).take(32).collect()
+}
+
+/// Tells that the measured packets pass none of the modems' `interfaces`; `None` if they do, or if one of both is not known.
+fn elsewhere(through: Option<&str>, interfaces: &[String]) -> Option<String> {
+    let (through, own) = (through?, interfaces.first()?);
+    let passes = interfaces.iter().any(|interface| interface == through);
+    (!passes).then(|| {
+        format!(
+            "the cell of the measured packets: they pass `{through}`, and `{own}` is the modem's; --interface {own} sends them there"
+        )
+    })
 }
 
 /// Returns the numbers of a path's children in its description, `<node name="0"/>` each.
@@ -488,6 +536,15 @@ mod tests {
         assert_eq!(legs(0, &BTreeMap::from([(Technology::Lte, lte)]), &[])[0].technology, Some(Technology::Lte));
         let none = legs(0, &BTreeMap::new(), &[]);
         assert_eq!((none.len(), none[0].technology), (1, None));
+    }
+
+    #[test]
+    fn packets_that_pass_no_modem_are_told() {
+        let own = ["wwan0".to_owned(), "qmapmux0.0".to_owned()];
+        assert_eq!((elsewhere(Some("qmapmux0.0"), &own), elsewhere(None, &own)), (None, None));
+        assert_eq!(elsewhere(Some("eth0"), &[]), None);
+        let why = "the cell of the measured packets: they pass `eth0`, and `wwan0` is the modem's; --interface wwan0 sends them there";
+        assert_eq!(elsewhere(Some("eth0"), &own).as_deref(), Some(why));
     }
 
     #[test]

@@ -46,7 +46,14 @@ impl Drop for Server {
 
 pub(crate) fn plan(address: SocketAddr, protocol: Protocol) -> Plan {
     Plan {
-        target: Target { name: "localhost".into(), address, protocol, tls: None, token: "none".into() },
+        target: Target {
+            name: "localhost".into(),
+            address,
+            interface: None,
+            protocol,
+            tls: None,
+            token: "none".into(),
+        },
         loads: vec![vec![Way::Up], vec![Way::Down]],
         flows: 2,
         congestion: Vec::new(),

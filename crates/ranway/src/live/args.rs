@@ -39,6 +39,8 @@ pub(crate) enum Command {
     MeasureCapture {
         /// The server's address and port
         server: SocketAddr,
+        /// The interface [default: that of the route]
+        interface: Option<String>,
     },
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(ProxyArgs),

@@ -138,6 +138,7 @@ fn load(path: &str) -> Result<Campaign, Failure> {
     campaign.check_tests()?;
     program::check_access(&campaign.file.place)?;
     program::check_congestion(path, &campaign.file)?;
+    program::check_interfaces(path, &campaign.file.place)?;
     Ok(Campaign { server: campaign.resolve()?, ..campaign })
 }
 
@@ -145,6 +146,11 @@ fn load(path: &str) -> Result<Campaign, Failure> {
 fn beside(campaign: &str, name: &Path) -> Result<PathBuf, Failure> {
     let path = Path::new(campaign).parent().unwrap_or(Path::new("")).join(name);
     std::path::absolute(&path).map_err(|why| Failure::Invalid(format!("{}: {why}", path.display())))
+}
+
+/// Whether the name of an interface has its hardware address, as systemd's `wwx0a1b2c3d4e5f`.
+fn has_hardware_address(name: &str) -> bool {
+    name.get(3..).is_some_and(|rest| rest.len() == 12 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Seconds since the Unix epoch.
@@ -218,6 +224,7 @@ impl Campaign {
     fn identities(&self) -> Vec<String> {
         let mut words = self.file.publish.remove.clone();
         words.extend(self.file.place.token.clone());
+        words.extend(self.file.place.interfaces.iter().filter(|name| has_hardware_address(name)).cloned());
         let server = match self.file.kind() {
             WhereKind::Server(server) => Some(server),
             _ => None,

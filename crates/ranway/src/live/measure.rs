@@ -39,6 +39,7 @@ Examples:
   ranway measure 192.168.1.2 -d both --flows 1               both directions at the same time
   ranway measure 192.168.1.2 -d down --protocol throughput1 --cc bbr
   ranway measure 192.168.1.2 --modem wwan0                   with this modem's cell and signal
+  ranway measure 192.168.1.2 --interface wwan0               through this interface, whatever the route
   ranway measure example.org:443 --tls                       a server with a certificate
   ranway measure 192.168.1.2 --tls --ca authority.pem        signed by a private authority
   sudo ranway measure 192.168.1.2 -d up --pcap up.pcapng     with its packets, for ranway analyse

@@ -78,9 +78,15 @@ pub(super) fn check_access(place: &Where) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Checks that there are the interfaces through which a server is measured, and that this process may choose them.
+pub(super) fn check_interfaces(path: &str, place: &Where) -> Result<(), Failure> {
+    let invalid = |why: String| Failure::Invalid(format!("{path}: where.interfaces: {why}"));
+    place.interfaces.iter().try_for_each(|name| meter::check_interface(name).map_err(invalid))
+}
+
 /// The arguments of `ranway measure` for a test.
 fn arguments(file: &File, server: &str, test: &Test, out: &Path) -> Vec<String> {
-    let Combination { cc, flows, direction } = &test.combination;
+    let Combination { cc, flows, direction, interface } = &test.combination;
     let amount = match file.amount() {
         Amount::Time(time) => ["--time".to_owned(), time.to_string()],
         Amount::Bytes(bytes) => ["--bytes".to_owned(), format!("{} B", bytes.get())],
@@ -101,6 +107,7 @@ fn arguments(file: &File, server: &str, test: &Test, out: &Path) -> Vec<String> 
         ("--key", place.key.as_deref().map(path)),
         ("--ca", place.ca.as_deref().map(path)),
         ("--modem", modem),
+        ("--interface", interface.clone()),
     ] {
         all.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     }
@@ -206,11 +213,12 @@ fn last_line(stream: impl Read) -> String {
 mod tests {
     use super::*;
 
-    /// The arguments after the protocol's, of a test in a campaign with these lines in its table `where`.
+    /// The arguments after the protocol's, of the first test in a campaign with these lines in its table `where`.
     fn arguments_of(place: &str) -> String {
         let text = format!("title = 't'\ncc = ['cubic']\ndirections = ['up']\ntime = '1 s'\n[where]\n{place}");
         let file = File::parse("c.toml", &text).expect("valid");
-        let combination = Combination { cc: "cubic".into(), flows: 1, direction: Direction::Up };
+        let interface = file.place.interfaces.first().cloned();
+        let combination = Combination { cc: "cubic".into(), flows: 1, direction: Direction::Up, interface };
         let all = arguments(&file, "192.0.2.1", &Test { number: 1, block: 1, combination }, Path::new("/out"));
         all.join(" ").split_once(" --protocol rmbt ").expect("a protocol").1.to_owned()
     }
@@ -223,6 +231,8 @@ mod tests {
         let control = format!("{server}\ncontrol = 'https://h'\nca = '/a.pem'\nwarm = true\nmodem = 'wwan0'");
         assert_eq!(arguments_of(&control), "--control https://h --ca /a.pem --modem wwan0 --warm --out /out");
         assert_eq!(arguments_of(&format!("{server}\nkey = '/keys'")), "--key /keys --out /out");
+        let interfaces = format!("{server}\ninterfaces = ['wwan0', 'wwan1']");
+        assert_eq!(arguments_of(&interfaces), "--interface wwan0 --out /out");
         assert_eq!(arguments_of("emulation = 'x'\nwarm = true"), "--modem none --warm --out /out");
     }
 }

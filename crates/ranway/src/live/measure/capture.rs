@@ -17,11 +17,12 @@ const THIS: &str = "/proc/self/exe";
 /// A capture that was asked for: it goes on, or there is a reason why not.
 pub(super) struct Running(Result<Capture, String>);
 
-/// Starts a capture of the packets of connections with a server. Without the right to, the measurement goes on without it.
-pub(super) fn start(file: &Path, server: SocketAddr) -> Result<Running, Failure> {
+/// Starts a capture of the packets of connections with a server, on an interface or on that of the route. Without the right to, the
+/// measurement goes on without it.
+pub(super) fn start(file: &Path, server: SocketAddr, interface: Option<&str>) -> Result<Running, Failure> {
     let draft = Draft::create(file)?;
     let mut command = Command::new(THIS);
-    command.arg(HELPER).arg(server.to_string());
+    command.arg(HELPER).arg(server.to_string()).args(interface);
     let capture = Capture::start(command, draft.handle()?);
     match &capture {
         // It has its name from the beginning, so that it is found if this process is killed.
@@ -79,7 +80,7 @@ pub(super) fn json(captured: &Captured) -> Value {
 }
 
 /// Runs the process that captures, which a measurement starts.
-pub(crate) fn help(server: SocketAddr) -> Result<(), Failure> {
-    meter::run_helper(server);
+pub(crate) fn help(server: SocketAddr, interface: Option<String>) -> Result<(), Failure> {
+    meter::run_helper(server, interface);
     Ok(())
 }

@@ -13,12 +13,13 @@ use meter::{
     Amount, Captured, CellSample, Fault, FlowOutcome, Glance, HostPort, Key, Load, Modem, Outcome, Phase, Plan,
     Protocol, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
 };
+use netio::socket::connect_through;
 use observe::located::{Place, median};
 use record::{Output, Partial, Results, ms};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -87,6 +88,9 @@ pub(super) struct ClientArgs {
     /// Interval between samples of the kernel's state of each flow
     #[arg(long, value_name = "TIME", default_value = "10 ms")]
     interval: Span,
+    /// Send and receive everything through this network interface, whatever the route [default: that of the route]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    interface: Option<String>,
     /// Time for latency probes alone, before and after each load
     #[arg(long, value_name = "TIME", default_value = "2 s")]
     idle: Span,
@@ -164,7 +168,8 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("ranway-out/measure"));
     let output = Output::create(&out)?;
     let start = Instant::now();
-    let capture = args.pcap.as_deref().map(|file| capture::start(file, plan.target.address)).transpose()?;
+    let interface = plan.target.interface.as_deref();
+    let capture = args.pcap.as_deref().map(|file| capture::start(file, plan.target.address, interface)).transpose()?;
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     let title = || untitled(format!("Measurement of {}", plan.target.name));
     let dashboard = args.dashboard.start("measure", title, args.quiet, |_| {})?;
@@ -273,6 +278,9 @@ fn status(glance: &Glance, what: &str, rate: Option<f64>) -> String {
 fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     // What is wrong with the options is said before anything goes over the network.
     let modem = modem(&args.modem)?;
+    let interface = args.interface.as_deref();
+    let refused = |why: String| Failure::Invalid(format!("--interface: {why}"));
+    interface.map_or(Ok(()), meter::check_interface).map_err(refused)?;
     let trust = trust(args)?;
     let invalid = |fault: Fault| Failure::Invalid(fault.to_string());
     let tls = args.tls.then(|| Tls::new(&trust)).transpose().map_err(invalid)?;
@@ -291,6 +299,7 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     let target = Target {
         name: host_port.host.to_owned(),
         address: ([0; 4], PORT).into(),
+        interface: args.interface.clone(),
         protocol,
         tls,
         token: given_token(args)?,
@@ -314,11 +323,11 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     let invalid_server = |why: String| Failure::Invalid(format!("{server}: {why}"));
     let addresses = meter::addresses(&host_port, host_port.port.unwrap_or(PORT)).map_err(invalid_server)?;
     if let Some(url) = &args.control {
-        plan.target.token = meter::request_token(url, &trust).map_err(of_control)?;
+        plan.target.token = meter::request_token(url, &trust, interface).map_err(of_control)?;
     }
-    plan.target.address = first_reached(server, &addresses)?;
+    plan.target.address = first_reached(server, &addresses, interface)?;
     if let Some(key) = &key {
-        plan.target.token = make_token(key, plan.target.address)?;
+        plan.target.token = make_token(key, plan.target.address, interface)?;
     }
     if has_spaces(&plan.target.token) {
         return Err(Failure::Failed(anyhow!("--control: the server gave a token with spaces")));
@@ -396,8 +405,8 @@ pub(crate) fn read_key(option: &str, file: &Path) -> Result<Key, Failure> {
 }
 
 /// Makes a token with a key, for the address from which this host reaches the server.
-fn make_token(key: &Key, server: SocketAddr) -> Result<String, Failure> {
-    meter::make_token(key, server).map_err(|fault| Failure::Failed(fault.into()))
+fn make_token(key: &Key, server: SocketAddr, interface: Option<&str>) -> Result<String, Failure> {
+    meter::make_token(key, server, interface).map_err(|fault| Failure::Failed(fault.into()))
 }
 
 /// Parses a server as the user gave it.
@@ -410,12 +419,12 @@ fn host_port(server: &str) -> Result<HostPort<'_>, Failure> {
 }
 
 /// Returns the first of a server's addresses at which it accepts connections. `server` is what the user gave.
-fn first_reached(server: &str, addresses: &[SocketAddr]) -> Result<SocketAddr, Failure> {
+fn first_reached(server: &str, addresses: &[SocketAddr], interface: Option<&str>) -> Result<SocketAddr, Failure> {
     let start = Instant::now();
     loop {
         let mut last = None;
         for &address in addresses {
-            match TcpStream::connect_timeout(&address, CONNECT) {
+            match connect_through(address, interface, CONNECT) {
                 Ok(_) => return Ok(address),
                 Err(why) => last = Some((address, why)),
             }
