@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use measure::rate::{Samples, Throughput};
 use measure::responsiveness::{Probes, Responsiveness};
-use observe::limits::Limits;
+use observe::limits::{Limits, shows_pacing};
 use observe::located::{Loaded, Located, Measured};
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
@@ -70,9 +70,9 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// Whether its sender keeps to a pacing rate.
-    pub fn is_paced(&self) -> bool {
-        is_paced(&self.congestion)
+    /// Whether its sender keeps to a pacing rate in a state.
+    pub fn is_paced(&self, info: &TcpInfo) -> bool {
+        is_paced(&self.congestion, info)
     }
 
     /// The congestion control of its sender as scenarios call it; `None` if this end does not know it.
@@ -98,7 +98,7 @@ impl FlowOutcome {
         let (first, last) = (states.first()?, states.last()?);
         let between = |before: Option<&Sample>, after: &Sample| {
             let span = after.at.saturating_since(before.map_or(self.start, |before| before.at));
-            Limits::between(before.map(|before| &before.info), &after.info, span, self.is_paced())
+            Limits::between(before.map(|before| &before.info), &after.info, span, self.is_paced(&after.info))
         };
         // A server's first message comes some time after the start.
         let (from, mut sum) = match self.way {
@@ -125,9 +125,10 @@ impl FlowOutcome {
     }
 }
 
-/// Whether a sender with this congestion control keeps to a pacing rate.
-pub(crate) fn is_paced(congestion: &str) -> bool {
-    congestion == "bbr"
+/// Whether a sender with this congestion control keeps to a pacing rate in a state: BBR of any version always does, others if the
+/// state shows it.
+pub(crate) fn is_paced(congestion: &str, info: &TcpInfo) -> bool {
+    congestion.contains("bbr") || shows_pacing(info)
 }
 
 /// What scenarios call a congestion control of the kernel.
@@ -330,14 +331,16 @@ fn locate(host: Vec<Span>, hops: impl Iterator<Item = Probe>, loaded: impl Fn(Pr
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_are_what_round_trips_grow_by_in_each_second() {
-        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let ms = Span::from_millis;
-        let flow = FlowOutcome {
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// An upload that begins after a second.
+    fn upload(congestion: &str) -> FlowOutcome {
+        FlowOutcome {
             way: Way::Up,
             number: 0,
-            congestion: "cubic".into(),
+            congestion: congestion.into(),
             start: at(1000),
             bytes: Samples::default(),
             acknowledged: false,
@@ -345,8 +348,53 @@ mod tests {
             before: None,
             samples: Vec::new(),
             remote: Remote::default(),
-            passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
+            passages: Vec::new(),
             failure: None,
+        }
+    }
+
+    #[test]
+    fn any_congestion_control_that_paces_is_limited_by_its_pacer_and_tells_its_rate() {
+        let of = |congestion: &str, pacing_rate: u64| {
+            let sample = |ms: u64| {
+                let info = TcpInfo {
+                    snd_cwnd: 100,
+                    snd_mss: 1000,
+                    rtt: 100_000,
+                    unacked: 50,
+                    pacing_rate,
+                    delivery_rate: 500_000,
+                    busy_time: Some(ms * 1000),
+                    rwnd_limited: Some(0),
+                    sndbuf_limited: Some(0),
+                    ..TcpInfo::default()
+                };
+                Sample { at: at(1000 + ms), raw: Box::default(), info, bbr: None, delivered: ms }
+            };
+            let flow = FlowOutcome { samples: vec![sample(0), sample(500), sample(1000)], ..upload(congestion) };
+            let limits = flow.limits().expect("it took a second");
+            let shares = (limits.share(limits.cwnd), limits.share(limits.pacing));
+            let load = Load { times: LoadTimes::of_ms([0, 1000, 1000, 2000, 2000]), flows: vec![flow] };
+            let outcome = Outcome { loads: vec![load], finished: 1, ..Outcome::default() };
+            let tables = outcome.tables();
+            let row = tables.samples.row(1);
+            (shares, row.pacing_mbps, row.limit.to_owned())
+        };
+        // Of the same rate, which is less than what the window permits.
+        for control in ["bbr", "bbr3", "bpf_own", ""] {
+            assert_eq!(of(control, 500_000), ((0.0, 1.0), Some(4.0), "pacing".to_owned()), "{control}");
+        }
+        // What the kernel tells of those that nothing paces.
+        assert_eq!(of("cubic", 1_200_000), ((1.0, 0.0), None, "cwnd".to_owned()));
+        assert_eq!(of("bpf_own", u64::MAX), ((1.0, 0.0), None, "cwnd".to_owned()));
+    }
+
+    #[test]
+    fn waits_are_what_round_trips_grow_by_in_each_second() {
+        let ms = Span::from_millis;
+        let flow = FlowOutcome {
+            passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
+            ..upload("cubic")
         };
         let load = Load { times: LoadTimes::of_ms([0, 800, 1000, 3000, 4000]), flows: vec![flow] };
         let probe = |ms_at, probe, rtt| Latency { at: at(ms_at), probe, rtt: Some(ms(rtt)) };

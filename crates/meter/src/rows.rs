@@ -285,7 +285,7 @@ fn sample_row<'a>(
     let info = &sample.info;
     let span = sample.at.saturating_since(before.map_or(flow.start, |before| before.at));
     let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
-    let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced());
+    let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced(info));
     let is_known = span > Span::ZERO && (told.at_sender || limits.is_known());
     let row = SampleRow {
         srtt_ms: if flow.remote.has_rtts() { round_trip(info, true).map(ms) } else { row.srtt_ms },
@@ -301,7 +301,7 @@ fn sample_row<'a>(
         in_flight_bytes: Some(bytes(info.in_flight())),
         rto_ms: Some(f64::from(info.rto) / 1e3),
         // Of others the kernel tells a rate that it does not keep to.
-        pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced()).map(|rate| rate as f64 * 8e-6),
+        pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced(info)).map(|rate| rate as f64 * 8e-6),
         state: if has_state { state(sample, flow) } else { "" },
         ..row
     }

@@ -52,7 +52,7 @@ pub struct FlowGlance {
     pub number: usize,
     /// The congestion control of its sender as scenarios call it; empty if this end does not know it.
     pub control: String,
-    /// Whether its sender keeps to a pacing rate.
+    /// Whether its sender, if that is at this end, keeps to a pacing rate.
     pub is_paced: bool,
     /// When its transfer began.
     pub start: Time,
@@ -278,7 +278,7 @@ impl Course<'_> {
             way: shared.way,
             number: shared.number,
             control: scenario_name(&congestion).to_owned(),
-            is_paced: is_paced(&congestion),
+            is_paced: sender.is_some_and(|[_, now]| is_paced(&congestion, &now)),
             start: begun.at,
             at: ended.map(|ended| ended.at).or(state.as_ref().map(|state| state.at)).unwrap_or_else(now),
             bytes: sender

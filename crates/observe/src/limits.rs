@@ -91,6 +91,22 @@ impl Limits {
     }
 }
 
+/// Whether a state shows that its sender keeps to a pacing rate, of whatever congestion control. The kernel tells a rate of every sender,
+/// also of those that nothing paces: for these it is a fifth more than what the window permits in a round trip, or twice as much in
+/// slow start (`tcp_update_pacing_rate`). So a sender is paced
+///
+/// - if its rate is less than its window permits, as that of BBR, whose window is a multiple of what the path holds, or
+/// - if data arrives at three quarters of its rate or more although its window has room. Without a pacer, a window that is not full
+///   delivers at most 0.56 of the kernel's rate, unless the round trip has just become shorter.
+///
+/// A control of its own that starts with a rate that fills its window within a round trip is not recognised until it is slower.
+pub fn shows_pacing(info: &TcpInfo) -> bool {
+    let Some(rate) = info.pacing_rate().filter(|_| info.rtt > 0) else { return false };
+    let (rate, delivered) = (rate as f64, info.delivery_rate as f64);
+    let window = f64::from(info.snd_cwnd) * f64::from(info.snd_mss) * 1e6 / f64::from(info.rtt);
+    rate < window || (!fills_window(info) && !info.delivery_rate_app_limited() && delivered >= 0.75 * rate)
+}
+
 /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits for its
 /// window leaves less than a third of it unused (`tcp_tso_should_defer`); one that leaves more has room in it, and waits for the
 /// pacer.
@@ -134,6 +150,38 @@ mod tests {
         let full = TcpInfo { unacked: 7, ..after };
         assert_eq!(Limits::between(None, &full, Span::from_millis(50), true).most(), "cwnd");
         assert_eq!(Limits::between(None, &after, Span::from_millis(50), false).most(), "cwnd");
+    }
+
+    #[test]
+    fn a_pacer_is_seen_by_its_rate_or_by_what_arrives_whatever_the_congestion_control() {
+        // The window permits 1 MB/s, and has room.
+        let unpaced = TcpInfo {
+            snd_cwnd: 100,
+            snd_mss: 1000,
+            rtt: 100_000,
+            unacked: 60,
+            pacing_rate: 1_200_000,
+            delivery_rate: 600_000,
+            ..TcpInfo::default()
+        };
+        assert!(!shows_pacing(&unpaced));
+        // BBR and its like cruise at what the path delivers, half of what the window permits.
+        assert!(shows_pacing(&TcpInfo { pacing_rate: 600_000, ..unpaced }));
+        assert!(shows_pacing(&TcpInfo { pacing_rate: 600_000, unacked: 100, ..unpaced }));
+        // CUBIC behind `fq`, after a fall of the round-trip time: it sends at its rate, and the window has room.
+        let behind_fq = TcpInfo { delivery_rate: 1_150_000, ..unpaced };
+        assert!(shows_pacing(&behind_fq));
+        assert!(!shows_pacing(&TcpInfo { unacked: 100, ..behind_fq }));
+        assert!(!shows_pacing(&TcpInfo { flags: 1, ..behind_fq }));
+        // In slow start without a pacer.
+        assert!(!shows_pacing(&TcpInfo { pacing_rate: 2_000_000, unacked: 40, delivery_rate: 400_000, ..unpaced }));
+        // After a timeout the window shrinks, and the rate follows later.
+        assert!(!shows_pacing(&TcpInfo { snd_cwnd: 1, unacked: 1, ..unpaced }));
+        // Nothing is known.
+        for unknown in [0, u64::MAX] {
+            assert!(!shows_pacing(&TcpInfo { pacing_rate: unknown, delivery_rate: u64::MAX, ..unpaced }));
+        }
+        assert!(!shows_pacing(&TcpInfo { rtt: 0, pacing_rate: 1, ..unpaced }));
     }
 
     #[test]
