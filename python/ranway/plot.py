@@ -95,6 +95,7 @@ _LIMITS = {
     "cwnd": ("congestion window", "#0072B2", ""),
     "rwnd": ("receive window", "#E69F00", "////"),
     "pacing": ("pacing", "#56B4E9", "...."),
+    "sndbuf": ("send buffer", "#CC79A7", "xxxx"),
     "other": ("other", "#FFFFFF", ""),
 }
 
@@ -491,7 +492,8 @@ def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
     with _axes(ax, 0.85 + 0.2 * len(entries)) as ax:
         left = [0.0] * len(entries)
         for key, (label, colour, hatch) in _LIMITS.items():
-            shares = [100 * e.figure[key]["mean"] for e in entries]
+            # Results of earlier versions have no share of the send buffer.
+            shares = [100 * (e.figure.get(key) or {"mean": 0.0})["mean"] for e in entries]
             ax.barh(
                 range(len(labels)),
                 shares,

@@ -152,7 +152,7 @@ def test_the_summary_is_that_of_the_tables(swept: ranway.Results) -> None:
             # Runs that are identical count as one.
             assert (rows.height, flow["goodput_mbps"]["n"]) == (2, rows["goodput_mbps"].n_unique())
             assert flow["goodput_mbps"]["mean"] == pytest.approx(fmean(rows["goodput_mbps"]))
-            shares = [pl.col(f"limited_{by}") for by in ("app", "cwnd", "rwnd", "pacing", "other")]
+            shares = [pl.col(f"limited_{by}") for by in ("app", "cwnd", "rwnd", "pacing", "sndbuf", "other")]
             assert rows.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
 
 

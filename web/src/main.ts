@@ -77,6 +77,7 @@ const LIMITS: [keyof Limited, string][] = [
   ["cwnd", "congestion window"],
   ["rwnd", "receive window"],
   ["pacing", "pacing"],
+  ["sndbuf", "send buffer"],
   ["other", "other"],
 ];
 
@@ -524,7 +525,7 @@ function limits(): HTMLElement | false {
       .slice(0, 40)
       .map((flow) => {
         const parts = LIMITS.map(([key, name]) => {
-          const share = flow.limited![key].mean;
+          const share = flow.limited![key]?.mean ?? 0;
           const part = h("span", { class: `limit ${key}`, title: `${name}: ${percent(share)}` }, share >= 0.06 ? percent(share) : "");
           part.style.flexGrow = String(share);
           return part;

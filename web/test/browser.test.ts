@@ -33,7 +33,7 @@ const flow = (name: string, transport: string) => ({
   completion_p50_s: null,
   completion_p95_s: null,
   retransmission_rate: transport === "tcp" ? stat(0.01) : null,
-  limited: transport === "tcp" ? { app: stat(0.1), cwnd: stat(0.9), rwnd: stat(0), pacing: stat(0), other: stat(0) } : null,
+  limited: transport === "tcp" ? { app: stat(0.1), cwnd: stat(0.9), rwnd: stat(0), pacing: stat(0), sndbuf: null, other: stat(0) } : null,
 });
 const t = Array.from({ length: 50 }, (_, i) => i / 10);
 const series = (point: number, run: number) =>
@@ -127,7 +127,7 @@ const measured = () => {
   const known = (columns: Record<string, (number | null)[]>) => Object.fromEntries(Object.entries(columns).filter(([, column]) => column.some((value) => value !== null)));
   const of = (kind: string, name: string, columns: Record<string, (number | null)[]>, conn: number | null = null) => ({ point: 0, run: 0, kind, name, conn, columns: known(columns) });
   const upload = (cc: string, cwnd: number) => {
-    const limited = { app: stat(0), cwnd: stat(cwnd), rwnd: stat(0), pacing: stat(1 - cwnd), other: stat(0) };
+    const limited = { app: stat(0), cwnd: stat(cwnd), rwnd: stat(0), pacing: stat(1 - cwnd), sndbuf: stat(0), other: stat(0) };
     return { ...flow(`upload-${cc}`, "tcp"), cc, from: "client", to: "server", owd_p50_ms: null, owd_p95_ms: null, limited };
   };
   const flows = [upload("cubic", 1), upload("bbr", 0.25)];

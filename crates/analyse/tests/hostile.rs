@@ -17,7 +17,8 @@ fn check(outcome: Result<Analysis, Error>) {
     let Some(analysis) = or_one_line(outcome) else { return };
     let tables = &analysis.results.tables;
     for flow in tables.flows.iter() {
-        let shares = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
+        let shares = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing];
+        let shares = [&shares[..], &[flow.limited_sndbuf, flow.limited_other]].concat();
         assert!(shares.iter().flatten().all(|share| (0.0..=1.000_001).contains(share)), "{flow:?}");
         let numbers = [flow.goodput_mbps, flow.measured_to_s, flow.start_s].map(Some);
         let numbers = numbers.into_iter().chain([flow.mean_cwnd_bytes, flow.mean_in_flight_bytes]).flatten();

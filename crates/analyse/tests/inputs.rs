@@ -133,8 +133,9 @@ fn recording(path: &Path, states: &[Vec<u8>]) {
     table.write_parquet(File::create(path).unwrap()).unwrap();
 }
 
-fn shares(flow: &FlowRow) -> [Option<f64>; 5] {
-    [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other]
+fn shares(flow: &FlowRow) -> [Option<f64>; 6] {
+    let FlowRow { limited_app, limited_cwnd, limited_rwnd, limited_pacing, limited_sndbuf, limited_other, .. } = *flow;
+    [limited_app, limited_cwnd, limited_rwnd, limited_pacing, limited_sndbuf, limited_other]
 }
 
 #[test]
@@ -198,7 +199,7 @@ fn a_kernel_that_does_not_count_leaves_the_limits_unknown() {
     let states = [raw(168, 0, 10, [0; 3]), raw(168, 1_000_000, 10, [0; 3]), raw(100, 0, 0, [0; 3])];
     recording(&file, &states);
     let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
-    assert_eq!(shares(&analysis.results.tables.flows.row(0)), [None; 5]);
+    assert_eq!(shares(&analysis.results.tables.flows.row(0)), [None; 6]);
     let what = "1 rows have less than 168 bytes of TCP_INFO (Linux before 4.9) and were left out";
     assert_eq!(analysis.notes, [format!("{}: {what}", file.display())]);
     recording(&file, &[raw(100, 0, 0, [0; 3])]);
@@ -233,7 +234,7 @@ fn snapshots_of_ss_become_samples_of_each_connection() {
     );
     assert_eq!((sender.bytes, receiver.bytes, sender.segments_sent), (3_040_000, 3_040_000, Some(304)));
     assert!((sender.measured_to_s - 0.645_137).abs() < 1e-6, "{sender:?}");
-    assert_eq!((sender.rtt_min_ms.map(|ms| (ms * 1e3).round()), shares(&receiver)), (Some(24.0), [None; 5]));
+    assert_eq!((sender.rtt_min_ms.map(|ms| (ms * 1e3).round()), shares(&receiver)), (Some(24.0), [None; 6]));
     // Busy for 12 of 645 ms.
     assert!((sender.limited_app.unwrap() - 0.981).abs() < 0.001, "{sender:?}");
     let info = tables.tcp_info.row(3);
@@ -302,7 +303,7 @@ fn a_port_that_is_used_again_is_another_connection() {
         (Some(10_000), Some(7_000), Some(4_000))
     );
     // An old kernel: no time is told, and nothing limited.
-    assert_eq!((tables.tcp_info.row(1).busy_us, shares(&tables.flows.row(0))), (None, [None; 5]));
+    assert_eq!((tables.tcp_info.row(1).busy_us, shares(&tables.flows.row(0))), (None, [None; 6]));
 }
 
 /// FLOWS as nettest writes it: both directions on the same connections.
@@ -356,7 +357,7 @@ fn a_test_of_nettest_is_a_point_with_its_radio() {
         ("download", 3_000_000, 1.0, 3.0, None)
     );
     assert_eq!((up.flow, up.bytes, up.start_s, up.goodput_mbps, up.cc), ("upload", 1_000_000, 4.0, 4.0, Some("cubic")));
-    assert_eq!((up.retransmitted, up.limited_cwnd, shares(&down)), (Some(2), Some(1.0), [None; 5]));
+    assert_eq!((up.retransmitted, up.limited_cwnd, shares(&down)), (Some(2), Some(1.0), [None; 6]));
     assert_eq!((down.segments_sent, down.retransmitted, down.rtos, down.lost_packets), (None, None, None, None));
     assert_eq!((down.mean_cwnd_bytes, down.max_in_flight_bytes, up.max_cwnd_bytes), (None, None, Some(10_000)));
     // The states of one connection are of the direction at their time; a receiver's own round trips are old.
@@ -469,7 +470,7 @@ fn an_upload_of_ndt7_counts_what_the_server_received() {
         {"TCPInfo": {"ElapsedTime": 2000000, "BytesReceived": 500000, "RTT": 1}}], "ClientMeasurements": null}}"#;
     let analysis = analysed(&[write(dir.path(), "ndt7.json", text)], Rules::Ranway).unwrap();
     let flow = analysis.results.tables.flows.row(0);
-    assert_eq!((flow.flow, flow.bytes, flow.goodput_mbps, shares(&flow)), ("upload", 500_000, 2.0, [None; 5]));
+    assert_eq!((flow.flow, flow.bytes, flow.goodput_mbps, shares(&flow)), ("upload", 500_000, 2.0, [None; 6]));
 }
 
 #[test]

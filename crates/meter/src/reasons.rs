@@ -343,8 +343,9 @@ mod tests {
         assert_eq!((of.direction, of.foreign_ms, of.loaded_ms), ("download", 5.0, 30.0));
         assert!((of.rpm - 7_000.0).abs() < 1e-6 && tables.responsiveness.len() == 1, "{of:?}");
         let flow = tables.flows.row(0);
-        let limits = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
-        for (share, expected) in limits.into_iter().zip([0.0, 0.75, 0.25, 0.0, 0.0]) {
+        let limits = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing];
+        let limits = limits.into_iter().chain([flow.limited_sndbuf, flow.limited_other]);
+        for (share, expected) in limits.zip([0.0, 0.75, 0.25, 0.0, 0.0, 0.0]) {
             assert!(share.is_some_and(|share| (share - expected).abs() < 1e-9), "{flow:?}");
         }
         assert_eq!((flow.retransmitted, flow.max_cwnd_bytes, flow.rtos), (Some(2), Some(10_000), Some(1)));

@@ -95,14 +95,15 @@ fn flows_and_probes_of_each_protocol_become_tables() {
         assert!(tables.tcp_info.iter().all(|row| row.raw.len() >= wire::tcp_info::LEAST));
         let uploads: Vec<_> = tables.flows.iter().filter(|row| row.flow == "upload").collect();
         let shares = |row: &record::tables::FlowRow| {
-            [row.limited_app, row.limited_cwnd, row.limited_rwnd, row.limited_pacing, row.limited_other]
+            let [app, cwnd, rwnd] = [row.limited_app, row.limited_cwnd, row.limited_rwnd];
+            [app, cwnd, rwnd, row.limited_pacing, row.limited_sndbuf, row.limited_other]
         };
         let whole =
             |row: &record::tables::FlowRow| shares(row).into_iter().sum::<Option<f64>>().expect("the sender is here");
         assert!(uploads.iter().all(|row| (whole(row) - 1.0).abs() < 1e-9), "{uploads:?}");
         for row in tables.flows.iter().filter(|row| row.flow == "download") {
             if protocol == Protocol::Rmbt {
-                assert_eq!((shares(&row), row.retransmitted), ([None; 5], None), "only the sender knows");
+                assert_eq!((shares(&row), row.retransmitted), ([None; 6], None), "only the sender knows");
                 continue;
             }
             // A server of the others tells it, several times in a second.

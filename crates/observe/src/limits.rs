@@ -78,9 +78,9 @@ impl Limits {
     }
 
     /// Returns the shares of all of the time (0 to 1) that the columns `limited_*` of the table of flows have: the application, the
-    /// congestion window, the receive window, pacing, and the rest. `None` if no kernel said anything.
-    pub fn shares(&self) -> Option<[f64; 5]> {
-        let parts = [self.app, self.cwnd, self.rwnd, self.pacing, self.buffer + self.unknown];
+    /// congestion window, the receive window, pacing, the send buffer, and the rest. `None` if no kernel said anything.
+    pub fn shares(&self) -> Option<[f64; 6]> {
+        let parts = [self.app, self.cwnd, self.rwnd, self.pacing, self.buffer, self.unknown];
         self.is_known().then(|| parts.map(|part| self.share(part)))
     }
 

@@ -65,6 +65,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     limited_cwnd: Some(0.0),
     limited_rwnd: Some(0.0),
     limited_pacing: Some(0.0),
+    limited_sndbuf: Some(0.0),
     limited_other: Some(0.0),
     mean_cwnd_bytes: Some(0.0),
     max_cwnd_bytes: Some(0),

@@ -314,8 +314,10 @@ fn percent(stat: Stat) -> Stat {
 
 /// Lists what limited a flow for most of its time, such as `cwnd 93 %`.
 fn limits(flow: &FlowSummary) -> Option<String> {
-    let Limited { app, cwnd, rwnd, pacing, other: _ } = flow.limited.as_ref()?;
-    let mut shares = [("app", app.mean), ("cwnd", cwnd.mean), ("rwnd", rwnd.mean), ("pacing", pacing.mean)];
+    let Limited { app, cwnd, rwnd, pacing, sndbuf, other: _ } = flow.limited.as_ref()?;
+    let sndbuf = sndbuf.map_or(0.0, |sndbuf| sndbuf.mean);
+    let mut shares =
+        [("app", app.mean), ("cwnd", cwnd.mean), ("rwnd", rwnd.mean), ("pacing", pacing.mean), ("sndbuf", sndbuf)];
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let named = shares.iter().filter(|s| s.1 >= 0.1).map(|(name, share)| format!("{name} {:.0} %", share * 100.0));
     Some(named.collect::<Vec<_>>().join(", "))

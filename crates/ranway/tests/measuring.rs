@@ -452,7 +452,7 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
         }
         let results = record::Results::read(&dir.path().join("measured")).expect("they were written");
         for flow in results.tables.flows.iter() {
-            let others = [flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];
+            let others = [flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_sndbuf];
             let app = flow.limited_app.expect("the sender is here");
             println!("stopped {is_stopped}: {app:.2} of the time, others {others:?}");
             assert_eq!((app > 0.25, app < 0.05), (is_stopped, !is_stopped), "{flow:?}");

@@ -65,6 +65,9 @@ pub struct Limited {
     pub rwnd: Stat,
     /// Pacing.
     pub pacing: Stat,
+    /// A full send buffer; missing in results of earlier versions, in which it is part of the rest.
+    #[serde(default)]
+    pub sndbuf: Option<Stat>,
     /// The rest.
     pub other: Stat,
 }
@@ -304,7 +307,7 @@ struct Figures {
     completion_p50_s: Option<f64>,
     completion_p95_s: Option<f64>,
     retransmission_rate: Option<f64>,
-    limited: Option<[f64; 5]>,
+    limited: Option<[Option<f64>; 6]>,
 }
 
 fn gather(tables: &Tables) -> BTreeMap<(u32, u32), Run<'_>> {
@@ -386,9 +389,11 @@ fn summarise(
 
 fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
     let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(runs.iter().filter_map(figure));
-    let share = |i: usize| Stat::of(runs.iter().filter_map(|run| Some(run.limited?[i])));
-    let limited =
-        || Some(Limited { app: share(0)?, cwnd: share(1)?, rwnd: share(2)?, pacing: share(3)?, other: share(4)? });
+    let share = |i: usize| Stat::of(runs.iter().filter_map(|run| run.limited?[i]));
+    let limited = || {
+        let (app, cwnd, rwnd, pacing, other) = (share(0)?, share(1)?, share(2)?, share(3)?, share(5)?);
+        Some(Limited { app, cwnd, rwnd, pacing, sndbuf: share(4), other })
+    };
     FlowSummary {
         flow: row.flow.to_owned(),
         transport: row.transport.to_owned(),
@@ -505,11 +510,12 @@ impl Run<'_> {
         };
         let limited = || {
             Some([
-                share(|row| row.limited_app)?,
-                share(|row| row.limited_cwnd)?,
-                share(|row| row.limited_rwnd)?,
-                share(|row| row.limited_pacing)?,
-                share(|row| row.limited_other)?,
+                Some(share(|row| row.limited_app)?),
+                Some(share(|row| row.limited_cwnd)?),
+                Some(share(|row| row.limited_rwnd)?),
+                Some(share(|row| row.limited_pacing)?),
+                share(|row| row.limited_sndbuf),
+                Some(share(|row| row.limited_other)?),
             ])
         };
         Figures {

@@ -15,7 +15,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
-    UInt32Array, UInt64Array,
+    UInt32Array, UInt64Array, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -334,7 +334,8 @@ pub trait Table: Default {
     fn batch(&self, rows: Range<usize>) -> RecordBatch;
     /// Appends some rows of `other`.
     fn push_rows(&mut self, other: &Self, rows: Range<usize>);
-    /// Appends an Arrow batch; columns are found by name, and further ones are ignored.
+    /// Appends an Arrow batch; columns are found by name, and further ones are ignored. Columns that are not there have no values, if
+    /// their values may be missing.
     ///
     /// # Errors
     /// A column is missing or does not fit.
@@ -562,11 +563,14 @@ pub(crate) fn field<C: Column>(name: &str, docs: &[&str], unit: &str) -> Field {
     Field::new(name, C::data_type(), C::NULLABLE).with_metadata(metadata.into_iter().collect::<Metadata>())
 }
 
-/// Appends a batch's column `name`.
+/// Appends a batch's column `name`. If its values may be missing, so may the column, as in results of earlier versions.
 pub(crate) fn read_column<C: Column>(column: &mut C, batch: &RecordBatch, name: &str) -> Result<(), ArrowError> {
-    let array =
-        batch.column_by_name(name).ok_or_else(|| ArrowError::SchemaError(format!("the column {name} is missing")))?;
-    column.read(array).map_err(|error| ArrowError::SchemaError(format!("column {name}: {error}")))
+    let array = match batch.column_by_name(name) {
+        Some(array) => Arc::clone(array),
+        None if C::NULLABLE => new_null_array(&C::data_type(), batch.num_rows()),
+        None => return Err(ArrowError::SchemaError(format!("the column {name} is missing"))),
+    };
+    column.read(&array).map_err(|error| ArrowError::SchemaError(format!("column {name}: {error}")))
 }
 
 /// The jobs of rows, with the rows of each that follow one another.
@@ -726,5 +730,19 @@ mod tests {
         assert_eq!([0, 1, 2].map(|row| back.get(row)), [Some("cubic2"), None, Some("cubic2")]);
         // Of all other columns, no text is missing.
         assert!(Strings::default().read(&written).is_err());
+    }
+
+    #[test]
+    fn columns_that_earlier_versions_did_not_have_are_read_without_values() {
+        let numbers: ArrayRef = Arc::new(UInt32Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter([("number", numbers)]).expect("a column");
+        let mut shares: Vec<Option<f64>> = vec![Some(0.5)];
+        read_column(&mut shares, &batch, "share").expect("it may be missing");
+        assert_eq!(shares, [Some(0.5), None, None]);
+        let mut texts = OptStrings::default();
+        read_column(&mut texts, &batch, "text").expect("it may be missing");
+        assert_eq!([0, 1].map(|row| texts.get(row)), [None, None]);
+        let why = read_column(&mut Vec::<f64>::new(), &batch, "time").expect_err("it may not").to_string();
+        assert!(why.ends_with("the column time is missing"), "{why}");
     }
 }

@@ -46,6 +46,10 @@ rwnd: Stat,
  */
 pacing: Stat,
 /**
+ * A full send buffer; missing in results of earlier versions, in which it is part of the rest.
+ */
+sndbuf: Stat | null,
+/**
  * The rest.
  */
 other: Stat, };

@@ -97,7 +97,10 @@ table! {
         "1" limited_rwnd: opt_f64,
         /// Share of its connections' time in which pacing held the sender back (0 to 1).
         "1" limited_pacing: opt_f64,
-        /// The rest of its connections' time: the handshake, a full send buffer, the queue of its own host (0 to 1).
+        /// Share of its connections' time in which a full send buffer held the sender back (0 to 1). In results of earlier versions it
+        /// is missing, and part of `limited_other`.
+        "1" limited_sndbuf: opt_f64,
+        /// The rest of its connections' time: the handshake, the queue of its own host (0 to 1).
         "1" limited_other: opt_f64,
         /// Mean congestion window of a connection over time.
         "B" mean_cwnd_bytes: opt_f64,
@@ -608,15 +611,16 @@ impl FlowRow<'_> {
     }
 
     /// The same with what limited the sender, in the order of the columns: application, congestion window, receive window, pacing,
-    /// the rest.
+    /// send buffer, the rest.
     #[must_use]
-    pub fn with_limits(self, shares: Option<[f64; 5]>) -> Self {
-        let [app, cwnd, rwnd, pacing, other] = shares.map_or([None; 5], |shares| shares.map(Some));
+    pub fn with_limits(self, shares: Option<[f64; 6]>) -> Self {
+        let [app, cwnd, rwnd, pacing, sndbuf, other] = shares.map_or([None; 6], |shares| shares.map(Some));
         FlowRow {
             limited_app: app,
             limited_cwnd: cwnd,
             limited_rwnd: rwnd,
             limited_pacing: pacing,
+            limited_sndbuf: sndbuf,
             limited_other: other,
             ..self
         }

@@ -183,6 +183,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         limited_cwnd: Some(if cc == "bbr" { 0.12 } else { 0.86 }),
         limited_rwnd: Some(if cc == "bbr" { 0.0 } else { 0.125 }),
         limited_pacing: Some(if cc == "bbr" { 0.865 } else { 0.0 }),
+        limited_sndbuf: Some(0.0),
         limited_other: Some(0.015),
         mean_cwnd_bytes: Some(top * 0.8),
         max_cwnd_bytes: Some(top as u64),
@@ -225,6 +226,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
                 limited_cwnd: Some(0.4),
                 limited_rwnd: Some(0.0),
                 limited_pacing: Some(0.0),
+                limited_sndbuf: Some(0.0),
                 limited_other: Some(0.05),
                 ..bulk
             });

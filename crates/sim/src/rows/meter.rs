@@ -172,10 +172,10 @@ impl Meter {
         let mbps = |bytes: u64| Rate::over(Bytes::new(bytes), span).as_mbps();
         let limited = |i: Limit| (all.limited[i as usize] - b.limited[i as usize]).as_secs_f64();
         let total: f64 = Limit::ALL.iter().map(|&l| limited(l)).sum();
-        let others = limited(Limit::Handshake) + limited(Limit::SendBuffer) + limited(Limit::HostQueue);
-        let [app, cwnd, rwnd, pacing] =
-            [Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing].map(limited);
-        let shares = (total > 0.0).then(|| [app, cwnd, rwnd, pacing, others].map(|part| part / total));
+        let others = limited(Limit::Handshake) + limited(Limit::HostQueue);
+        let [app, cwnd, rwnd, pacing, sndbuf] =
+            [Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing, Limit::SendBuffer].map(limited);
+        let shares = (total > 0.0).then(|| [app, cwnd, rwnd, pacing, sndbuf, others].map(|part| part / total));
         let connected = (all.connected - b.connected).as_secs_f64();
         let mean = |area: f64| if connected > 0.0 { area / connected } else { 0.0 };
         let count = self.completions.len() as u64;

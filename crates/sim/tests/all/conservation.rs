@@ -134,9 +134,9 @@ fn dropped(row: &record::tables::LinkRow<'_>) -> u64 {
 
 /// What holds of every flow at the end of every run.
 fn check_flow(f: &FlowRow<'_>, mss: u64, text: &str) {
-    let shares = [f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing, f.limited_other];
+    let shares = [f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing, f.limited_sndbuf, f.limited_other];
     if f.transport == "udp" {
-        assert_eq!(shares, [None; 5], "{text}");
+        assert_eq!(shares, [None; 6], "{text}");
     } else {
         let shares = shares.map(|share| share.expect("TCP knows"));
         assert!(shares.iter().all(|s| (0.0..=1.0 + 1e-9).contains(s)), "{shares:?}\n{text}");

@@ -304,21 +304,21 @@ name = "f"
 "#
         ));
         let f = flow(&tables, "f");
-        let [app, cwnd, rwnd, pacing] =
-            [f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing].map(|share| share.unwrap());
-        println!("{more}: {app} {cwnd} {rwnd} {pacing}");
-        (app, cwnd, rwnd, pacing)
+        let shares = [f.limited_app, f.limited_cwnd, f.limited_rwnd, f.limited_pacing, f.limited_sndbuf];
+        let [app, cwnd, rwnd, pacing, sndbuf] = shares.map(|share| share.unwrap());
+        println!("{more}: {app} {cwnd} {rwnd} {pacing} {sndbuf}");
+        (app, cwnd, rwnd, pacing, sndbuf)
     };
     let (app, ..) = limits("traffic = { kind = \"on-off\", on = \"1 s\", off = \"1 ms\", rate = \"2 Mbit/s\" }");
     assert!(app > 0.95);
     let (_, cwnd, ..) = limits("cc = \"new-reno\"");
     assert!(cwnd > 0.95);
-    let (.., pacing) = limits("cc = \"bbr\"");
+    let (.., pacing, _) = limits("cc = \"bbr\"");
     assert!(pacing > 0.5);
-    let (_, _, rwnd, _) = limits("tcp = { receive_buffer = \"60 kB\" }");
+    let (_, _, rwnd, ..) = limits("tcp = { receive_buffer = \"60 kB\" }");
     assert!(rwnd > 0.95);
-    let (app, cwnd, rwnd, pacing) = limits("tcp = { send_buffer = \"60 kB\" }");
-    assert!(app + cwnd + rwnd + pacing < 0.05);
+    let (app, cwnd, rwnd, pacing, sndbuf) = limits("tcp = { send_buffer = \"60 kB\" }");
+    assert!(sndbuf > 0.95 && app + cwnd + rwnd + pacing < 0.05);
 }
 
 #[test]

@@ -60,7 +60,8 @@ pub(super) fn describe(flow: &FlowOutcome) -> Value {
             "cwnd": limits.share(limits.cwnd),
             "rwnd": limits.share(limits.rwnd),
             "pacing": limits.share(limits.pacing),
-            "other": limits.share(limits.buffer + limits.unknown),
+            "sndbuf": limits.share(limits.buffer),
+            "other": limits.share(limits.unknown),
         })),
     })
 }
@@ -129,7 +130,13 @@ mod tests {
         let shares = describe(&flow(1, "bbr", Some([500, 250])));
         assert_eq!((&shares["flow"], &shares["cc"]), (&json!(1), &json!("bbr")));
         assert_eq!(describe(&flow(0, "", None))["cc"], Value::Null);
-        assert_eq!(shares["limited"], json!({ "app": 0.5, "cwnd": 0.0, "rwnd": 0.25, "pacing": 0.25, "other": 0.0 }));
+        let expected = json!({ "app": 0.5, "cwnd": 0.0, "rwnd": 0.25, "pacing": 0.25, "sndbuf": 0.0, "other": 0.0 });
+        assert_eq!(shares["limited"], expected);
+        let mut stuck = flow(0, "cubic", Some([1_000, 250]));
+        stuck.samples[1].info.sndbuf_limited = Some(500_000);
+        let expected = json!({ "app": 0.0, "cwnd": 0.25, "rwnd": 0.25, "pacing": 0.0, "sndbuf": 0.5, "other": 0.0 });
+        assert_eq!(describe(&stuck)["limited"], expected);
+        assert_eq!(lines(&[&stuck]), ["congestion window 25 %, receive window 25 %, send buffer 50 %"]);
         assert_eq!(describe(&flow(0, "cubic", None))["limited"], Value::Null);
         let download = FlowOutcome { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
         assert_eq!((&describe(&download)["limited"], lines(&[&download])), (&Value::Null, vec!["unknown".to_owned()]));
