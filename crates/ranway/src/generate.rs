@@ -37,11 +37,63 @@ pub(crate) fn man_pages(dir: &Path) -> Result<(), Failure> {
 pub(crate) fn reference(args: &ReferenceArgs) -> Result<(), Failure> {
     let page = match args.page {
         Page::Scenario => scenario::reference_markdown(),
-        Page::Command => {
-            let options = clap_markdown::MarkdownOptions::new().title("The command line".to_owned()).show_footer(false);
-            clap_markdown::help_markdown_custom::<Args>(&options)
-        }
+        Page::Command => command_page(),
     };
     write!(std::io::stdout(), "{page}")?;
     Ok(())
+}
+
+fn command_page() -> String {
+    let options = clap_markdown::MarkdownOptions::new().title("The command line".to_owned()).show_footer(false);
+    separate_usages(&clap_markdown::help_markdown_custom::<Args>(&options))
+}
+
+/// The beginning of a command's usage in the reference.
+const USAGE: &str = "**Usage:** `";
+
+/// Makes each usage of a command code of its own. clap-markdown renders a subcommand alone: it puts the commands above it before the first
+/// of its usages only, and all of them into one code.
+fn separate_usages(page: &str) -> String {
+    let mut parts = page.split(USAGE);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (usages, rest) = part.split_once('`').unwrap_or((part, ""));
+        let mut usages = usages.lines().map(str::trim);
+        let first = usages.next().unwrap_or_default();
+        let whole = |usage: &str| {
+            let name = usage.split(' ').next().unwrap_or_default();
+            let above = first.split(' ').take_while(|word| *word != name);
+            above.chain([usage]).collect::<Vec<_>>().join(" ")
+        };
+        let all: Vec<String> = [first.to_owned()].into_iter().chain(usages.map(whole)).collect();
+        text.push_str(&format!("{USAGE}{}`{rest}", all.join("` or `")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_usage_in_the_reference_has_all_of_its_command() {
+        let page = "# x\n\n**Usage:** `ranway a [OPTIONS] <B>\n       a <COMMAND>`\n\n`c`\n\n**Usage:** `ranway a b`\n";
+        let expected =
+            "# x\n\n**Usage:** `ranway a [OPTIONS] <B>` or `ranway a <COMMAND>`\n\n`c`\n\n**Usage:** `ranway a b`\n";
+        assert_eq!(separate_usages(page), expected);
+        let page = command_page();
+        let lines: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(USAGE)).collect();
+        assert!(lines.len() > 10, "{lines:?}");
+        for line in lines {
+            let usages = line.strip_suffix('`').unwrap_or_else(|| panic!("{line} does not end there"));
+            assert!(usages.split("` or `").all(|usage| usage.starts_with("ranway")), "{line}");
+        }
+    }
+
+    #[test]
+    fn no_help_names_a_file_that_packages_do_not_have() {
+        let page = command_page();
+        let named: Vec<&str> = page.lines().filter(|line| line.contains("docs/src/")).collect();
+        assert!(named.is_empty(), "{named:?}");
+    }
 }

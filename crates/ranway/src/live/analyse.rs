@@ -24,7 +24,7 @@ use crate::{interrupt, table};
     after_help = "Captures are pcap or pcapng files of Ethernet, Linux cooked (tcpdump -i any), raw IP, loopback or PPP. For each TCP \
 connection the tables and the report hold goodput, round-trip times, retransmissions, reordering, spurious retransmissions, \
 bytes in flight, windows, and a time-sequence plot. The best place for a capture is the sender's end: there, everything \
-that is sent again is seen to be. `docs/src/analyse.md` defines every value and says how wrong it can be.
+that is sent again is seen to be. The book, under Analysing captures, defines every value and says how wrong it can be.
 
 Two captures that have packets in common are taken for both ends of a path, such as a client and its server: then one-way \
 delays and losses are measured as well, after the offset and drift between both clocks. Otherwise, and with --apart, each \

@@ -228,7 +228,7 @@ pub(crate) struct MdccStatusArgs {
 #[command(
     after_help = "The kernel forwards between the two interfaces, as a router or a bridge; the PEP only observes, and reports to \
 the senders behind the first interface which of their data has passed. It runs until Ctrl-C or SIGTERM. If it ends in any \
-other way, packets are forwarded as without it. docs/src/pep-messages.md describes its reports. Senders with `ranway mdcc` \
+other way, packets are forwarded as without it. The book, under PEP messages, describes its reports. Senders with `ranway mdcc` \
 understand them; other senders receive none unless --all is given, and ignore them.
 
 Examples:
