@@ -204,7 +204,6 @@ async fn follow(hub: &Hub, mut waiting: mpsc::Receiver<Act>, due: &AtomicBool, m
             Some(act) = waiting.recv() => worked += timed(|| hub.with(act)),
             () = tokio::time::sleep_until(next.into()) => {
                 worked += timed(|| hub.publish(false));
-                hub.cpu_ns.store(thread_time().as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
                 next = Instant::now() + rest(worked);
                 worked = Duration::ZERO;
                 due.store(true, Ordering::Relaxed);

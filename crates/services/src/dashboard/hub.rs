@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use record::report::live::{Board, page};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -21,8 +21,6 @@ pub(super) struct Hub {
     /// The number of the newest batch.
     newest: watch::Sender<u64>,
     pub(super) readers: AtomicUsize,
-    /// Processor time of the server's thread in nanoseconds.
-    pub(super) cpu_ns: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -42,12 +40,7 @@ impl Hub {
     pub(super) fn new(board: Board) -> Arc<Hub> {
         let state =
             State { board, ring: VecDeque::new(), bytes: 0, newest: 0, summarised: None, page: None, everything: None };
-        Arc::new(Hub {
-            state: Mutex::new(state),
-            newest: watch::Sender::new(0),
-            readers: AtomicUsize::new(0),
-            cpu_ns: AtomicU64::new(0),
-        })
+        Arc::new(Hub { state: Mutex::new(state), newest: watch::Sender::new(0), readers: AtomicUsize::new(0) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
