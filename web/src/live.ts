@@ -1,10 +1,9 @@
 // A page that follows a run: where its data comes from, and what only such a page shows: state, progress, map, events, controls.
 
-import type { Controls, Data, Live, Place, Places } from "./data";
+import type { Controls, Data, Live } from "./data";
 import { h } from "./dom";
 import { count, number, percent, seconds, text } from "./format";
-import { colour } from "./palette";
-import { svg } from "./shapes";
+import { forgetTrails, map } from "./map";
 import { append, replace, type Batch, type Store } from "./store";
 
 /** How the page stands with who sends its data. */
@@ -21,14 +20,11 @@ const WORDS: Record<Link, string> = {
 const PAUSE_MS = 2_000;
 /** Events that are shown. */
 const MOST_EVENTS = 200;
-/** Earlier places of a UE that the map shows. */
-const TRAIL = 60;
 
 let link: Link = "connecting";
 /** The address of the report, once the run has written it and the page has it. */
 let report = "";
 const badge = h("span", { class: "badge", role: "status", "aria-live": "polite" });
-const trails = new Map<string, [number, number][]>();
 
 function say(now: Link): void {
   link = now;
@@ -54,7 +50,7 @@ export function follow(store: Store): void {
     source.addEventListener(
       "whole",
       take((data) => {
-        trails.clear();
+        forgetTrails();
         store.dispatch(replace(JSON.parse(data) as Data));
       }),
     );
@@ -141,70 +137,6 @@ export function liveSections(content: Data): HTMLElement[] {
     );
   }
   return sections;
-}
-
-const WIDTH = 640;
-const HEIGHT = 360;
-const EDGE = 36;
-
-/** Cells and UEs from above, each UE in the colour of its cell and joined to it, dashed where it does not see it. */
-function map({ cells, ues }: Places): HTMLElement {
-  for (const { name, x, y } of ues) {
-    const trail = trails.get(name) ?? [];
-    const last = trail.at(-1);
-    if (last === undefined || last[0] !== x || last[1] !== y) trails.set(name, [...trail, [x, y] as [number, number]].slice(-TRAIL));
-  }
-  const all: [number, number][] = [...cells, ...ues].map(({ x, y }) => [x, y]);
-  for (const { name } of ues) all.push(...(trails.get(name) ?? []));
-  const [xs, ys] = [all.map(([x]) => x), all.map(([, y]) => y)];
-  const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const scale = Math.min((WIDTH - 2 * EDGE) / (right - left || 1), (HEIGHT - 2 * EDGE) / (high - low || 1));
-  const at = (x: number, y: number): [number, number] => [WIDTH / 2 + (x - (left + right) / 2) * scale, HEIGHT / 2 - (y - (low + high) / 2) * scale];
-  const hue = (cell: string | null): string => {
-    const i = cells.findIndex(({ name }) => name === cell);
-    return i < 0 ? "#666666" : colour(i);
-  };
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": told(ues) });
-  const label = (name: string, x: number, y: number): SVGElement => {
-    const words = svg("text", { x: x + 8, y: y - 6, "font-size": 11, fill: "currentColor" });
-    words.textContent = name;
-    return words;
-  };
-  for (const { name, cell } of ues) {
-    const path = (trails.get(name) ?? []).map(([x, y], i) => `${i === 0 ? "M" : "L"}${at(x, y).map((p) => p.toFixed(1)).join(" ")}`).join("");
-    picture.append(svg("path", { d: path, fill: "none", stroke: hue(cell), "stroke-width": 1, "stroke-opacity": 0.5 }));
-  }
-  for (const { x, y, cell, los } of ues) {
-    const serving = cells.find(({ name }) => name === cell);
-    if (serving === undefined) continue;
-    const [[x1, y1], [x2, y2]] = [at(x, y), at(serving.x, serving.y)];
-    picture.append(svg("path", { d: `M${x1} ${y1}L${x2} ${y2}`, stroke: hue(cell), "stroke-width": 1, ...(los === false && { "stroke-dasharray": "4 3" }) }));
-  }
-  for (const { name, x, y } of cells) {
-    const [px, py] = at(x, y);
-    picture.append(svg("path", { d: `M${px} ${py - 9}L${px + 8} ${py + 6}H${px - 8}Z`, fill: hue(name) }), label(name, px, py));
-  }
-  for (const { name, x, y, cell } of ues) {
-    const [px, py] = at(x, y);
-    picture.append(svg("circle", { cx: px, cy: py, r: 5, fill: hue(cell), stroke: "currentColor" }), label(name, px, py));
-  }
-  const width = (right - left || high - low) / 1000;
-  return h(
-    "section",
-    { id: "map" },
-    h("h2", {}, "Map"),
-    h(
-      "figure",
-      { class: "wide map-figure" },
-      h("figcaption", {}, h("b", {}, "Cells and UEs"), h("span", {}, `triangles: cells; circles: UEs; dashed: out of sight; ${number(width)} km from left to right`)),
-      picture as unknown as HTMLElement,
-    ),
-  );
-}
-
-function told(ues: Place[]): string {
-  const at = ues.slice(0, 20).map(({ name, x, y, cell }) => `${name} at ${x.toFixed(0)} m east, ${y.toFixed(0)} m north, ${cell === null ? "between cells" : `served by ${cell}`}`);
-  return `Map. ${at.join("; ")}`;
 }
 
 /** The controls are made once for the same names, so that what is being entered stays. */

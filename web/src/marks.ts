@@ -5,7 +5,7 @@ import { text } from "./format";
 import { FAILED } from "./palette";
 import type { Mark } from "./plots";
 
-export const MARK_COLOUR = "#8c96a5";
+export const MARK_COLOUR = "#7d8796";
 /** Another cell serves a UE, or a real modem was found in another one. */
 const SERVED = ["connected", "changed"];
 const UNSERVED = ["failed", "link-lost"];

@@ -227,8 +227,27 @@ function joined(lines: Line[], { span, stacked }: PlotOptions): uPlot.AlignedDat
   return span === undefined ? uPlot.join(tables) : (uPlot.join([...tables, [span, [null, null]]]).slice(0, -1) as uPlot.AlignedData);
 }
 
-/** Whether plots take new values at this moment, so that their ranges do not follow each other. */
-let refreshing = false;
+/** The part of the time that the reader has zoomed into, in all plots over time. */
+let zoom: { min: number; max: number } | null = null;
+/** The plot in which the reader zooms in or out at this moment. uPlot changes the range of a plot for other reasons, too. */
+let zooming: { plot: uPlot; isIn: boolean } | null = null;
+
+/** Notes that `handler`, of the first mouse button, zooms in `plot`, until the plot has its new range, which it gets in a microtask. */
+function zooms(plot: uPlot, _: HTMLElement, handler: (event: MouseEvent) => null): (event: MouseEvent) => null {
+  return (event) => {
+    if (event.button !== 0) return null;
+    zooming = { plot, isIn: event.type !== "dblclick" };
+    handler(event);
+    queueMicrotask(() => (zooming = null));
+    return null;
+  };
+}
+
+/** The range that a plot over time of these moments has: what the reader has zoomed into, as far as there is something. */
+function zoomOf(moments: ArrayLike<number>): { min: number; max: number } | null {
+  const [first, last] = [moments[0], moments[moments.length - 1]];
+  return zoom !== null && first !== undefined && last !== undefined && zoom.min < last && zoom.max > first ? zoom : null;
+}
 
 function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptions): Drawn {
   const data = joined(lines, options);
@@ -257,9 +276,9 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     const [from, to] = u.series[0]!.idxs ?? [0, u.data[0].length - 1];
     return fromZero(u, 0, edgesOf(u).at(-1)!.slice(from, to + 1).reduce((most, y) => Math.max(most, y), 0));
   };
-  const over = (u: uPlot): Drawing[] => [
+  const over = (u: uPlot, ink: string): Drawing[] => [
     ...(options.stacked === true ? layersOf(u, lines) : []),
-    ...moments(u, options.marks ?? []),
+    ...moments(u, options.marks ?? [], ink),
     ...lines.flatMap((line, i) => markersOf(u, line, i, scaleOf(line))),
   ];
   const u = new uPlot(
@@ -269,7 +288,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
       legend: { show: false },
       cursor: {
         drag: { x: true, y: false },
-        ...(options.time === true && { sync: { key: ZOOM_GROUP } }),
+        ...(options.time === true && { sync: { key: ZOOM_GROUP }, bind: { mouseup: zooms, dblclick: zooms } }),
         ...(options.stacked === true && { points: { show: false } }),
       },
       scales: {
@@ -287,7 +306,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
       series: [{ label: options.x }, ...series],
       hooks: {
         ...(options.time === true && { setScale: [zoomTogether] }),
-        draw: [(u) => drawOn(u, over(u))],
+        draw: [(u) => drawOn(u, over(u, style("--muted")))],
       },
     },
     data,
@@ -302,17 +321,22 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     ...((area === true || options.stacked === true) && { filled: true }),
   }));
   host.append(legend(u, entries, (_, y) => said(y), "", (x) => `${options.x.split(",")[0]!}: ${number(x)}`));
-  const refresh = (newLines: Line[], newOptions: PlotOptions): void => {
+  /** What is shown of the horizontal axis, if not all of it. */
+  const partOf = (data: uPlot.AlignedData): { min: number; max: number } | null => {
+    if (options.time === true) return zoomOf(data[0]);
     const [min, max, first, last] = [u.scales.x!.min, u.scales.x!.max, u.data[0][0], u.data[0].at(-1)];
     const isZoomed = options.logX !== true && min !== undefined && max !== undefined && first !== undefined && last !== undefined && (min > first || max < last);
+    return isZoomed ? { min, max } : null;
+  };
+  const part = options.time === true ? zoomOf(data[0]) : null;
+  if (part !== null) u.setScale("x", part);
+  const refresh = (newLines: Line[], newOptions: PlotOptions): void => {
     [lines, options] = [newLines, newOptions];
-    refreshing = true;
-    try {
-      u.setData(joined(lines, options), !isZoomed);
-      if (isZoomed) u.redraw();
-    } finally {
-      refreshing = false;
-    }
+    const data = joined(lines, options);
+    const part = partOf(data);
+    u.setData(data, part === null);
+    // With this, the vertical axis fits what is shown.
+    if (part !== null) u.setScale("x", part);
   };
   return {
     title: name,
@@ -320,7 +344,7 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     u,
     entries,
     // On the screen uPlot draws the dots.
-    over: (u) => [...over(u), ...lines.flatMap((line, i) => (line.dots === true && u.series[i + 1]?.show === true ? dotsOf(u, line) : []))],
+    over: (u, ink) => [...over(u, ink), ...lines.flatMap((line, i) => (line.dots === true && u.series[i + 1]?.show === true ? dotsOf(u, line) : []))],
     lines: lines.flatMap(({ colour, dash, steps, dots, area }, i) =>
       dots === true || options.stacked === true
         ? []
@@ -392,8 +416,8 @@ function namesAxis(label: string, names: string[]): uPlot.Axis {
   return { ...axis(label, 3, (_, at) => at.map((i) => names[i] ?? "")), splits: () => places, size: Math.min(50 + Math.max(longest - 5, 0) * 6, 160), labelSize: 0 };
 }
 
-/** Lines at moments, with their texts at the top where there is room. */
-function moments(u: uPlot, marks: Mark[]): Drawing[] {
+/** Lines at moments, with their texts at the top where there is room, in the colour `ink`: lines may be too pale for texts. */
+function moments(u: uPlot, marks: Mark[], ink: string): Drawing[] {
   const [width, height] = [u.over.clientWidth, u.over.clientHeight];
   const placed = [...marks].sort((a, b) => a.x - b.x).map((mark) => ({ mark, x: u.valToPos(mark.x, "x") }));
   const visible = placed.filter(({ x }) => x >= 0 && x <= width);
@@ -406,17 +430,18 @@ function moments(u: uPlot, marks: Mark[]): Drawing[] {
   for (const { mark, x } of [...edge, ...visible]) {
     const size = sizeOf(mark);
     if (x < end || x + size > width) continue;
-    drawings.push({ text: mark.text, x: x + 3, y: 2, fill: mark.colour });
+    drawings.push({ text: mark.text, x: x + 3, y: 2, fill: ink });
     end = x + size;
   }
   return drawings;
 }
 
-/** Gives all plots over time the range of `from`. It ends because a plot that has the range already is left alone. */
+/** Gives all plots over time the range that the reader has given `from`. */
 function zoomTogether(from: uPlot, key: string): void {
-  if (key !== "x" || refreshing) return;
+  if (key !== "x" || zooming?.plot !== from) return;
   const { min, max } = from.scales.x!;
   if (min === undefined || max === undefined || min === null || max === null) return;
+  zoom = zooming.isIn ? { min, max } : null;
   for (const { plot, dataset } of hosts()) {
     if (plot === null || plot === from || dataset["zoom"] !== ZOOM_GROUP) continue;
     const { x } = plot.scales;
