@@ -1,23 +1,16 @@
 // Runs @m-lab/ndt7's client in a headless Chromium against a server: `node web/scripts/ndt7.mjs HOST:PORT [DIRECTION]`, and prints the last
 // measurements of both sides as JSON. The tests of `ranway measure serve` use it.
-import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { chromium } from "playwright-core";
+import { launch } from "./chromium.mjs";
 
 const [server, only] = process.argv.slice(2);
 if (!server) {
   console.error("usage: ndt7.mjs HOST:PORT [download|upload]");
   process.exit(2);
 }
-const name = ["chromium", "chromium-browser", "google-chrome"].find((name) => spawnSync(name, ["--version"]).status === 0);
-if (!name) {
-  console.error("no Chromium");
-  process.exit(77);
-}
-const executablePath = spawnSync("which", [name]).stdout.toString().trim();
 const source = dirname(createRequire(import.meta.url).resolve("@m-lab/ndt7"));
 const page = '<!doctype html><meta charset="utf-8"><script src="ndt7.js"></script>';
 const files = createServer((request, response) => {
@@ -27,7 +20,7 @@ const files = createServer((request, response) => {
   response.end(known ? readFileSync(join(source, file)) : page);
 });
 await new Promise((done) => files.listen(0, "127.0.0.1", done));
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const browser = await launch();
 try {
   const tab = await browser.newPage();
   tab.on("console", (message) => console.error(message.text()));

@@ -1,44 +1,20 @@
-//! `--dashboard`: the page's data against the run's own results, who may see it, and the page in Debian's Chromium.
+//! `--dashboard`: the page's data against the run's own results, who may see it, and what it costs. `browser.rs` has tests of the page.
 
 #![allow(clippy::disallowed_methods)] // Tests of the command run it and read its files.
 
 mod common;
 
-use common::shown::{PATIENCE, Shown, columns, events, request, short};
+use common::shown::{PATIENCE, SCENARIO, Shown, columns, events, request, short};
 use common::{eventually, may, scratch, text};
 use record::Results;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
-
-/// A link with a download and a call, sampled ten times a second.
-const SCENARIO: &str = r#"
-title = "A link"
-duration = "20 s"
-[[links]]
-name = "wire"
-from = "a"
-to = "b"
-duplex = true
-rate = "8 Mbit/s"
-delay = "10 ms"
-queue = { kind = "drop-tail", packets = 100 }
-[[flows]]
-name = "download"
-from = "a"
-to = "b"
-[[flows]]
-name = "call"
-from = "a"
-to = "b"
-traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
-[record]
-samples = { kind = "every", interval = "100 ms" }
-"#;
+use testkit::root::has_program;
 
 #[test]
 fn what_the_page_gets_is_what_the_run_writes() {
@@ -247,11 +223,7 @@ fn a_reader_that_takes_nothing_is_disconnected_and_delays_nobody() {
         write!(stream, "GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", shown.address).expect("it is open");
         idle.push(stream);
     }
-    let readers = || {
-        let (_, metrics) = shown.get("/metrics", &[]);
-        let line = metrics.lines().find_map(|line| line.strip_prefix("ranway_dashboard_readers "));
-        line.and_then(|n| n.parse::<f64>().ok()).expect("a number")
-    };
+    let readers = || shown.metric("ranway_dashboard_readers");
     let start = Instant::now();
     while readers() < 4.0 {
         assert!(start.elapsed() < PATIENCE);
@@ -269,209 +241,66 @@ fn rustix_small_buffer(stream: &TcpStream) {
     nix::sys::socket::setsockopt(stream, nix::sys::socket::sockopt::RcvBuf, &4_096).expect("it is a socket");
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A page in Chromium, which does `steps` in order.
-struct Browser(Child);
-
-impl Browser {
-    /// Opens `url`. Without Chromium or Playwright, the test is skipped or fails ([`testkit::root::has_program`]).
-    fn open(url: &str, steps: &Value) -> Option<Browser> {
-        let is_there = |name: &str| {
-            Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-        };
-        let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().any(is_there);
-        let all = chromium && is_there("node") && root().join("web/node_modules/playwright-core").exists();
-        if !testkit::root::has_program(all, "chromium, node or web/node_modules") {
-            return None;
-        }
-        let mut command = Command::new("node");
-        command.arg(root().join("web/scripts/dashboard.mjs")).args([url, &steps.to_string()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Some(Browser(command.spawn().expect("node is there")))
-    }
-
-    /// Waits until the page prints `line`.
-    fn await_line(&mut self, line: &str) {
-        let stdout = self.0.stdout.as_mut().expect("piped");
-        let mut said = Vec::new();
-        while !said.ends_with(format!("{line}\n").as_bytes()) {
-            let mut byte = [0];
-            assert_eq!(stdout.read(&mut byte).expect("it is open"), 1, "it ended: {}", text(&said));
-            said.extend(byte);
-        }
-    }
-
-    fn go_on(&mut self) {
-        self.0.stdin.as_mut().expect("piped").write_all(b"go\n").expect("it reads");
-    }
-
-    /// What it has found in the end.
-    fn found(mut self) -> Value {
-        drop(self.0.stdin.take());
-        let mut said = String::new();
-        self.0.stdout.take().expect("piped").read_to_string(&mut said).expect("text");
-        let found: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).expect("JSON");
-        assert!(found["failed"].is_null() && found["errors"] == json!([]), "{found}");
-        found
+#[test]
+fn root_a_hundred_flows_and_an_open_page_take_less_than_two_percent_of_a_core() {
+    let iperf3 = netio::program::find_program("iperf3".as_ref());
+    if may() && has_program(iperf3.is_some(), "iperf3") {
+        conclusive(a_hundred_flows_are_cheap);
     }
 }
 
-impl Drop for Browser {
+fn a_hundred_flows_are_cheap(_: &mut Watch) {
+    let dir = scratch("");
+    let network = ["emulate", "dumbbell", "--set", "dumbbell.rate=\"50 Mbit/s\"", "--max-lateness", "1 s"];
+    let served = ["--dashboard", "--out", "out", "--"];
+    // Quiet until its end.
+    let load = ["iperf3", "-c", "server", "-R", "-P", "100", "-t", "150", "-i", "0"];
+    let shown = Shown::start(dir.path(), &[&network[..], &served, &load].concat());
+    let mut page = TcpStream::connect(&shown.address).expect("it listens");
+    write!(page, "GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", shown.address).expect("it is open");
+    let reader = std::thread::spawn(move || std::io::copy(&mut page, &mut std::io::sink()));
+    // Each renewal of the page adds some of the connections.
+    let flows = || shown.get("/metrics", &[]).1.matches("\nranway_flow_goodput_mbps{").count();
+    let start = Instant::now();
+    while flows() < 100 {
+        assert!(start.elapsed() < PATIENCE, "{} flows", flows());
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let now = || {
+        (
+            Instant::now(),
+            shown.metric("ranway_dashboard_cpu_seconds_total"),
+            shown.metric("ranway_dashboard_batches_total"),
+        )
+    };
+    let (begun, before, batches) = now();
+    std::thread::sleep(Duration::from_secs(25));
+    let (ended, after, renewed) = now();
+    let share = (after - before) / (ended - begun).as_secs_f64();
+    println!("{:.2} % of a core, {} renewals", share * 100.0, renewed - batches);
+    assert_eq!(shown.metric("ranway_dashboard_readers"), 1.0);
+    assert!(renewed - batches > 1.0, "the page is renewed");
+    assert!(share > 0.0 && share < 0.02, "{:.2} % of a core", share * 100.0);
+    shown.signal("-INT");
+    shown.end();
+    // The reader leaves with the server.
+    let taken = reader.join().expect("it only reads").unwrap_or(0);
+    println!("{taken} bytes were sent");
+}
+
+/// A process that ends with the test.
+struct Service(Child);
+
+impl Drop for Service {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Reads a plot's values through its own button.
-const PLOTTED: &str = r#"(async () => {
-    let text = "";
-    URL.createObjectURL = (blob) => { blob.text().then((all) => (text = all)); return "javascript:void 0"; };
-    const figure = [...document.querySelectorAll("figure")].find((one) => one.querySelector("figcaption b")?.firstChild.textContent === "Goodput");
-    [...figure.querySelectorAll(".save button")].find((one) => one.textContent === "CSV").click();
-    while (text === "") await new Promise((done) => setTimeout(done, 50));
-    return text;
-})()"#;
-
-#[test]
-fn root_the_page_of_an_emulation_plots_its_values_takes_commands_and_stays_after_the_end() {
-    if !may() {
-        return;
-    }
-    let dir = scratch(SCENARIO);
-    let args =
-        ["emulate", "net.toml", "--max-lateness", "1 s", "--set", "duration=\"30 s\"", "--dashboard", "--out", "out"];
-    let shown = Shown::start(dir.path(), &args);
-    let steps = json!([
-        { "wait": "live" },
-        { "until": "document.querySelectorAll('ranway-plot canvas').length > 1" },
-        { "command": ["loss", "wire", "0.05"] },
-        { "command": ["rate", "wire", "4 Mbit/s"] },
-        { "until": "document.querySelector('.log')?.textContent.includes('rate wire')" },
-        { "wait": "ended", "s": 80 },
-        { "until": "document.querySelector('.live a')?.href.startsWith('blob:')" },
-        { "read": "plotted", "script": PLOTTED },
-        { "read": "bar", "script": "document.querySelector('.live').textContent" },
-    ]);
-    let Some(browser) = Browser::open(&shown.url, &steps) else { return };
-    let found = browser.found();
-    let (code, said) = shown.end();
-    assert!(matches!(code, Some(0 | 3)), "{said}");
-    assert!(found["bar"].as_str().is_some_and(|bar| bar.starts_with("ended")), "{found}");
-    let results = Results::read(&dir.path().join("out")).expect("results");
-    let own = results.tables.samples.iter().filter(|row| row.flow == "download");
-    let own: Vec<(f64, f64)> = own.map(|row| (short(row.t_s), short(row.goodput_mbps))).collect();
-    let lines = found["plotted"].as_str().expect("text").lines().filter_map(|line| line.strip_prefix("download,"));
-    let plotted: Vec<(f64, f64)> = lines
-        .filter_map(|line| line.split_once(',').and_then(|(t, y)| Some((t.parse().ok()?, y.parse().ok()?))))
-        .collect();
-    assert!(plotted.len() > 100, "{}", plotted.len());
-    // The last samples may come after the last look.
-    assert_eq!(plotted[..], own[..plotted.len()]);
-    assert!(own.len() - plotted.len() < 20, "{} of {}", plotted.len(), own.len());
-    let late = own.iter().filter(|(t, _)| *t > 25.0).map(|(_, mbps)| mbps).sum::<f64>() / 50.0;
-    assert!(late < 4.0, "the rate was changed: {late} Mbit/s");
-}
-
-#[test]
-fn a_page_comes_back_after_a_restart() {
-    let dir = scratch(SCENARIO);
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string();
-    let start = |out: &str, title: &str| {
-        let title = format!("title=\"{title}\"");
-        let args =
-            ["run", "net.toml", "--set", "duration=\"100000 s\"", "--set", &title, "--dashboard", &free, "--out", out];
-        Shown::start(dir.path(), &args)
-    };
-    let first = start("one", "Before");
-    let steps = json!([
-        { "wait": "live" },
-        { "until": "document.querySelectorAll('ranway-plot canvas').length > 1" },
-        { "line": "seen" },
-        { "wait": "reconnecting", "s": 60 },
-        { "line": "lost" },
-        { "wait": "live", "s": 60 },
-        { "until": "document.querySelector('h1').textContent === 'After'", "s": 60 },
-        { "until": "document.querySelectorAll('ranway-plot canvas').length > 1" },
-        { "read": "title", "script": "document.title" },
-    ]);
-    let Some(mut browser) = Browser::open(&first.url, &steps) else { return };
-    browser.await_line("seen");
-    first.signal("-KILL");
-    drop(first);
-    browser.go_on();
-    browser.await_line("lost");
-    let second = start("two", "After");
-    browser.go_on();
-    assert_eq!(browser.found()["title"], "After – Ranway");
-    drop(second);
-}
-
-#[test]
-fn a_thousand_flows_stay_usable_with_keyboard_and_contrast() {
-    conclusive(a_thousand_flows_are_usable);
-}
-
-fn a_thousand_flows_are_usable(_: &mut Watch) {
-    // The simulation runs much faster than real time: with ten samples a second, its rows would fill gigabytes.
-    let scenario = SCENARIO.replace("8 Mbit/s", "100 Mbit/s").replace("\"100 ms\"", "\"1 s\"");
-    let dir = scratch(&scenario.replace("name = \"download\"", "name = \"download\"\ncount = 1000"));
-    let args = ["run", "net.toml", "--set", "duration=\"100000 s\"", "--dashboard", "--out", "out"];
-    let shown = Shown::start(dir.path(), &args);
-    let frames = r#"new Promise((done) => {
-        const gaps = [];
-        let last = performance.now();
-        const frame = (now) => {
-            gaps.push(now - last);
-            last = now;
-            if (gaps.reduce((sum, gap) => sum + gap, 0) > 6000) done(Math.max(...gaps));
-            else requestAnimationFrame(frame);
-        };
-        requestAnimationFrame(frame);
-    })"#;
-    let typed = r##"(async () => {
-        const input = document.querySelector("#case input");
-        input.focus();
-        input.value = "call";
-        input.dispatchEvent(new Event("change"));
-        await new Promise((done) => setTimeout(done, 3000));
-        return [document.querySelector("#case input").value, document.activeElement === document.querySelector("#case input"),
-            [...document.querySelectorAll(".keys")][0].textContent];
-    })()"##;
-    let steps = json!([
-        { "wait": "live", "s": 60 },
-        { "until": "document.querySelectorAll('ranway-plot canvas').length > 1 && document.querySelectorAll('tbody tr').length > 90", "s": 60 },
-        { "read": "gap", "script": frames },
-        { "contrast": true },
-        { "keyboard": 60 },
-        { "read": "typed", "script": typed },
-        { "read": "bar", "script": "document.querySelector('.live').textContent" },
-    ]);
-    let Some(browser) = Browser::open(&shown.url, &steps) else { return };
-    let found = browser.found();
-    println!("the longest frame took {} ms", found["gap"]);
-    assert!(found["gap"].as_f64().is_some_and(|gap| gap < 1_500.0), "a frame took {} ms", found["gap"]);
-    assert_eq!((&found["contrast"], &found["contrast_dark"]), (&json!([]), &json!([])));
-    let stops = found["keyboard"].as_array().expect("a list");
-    let interactive: Vec<&Value> = stops.iter().filter(|stop| stop["tag"] != "BODY").collect();
-    assert!(interactive.len() > 40, "{stops:?}");
-    assert!(interactive.iter().all(|stop| stop["outlined"] == true), "the focus is seen: {stops:?}");
-    let tops: Vec<i64> = interactive.iter().filter_map(|stop| stop["y"].as_i64()).collect();
-    let back = tops.windows(2).filter(|pair| pair[1] < pair[0] - 400).count();
-    assert!(back <= 1, "the focus goes from top to bottom: {tops:?}");
-    assert_eq!(
-        (&found["typed"][0], &found["typed"][1]),
-        (&"call".into(), &true.into()),
-        "what is typed stays, and so does the focus"
-    );
-}
-
 /// The queries of the dashboard for Grafana, for all runs and flows.
 fn grafana_queries() -> Vec<String> {
-    let file = root().join("packaging/grafana/ranway.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/grafana/ranway.json");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("it is there")).expect("JSON");
     let panels = file["panels"].as_array().expect("panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
@@ -499,7 +328,7 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
     );
     let args = ["run", "net.toml", "--set", "lte.proxy={policy=\"best\"}", "--dashboard", "0.0.0.0:0", "--out", "out"];
     let prometheus = Command::new("prometheus").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !testkit::root::has_program(prometheus.is_ok(), "prometheus") {
+    if !has_program(prometheus.is_ok(), "prometheus") {
         return;
     }
     let shown = Shown::start(dir.path(), &args);
@@ -518,7 +347,7 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
         &format!("--web.listen-address={own}"),
     ]);
     let prometheus = prometheus.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let prometheus = Browser(prometheus.expect("it starts"));
+    let prometheus = Service(prometheus.expect("it starts"));
     let start = Instant::now();
     let mut queries = grafana_queries();
     assert!(queries.len() > 10, "{queries:?}");

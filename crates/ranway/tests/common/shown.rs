@@ -12,6 +12,31 @@ use std::time::{Duration, Instant};
 /// The longest that anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
+/// A link with a download and a call, sampled ten times a second.
+pub(crate) const SCENARIO: &str = r#"
+title = "A link"
+duration = "20 s"
+[[links]]
+name = "wire"
+from = "a"
+to = "b"
+duplex = true
+rate = "8 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", packets = 100 }
+[[flows]]
+name = "download"
+from = "a"
+to = "b"
+[[flows]]
+name = "call"
+from = "a"
+to = "b"
+traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
+[record]
+samples = { kind = "every", interval = "100 ms" }
+"#;
+
 /// A command with a dashboard.
 pub(crate) struct Shown {
     child: Child,
@@ -60,6 +85,12 @@ impl Shown {
         let (status, metrics) = self.get("/metrics", &headers);
         assert_eq!(status, 200, "{metrics}");
         metrics
+    }
+
+    /// The value of a metric without labels.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let metrics = self.metrics();
+        metric(&metrics, name).unwrap_or_else(|| panic!("{name}: {metrics}"))
     }
 
     /// All that the page has now.
