@@ -74,6 +74,7 @@ docs: ## regenerate the generated pages of docs/, and build the book and the doc
 	cp -r target/doc target/book/rust
 	maturin develop --locked --release --manifest-path python/Cargo.toml
 	pdoc --output-directory target/book/python ranway
+	node web/scripts/book.mjs target/book Prometheus dashboard.html
 
 clean: ## remove everything that was built
 	rm -rf target .venv web/node_modules

@@ -1,4 +1,4 @@
-//! The page of `--dashboard` in Debian's Chromium.
+//! Pages in Debian's Chromium: that of `--dashboard`, and the book.
 
 #![allow(clippy::disallowed_methods)] // Tests of the command run it and read its files.
 
@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use testkit::realtime::{Watch, conclusive};
-use testkit::root::has_program;
+use testkit::root::{has_program, has_program_of};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -446,4 +446,24 @@ fn a_thousand_flows_are_usable(_: &mut Watch) {
         (&"call".into(), &true.into()),
         "what is typed stays, and so does the focus"
     );
+}
+
+#[test]
+fn the_book_has_a_search_and_pictures_and_no_dead_link() {
+    if !has_program_of("docs", is_there("mdbook"), "mdbook") {
+        return;
+    }
+    let Some(mut read) = script("book.mjs") else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let built =
+        Command::new("mdbook").args(["build", "docs", "--dest-dir"]).arg(dir.path()).current_dir(root()).output();
+    let built = built.expect("it starts");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let output = read.arg(dir.path()).args(["Prometheus", "dashboard.html"]).output().expect("node is there");
+    let found = text(&output.stdout);
+    let found: Value = serde_json::from_str(&found).unwrap_or_else(|e| panic!("{e}: {found}{}", text(&output.stderr)));
+    assert_eq!(found["wrong"], json!([]));
+    for (kind, least) in [("pages", 40), ("links", 1_000), ("pictures", 7), ("results", 1)] {
+        assert!(found[kind].as_u64().is_some_and(|n| n >= least), "{kind}: {found}");
+    }
 }

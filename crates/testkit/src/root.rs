@@ -3,7 +3,8 @@
 //! [`granted`] takes the result of a check, such as whether namespaces can be made. If the check failed, the test is
 //! skipped: one line on stderr names the test and the reason, and goes to `target/skipped.txt` too, which `cargo xtask ci`
 //! counts at its end. With `RANWAY_REQUIRE_ROOT=1` the test fails instead, with one such line. `cargo xtask` sets this
-//! when it runs as root. Data that is not part of the repository may be missing anywhere: [`has_data`] never fails a test.
+//! when it runs as root. What is not part of the repository, and programs that other arguments of `tools/setup` install, may
+//! be missing anywhere: [`has_data`] and [`has_program_of`] never fail a test.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -33,6 +34,13 @@ fn is_required() -> bool {
 /// If it is not and `RANWAY_REQUIRE_ROOT` is 1: what is tested completely has all programs.
 pub fn has_program(is_there: bool, name: &str) -> bool {
     has_program_if(is_there, name, is_required())
+}
+
+/// Returns whether a program is there that only `tools/setup` with the argument `what` installs, after saying what is skipped if
+/// not.
+pub fn has_program_of(what: &str, is_there: bool, name: &str) -> bool {
+    let check = if is_there { Ok(()) } else { Err(format!("{name} is missing (tools/setup {what})")) };
+    granted_if(check, false).is_some()
 }
 
 /// Returns whether a file is there that is not part of the repository, after saying what is skipped if not.
@@ -81,6 +89,11 @@ mod tests {
         assert!(has_program_if(true, "sh", true) && has_program_if(true, "sh", false));
         let panic = catch_unwind(|| has_program_if(false, "a program for the test of this", true)).unwrap_err();
         assert!(panic.is::<Required>());
+    }
+
+    #[test]
+    fn a_program_of_another_setup_is_never_required() {
+        assert!(has_program_of("docs", true, "sh") && !has_program_of("docs", false, "a program for the test of this"));
     }
 
     #[test]
