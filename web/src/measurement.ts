@@ -25,6 +25,7 @@ interface About {
   flows?: unknown;
   kernel?: unknown;
   missing?: unknown;
+  proxy?: unknown;
   loads?: unknown;
 }
 
@@ -69,6 +70,7 @@ export function measurement(cases: Shown[], run: number): HTMLElement[] {
   const all = cases.map(({ of }) => of);
   const has = (kind: "latency" | "waits" | "modem"): boolean => all.some((one) => seriesOf(one, run, kind).length > 0);
   const missing = [...new Set(all.flatMap((one) => reasons(one.result)))];
+  const proxies = [...new Set(all.flatMap((one) => proxy(one.result)))];
   if (!has("latency") && !has("waits") && !has("modem")) return [];
   const time = { x: "Time, s", time: true, ...measuredSpan(all, run) };
   const load = loadMarks(all, run);
@@ -89,9 +91,16 @@ export function measurement(cases: Shown[], run: number): HTMLElement[] {
         linePlot("SINR of the serving cell", modems("sinr_db"), { ...time, y: "dB", fit: true, marks: changes }),
         linePlot("RSRQ of the serving cell", modems("rsrq_db"), { ...time, y: "dB", fit: true, marks: changes }),
       ]),
+      ...proxies.map((found) => h("p", { class: "note" }, `${found.charAt(0).toUpperCase()}${found.slice(1)}.`)),
       missing.length > 0 && h("p", { class: "note" }, `Not measured: ${missing.join("; ")}.`),
     ),
   ];
+}
+
+/** That a proxy on the path answers for the server, if there are signs of one. */
+function proxy(result: Result): string[] {
+  const found = aboutOf(result)?.proxy as { text?: unknown } | null | undefined;
+  return typeof found?.text === "string" ? [found.text] : [];
 }
 
 /** Why something was not measured. */

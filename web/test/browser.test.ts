@@ -143,7 +143,7 @@ const measured = () => {
     { ...of("modem", "wwan0", { t, rsrp_dbm: t.map((x) => -80 - x), rsrq_db: t.map(() => -10), rssi_dbm: t.map(() => null), sinr_db: t.map(() => null), cell_id: t.map(() => 7), pci: t.map(() => null) }), technology: "lte" },
   ];
   const loads = [{ rpm: 1234.4, directions: [{ direction: "upload" }] }, { rpm: null, directions: [] }, { rpm: 378, directions: [{ direction: "download" }, { direction: "upload" }] }];
-  const scenario = { measurement: { protocol: "rmbt", flows: 2, kernel: "6.1", missing: ["the host's queue: the kernel stamped no data of uploads"], loads } };
+  const scenario = { measurement: { protocol: "rmbt", flows: 2, kernel: "6.1", proxy: { found: true, signs: [], text: "a proxy on the path answers for the server: TCP is answered within 1 ms" }, missing: ["the host's queue: the kernel stamped no data of uploads"], loads } };
   const meta = { ...result.meta, scenario, points: [{}], runs: 1 };
   const points = result.summary.points.slice(0, 1).map((point) => ({ ...point, values: {}, flows }));
   const rows = flows.map(({ flow: name }, conn) => ({ ...row(0, 0, name, "tcp"), conn }));
@@ -302,5 +302,5 @@ test("a measurement has its latency, queues and radio on one time axis, and what
   ]);
   assert.equal(found["limits"], "upload-cubic cubic,0,1,0,0,0|upload-bbr bbr,0,0.25,0,0.75,0");
   assert.ok(found["facts"]!.split("|").includes("Round trips a minute: 1\u202f234 (upload), 378 (download and upload)"), found["facts"]);
-  assert.equal(found["notes"], "Not measured: the host's queue: the kernel stamped no data of uploads.");
+  assert.equal(found["notes"], "A proxy on the path answers for the server: TCP is answered within 1 ms.|Not measured: the host's queue: the kernel stamped no data of uploads.");
 });

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use des::Streams;
 use record::Results;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::bootstrap::{RESAMPLES, median, median_interval};
 use crate::measures::{FlowValues, Values, values};
@@ -52,6 +53,48 @@ pub struct Failed {
     pub reason: String,
 }
 
+/// Whether something on the path answered for the server, in tests that were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Proxies {
+    /// The names of the tests with signs of a proxy.
+    pub found: Vec<String>,
+    /// Number of tests without any.
+    pub none: usize,
+    /// Number of tests in which nothing tells.
+    pub unknown: usize,
+}
+
+impl Proxies {
+    /// Adds what a measured test says about itself; simulated ones say nothing.
+    fn add(proxies: &mut Option<Proxies>, test: &str, scenario: &Value) {
+        let Some(measurement) = scenario.get("measurement") else { return };
+        let proxies = proxies.get_or_insert_default();
+        match measurement.pointer("/proxy/found").and_then(Value::as_bool) {
+            Some(true) => proxies.found.push(test.to_owned()),
+            Some(false) => proxies.none += 1,
+            None => proxies.unknown += 1,
+        }
+    }
+
+    /// A line for people, if there is something to know.
+    fn text(&self) -> Option<String> {
+        let all = self.found.len() + self.none + self.unknown;
+        if let Some(first) = self.found.first() {
+            return Some(format!(
+                "a proxy on the path answered for the server in {} of {all} tests, the first of them {first}: TCP's round trips and \
+                 retransmissions are those of the path up to it",
+                self.found.len()
+            ));
+        }
+        (self.unknown > 0).then(|| {
+            format!(
+                "nothing tells whether a proxy on the path answered for the server in {} of {all} tests",
+                self.unknown
+            )
+        })
+    }
+}
+
 /// `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -65,6 +108,8 @@ pub struct Summary {
     pub method: String,
     /// The tests that failed.
     pub failed: Vec<Failed>,
+    /// Signs of proxies on the paths; null of simulations.
+    pub proxies: Option<Proxies>,
     /// The combinations, in the order of the file.
     pub combinations: Vec<CombinationSummary>,
 }
@@ -100,11 +145,13 @@ impl Summary {
     /// Results of a test cannot be read.
     pub fn of(file: &File, plan: &Plan, store: &Store, complete: bool) -> Result<Summary, Error> {
         let mut found: BTreeMap<&Combination, Vec<Vec<Values>>> = BTreeMap::new();
-        let (mut failed, mut finished) = (Vec::new(), 0);
+        let (mut failed, mut finished, mut proxies) = (Vec::new(), 0, None);
         for test in &plan.tests {
             if store.has_finished(test)? {
                 let path = store.results(test);
-                let of = values(&Results::read(&path)?, &test.combination, complete);
+                let results = Results::read(&path)?;
+                Proxies::add(&mut proxies, &test.name(), &results.meta.scenario);
+                let of = values(&results, &test.combination, complete);
                 let of = of.map_err(|why| {
                     Error::Invalid(format!("{}: {why}: remove it to repeat the test", path.display()))
                 })?;
@@ -130,6 +177,7 @@ impl Summary {
                 "medians with 95 % percentile intervals of a cluster bootstrap: {RESAMPLES} resamples of whole tests, whose flows are pooled"
             ),
             failed,
+            proxies,
             combinations: combinations.collect(),
         })
     }
@@ -171,6 +219,9 @@ impl Summary {
             let line =
                 row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect::<Vec<_>>().join("  ");
             let _ = writeln!(text, "  {}", line.trim_end());
+        }
+        for line in self.proxies.iter().filter_map(Proxies::text) {
+            let _ = writeln!(text, "  {line}");
         }
         for Failed { test, attempts, reason } in &self.failed {
             let _ = writeln!(text, "  {test} failed {attempts} times: {reason}");
@@ -238,6 +289,23 @@ mod tests {
             jain_windows: [None, Some(goodputs[0]), None],
             flows: goodputs.iter().map(flow).collect(),
         }]
+    }
+
+    #[test]
+    fn proxies_are_counted_of_measured_tests_alone() {
+        let measured = |proxy: Value| serde_json::json!({ "measurement": { "proxy": proxy } });
+        let mut proxies = None;
+        Proxies::add(&mut proxies, "simulated", &serde_json::json!({ "dumbbell": {} }));
+        assert_eq!(proxies, None);
+        Proxies::add(&mut proxies, "a", &measured(serde_json::json!({ "found": false, "signs": [] })));
+        assert_eq!(proxies.as_ref().and_then(Proxies::text), None);
+        Proxies::add(&mut proxies, "b", &measured(Value::Null));
+        let unknown = proxies.as_ref().and_then(Proxies::text).expect("a line");
+        assert!(unknown.ends_with("in 1 of 2 tests"), "{unknown}");
+        Proxies::add(&mut proxies, "c", &measured(serde_json::json!({ "found": true })));
+        let found = proxies.as_ref().and_then(Proxies::text).expect("a line");
+        assert!(found.contains("in 1 of 3 tests, the first of them c: "), "{found}");
+        assert_eq!(proxies, Some(Proxies { found: vec!["c".into()], none: 1, unknown: 1 }));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | `line` | a connection to the server, with the times of its own data |
 //! | `upgrade` | requests that turn a connection of HTTP into another one |
 //! | `rmbt`, `mlab` | a flow of each protocol |
-//! | `kinds` | directions of flows, kinds of probes |
+//! | `kinds` | directions of flows, kinds of probes, what requests tell |
 //! | `capture` | a capture of the packets, by a process of its own |
 //! | `flow` | what the threads of a flow share |
 //! | `sampler` | the kernel's state of all flows, at fixed times |
@@ -19,6 +19,7 @@
 //! | `tokens` | tokens: from a control server, or made with a key |
 //! | `session` | the course of a measurement |
 //! | `outcome` | what came out, and what it means |
+//! | `proxy` | signs of a split proxy on the path |
 //! | `reasons` | what an outcome does not have, and why |
 //! | `rows` | the outcome as tables |
 //!
@@ -47,6 +48,7 @@ mod modem;
 mod outcome;
 mod plan;
 mod probes;
+mod proxy;
 mod reasons;
 mod remote;
 mod rmbt;
@@ -61,13 +63,14 @@ pub use addresses::{addresses, check_interface};
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
 pub use flow::{Passage, Sample};
-pub use kinds::{Latency, Probe, Way};
+pub use kinds::{Latency, Probe, Requests, Way};
 pub use line::{check_congestion, kernel_name};
 pub use measure::host_port::{HostPort, written_as_port};
 pub use measure::rmbt::token::Key;
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
+pub use proxy::ProxySign;
 pub use remote::Remote;
 pub use rows::{Told, add_flow, ends, modem_row};
 pub use session::{FlowGlance, Glance, measure};

@@ -14,6 +14,7 @@ use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket};
 use rustls::ClientConnection;
 use units::{Span, Time};
+use wire::tcp_info::{self, TcpInfo};
 
 use crate::fault::{Fault, PATIENCE};
 use crate::flow::Shared;
@@ -207,6 +208,14 @@ impl Line {
     /// Another handle of the socket, for questions about it.
     pub(crate) fn handle(&self) -> io::Result<TcpStream> {
         self.socket.try_clone()
+    }
+
+    /// The shortest round trip that the kernel has measured on it in the last minutes, from the handshake on; `None` if it does not
+    /// tell.
+    pub(crate) fn min_rtt(&self) -> Option<Span> {
+        let mut buffer = [0; tcp_info::MOST];
+        let raw = sys::tcp_info_bytes(self.socket.as_fd(), &mut buffer).ok()?;
+        TcpInfo::decode(raw)?.min_rtt().map(|micros| Span::from_micros(micros.into()))
     }
 
     /// Begins to count bytes for stamps.

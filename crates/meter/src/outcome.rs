@@ -10,7 +10,7 @@ use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 
 use crate::flow::{Passage, Sample};
-use crate::kinds::{Latency, Probe, Way};
+use crate::kinds::{Latency, Probe, Requests, Way};
 use crate::modem::CellSample;
 use crate::remote::Remote;
 
@@ -220,6 +220,8 @@ pub struct Outcome {
     pub loads: Vec<Load>,
     /// The probes, in the order of their sending.
     pub latencies: Vec<Latency>,
+    /// What the connection for requests tells of the path, if the protocol has one.
+    pub requests: Option<Requests>,
     /// The serving cells of modems, in the order of time.
     pub cells: Vec<CellSample>,
     /// What could not be measured, and why.

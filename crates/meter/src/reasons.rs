@@ -24,6 +24,13 @@ impl Outcome {
             all if all == self.loads.len() => reason.to_owned(),
             _ => format!("{reason} (load {})", loads.join(", ")),
         }));
+        if self.proxy_signs().is_none() {
+            reasons.push(
+                "whether a proxy on the path answers for the server: too few requests to its program were answered, or the kernel \
+                 tells no round trip of their connection; with TLS, RMBT alone has requests"
+                    .to_owned(),
+            );
+        }
         reasons
     }
 

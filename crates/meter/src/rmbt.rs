@@ -133,13 +133,14 @@ impl Rmbt {
         &mut self.line
     }
 
-    /// Measures a round trip of a request and its answer.
-    pub(crate) fn ping(&mut self) -> Result<Span, Fault> {
+    /// Measures a round trip of a request and its answer. Returns it, and that of the answer and its confirmation as the server
+    /// measured it.
+    pub(crate) fn ping(&mut self) -> Result<(Span, Span), Fault> {
         self.client.ping(self.line.now());
         self.drive(None, &[])?
             .into_iter()
             .find_map(|event| match event {
-                Event::Pinged { client, .. } => Some(client),
+                Event::Pinged { client, server } => Some((client, server)),
                 _ => None,
             })
             .ok_or_else(|| Fault::Protocol("the server does not answer pings".into()))

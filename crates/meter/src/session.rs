@@ -14,7 +14,7 @@ use wire::tcp_info::TcpInfo;
 
 use crate::fault::Fault;
 use crate::flow::{Sample, Shared};
-use crate::kinds::{Latency, Probe, Way};
+use crate::kinds::{Latency, Probe, Requests, Way};
 use crate::line::{Clock, Line};
 use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome, is_paced, round_trip, scenario_name};
 use crate::plan::{Amount, Plan, Protocol};
@@ -155,7 +155,10 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         outcome.cells = cells;
         outcome.missing.extend(missing);
         outcome.latencies.extend(join(handshakes));
-        outcome.latencies.extend(requests.into_iter().flat_map(join));
+        if let Some((found, requests)) = requests.map(join) {
+            outcome.latencies.extend(found);
+            outcome.requests = requests;
+        }
         outcome.latencies.sort_by_key(|latency| latency.at);
         result
     })?;
@@ -186,26 +189,29 @@ impl Course<'_> {
     }
 
     /// Measures requests and answers until `end`, or until the connection breaks.
-    fn request(&self, mut rmbt: Rmbt, end: &AtomicBool) -> Vec<Latency> {
-        let mut found = Vec::new();
+    fn request(&self, mut rmbt: Rmbt, end: &AtomicBool) -> (Vec<Latency>, Option<Requests>) {
+        let (mut found, mut requests) = (Vec::new(), None);
         let interval = Duration::from_nanos(self.plan.probing.as_nanos());
         while !end.load(Relaxed) {
             let at = self.clock.now();
-            let Ok(rtt) = rmbt.ping() else {
+            let Ok((rtt, confirmed)) = rmbt.ping() else {
                 if self.clock.now().saturating_since(at) >= probes::patience(Probe::Request, &found) {
                     found.push(Latency { at, probe: Probe::Request, rtt: None });
                 }
-                return found;
+                return (found, requests);
             };
+            // A server that does not measure its side says 0.
+            let answered = if confirmed > Span::ZERO { rtt.min(confirmed) } else { rtt };
+            requests = Some(Requests::add(requests, rmbt.line().min_rtt(), answered));
             *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(rtt);
             found.push(Latency { at, probe: Probe::Request, rtt: Some(rtt) });
             let passed = Duration::from_nanos(self.clock.now().saturating_since(at).as_nanos());
             if rmbt.line().rest(interval.saturating_sub(passed)).is_err() {
-                return found;
+                return (found, requests);
             }
         }
         rmbt.quit();
-        found
+        (found, requests)
     }
 
     /// Runs one load, with the probes alone before and after it.

@@ -137,6 +137,8 @@ fn is_what_the_emulator_observes(what: &str, flows: usize, dir: &Path, load: &Va
     let mean = |rows: &[FlowRow]| {
         rows.iter().map(|row| row.rtt_p50_ms.expect("it was measured")).sum::<f64>() / rows.len() as f64
     };
+    let proxy = measured.meta.scenario.pointer("/measurement/proxy/found");
+    assert_eq!(proxy, Some(&Value::Bool(false)), "{what}: {}", measured.meta.scenario);
     let ways = load["directions"].as_array().expect("a list");
     for way in ways {
         let name = way["direction"].as_str().expect("its name");

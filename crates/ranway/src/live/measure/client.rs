@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
     Amount, Captured, CellSample, Fault, FlowOutcome, Glance, HostPort, Key, Load, Modem, Outcome, Phase, Plan,
-    Protocol, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
+    Protocol, ProxySign, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
 };
 use netio::socket::connect_through;
 use observe::located::{Place, median};
@@ -190,12 +190,15 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     if args.json {
         let answer = json!({ "out": written.as_ref().ok(),
             "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
-            "missing": outcome.reasons(), "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
+            "proxy": proxy(&outcome), "missing": outcome.reasons(), "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
             "summary": results.summary() });
         writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
         for load in &outcome.loads {
             terminal::message!("{}", text(&plan, &outcome, load).trim_end());
+        }
+        if let Some(signs) = outcome.proxy_signs().filter(|signs| !signs.is_empty()) {
+            terminal::message!("{}", proxy_text(&signs));
         }
         for why in outcome.reasons() {
             terminal::message!("not measured: {why}");
@@ -474,6 +477,7 @@ fn results(
         "interval_ms": ms(plan.interval),
         "started_unix_s": outcome.unix.as_secs_f64().floor(),
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "proxy": proxy(outcome),
         "missing": outcome.reasons(),
         "capture": captured.and_then(|captured| captured.as_ref().ok()).map(capture::json),
         "loads": outcome.loads.iter().map(|load| describe(outcome, load)).collect::<Vec<_>>(),
@@ -486,6 +490,37 @@ fn results(
     results.timing.wall_s = wall.as_secs_f64();
     results.timing.threads = 1;
     results
+}
+
+/// Whether a proxy on the path answers for the server, for programs: null if that cannot be told.
+fn proxy(outcome: &Outcome) -> Value {
+    outcome.proxy_signs().map_or(Value::Null, |signs| {
+        let listed: Vec<Value> = signs.iter().map(|sign| describe_sign(*sign)).collect();
+        let text = (!signs.is_empty()).then(|| proxy_text(&signs));
+        json!({ "found": !signs.is_empty(), "signs": listed, "text": text })
+    })
+}
+
+fn describe_sign(sign: ProxySign) -> Value {
+    let mut described = match sign {
+        ProxySign::Answers { acknowledged, answered } => {
+            json!({ "acknowledged_ms": ms(acknowledged), "answered_ms": ms(answered) })
+        }
+        ProxySign::Ends { here, there } => json!({ "here_ms": ms(here), "there_ms": ms(there) }),
+        ProxySign::Data { ahead, late } => json!({ "ahead_bytes": ahead.get(), "late_ms": ms(late) }),
+    };
+    described["sign"] = sign.name().into();
+    described
+}
+
+/// Tells that a proxy answers for the server, and what that means for the results.
+fn proxy_text(signs: &[ProxySign]) -> String {
+    let signs: Vec<String> = signs.iter().map(ProxySign::to_string).collect();
+    format!(
+        "a proxy on the path answers for the server: {}; TCP's round trips, limits, retransmissions and bytes in flight are those of \
+         the path up to the proxy",
+        signs.join("; ")
+    )
 }
 
 /// What a load shows, for programs.
@@ -692,6 +727,27 @@ mod tests {
         assert_eq!(of(&[&[echo, under][..], &requests].concat()), expected);
         let expected = json!({ "probe": null, "before": null, "during": null, "after": null });
         assert_eq!(of(&[]), expected);
+    }
+
+    #[test]
+    fn a_proxy_is_told_to_people_and_programs_and_null_if_nothing_tells() {
+        let mut outcome = outcome(vec![flow(Way::Up, 0, None)], Vec::new());
+        assert_eq!(proxy(&outcome), Value::Null);
+        let of = |answered| {
+            let acknowledged = Some(Span::from_millis(2));
+            Some(meter::Requests { acknowledged, answered: Span::from_millis(answered), count: 20 })
+        };
+        outcome.requests = of(4);
+        assert_eq!(proxy(&outcome), json!({ "found": false, "signs": [], "text": null }));
+        outcome.requests = of(62);
+        let found = proxy(&outcome);
+        let signs = json!([{ "sign": "answers", "acknowledged_ms": 2.0, "answered_ms": 62.0 }]);
+        assert_eq!((&found["found"], &found["signs"]), (&json!(true), &signs));
+        let text = found["text"].as_str().expect("a sentence");
+        assert!(
+            text.starts_with("a proxy on the path answers for the server: TCP is answered within 2.0 ms"),
+            "{text}"
+        );
     }
 
     #[test]
