@@ -21,7 +21,7 @@ use record::Results;
 use record::tables::{FlowRow, Tables};
 
 use crate::collector::Error;
-use directions::{BACKWARD, Buffer, Directions, FORWARD, Measured};
+use directions::{BACKWARD, Directions, FORWARD, Measured};
 
 /// Flows that are replayed: the largest.
 const MOST_FLOWS: usize = 64;
@@ -75,7 +75,10 @@ pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> 
     let mut files = Vec::new();
     let serving = if over == Over::Link { None } else { source.serving(&mut notes) };
     let (forward, backward) = match &serving {
-        Some(serving) => source.radio(serving, &directions, base_ms, name, &mut text, &mut files)?,
+        Some(serving) => {
+            notes.extend(source.radio_notes(&directions));
+            source.radio(serving, &directions, base_ms, name, &mut text, &mut files)?
+        }
         None => {
             notes.push("replay: the capacity is what the flows got: too little where they did not fill it".to_owned());
             notes.extend(directions.capacity_notes());
@@ -285,6 +288,22 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// What the cells of a replay cannot take from a measurement: the capacity follows from received power, bandwidth, interference and
+    /// the share of other users, of which it is one number for three unknowns.
+    fn radio_notes(&self, directions: &Directions) -> Vec<String> {
+        let sends = self.phone_sends().unwrap_or(false);
+        let names = if sends { ["uplink", "downlink"] } else { ["downlink", "uplink"] };
+        let told = directions.ways.iter().zip(names).filter_map(|(way, name)| Some((way.full_mbps?, name)));
+        told.map(|(mbps, name)| {
+            format!(
+                "replay: while the flows filled it, the {name} carried {mbps:.1} Mbit/s; the cells are not scaled to that, because \
+                 nothing tells whether bandwidth, interference or other users made it so: compare the replay with it, and change \
+                 `bandwidth`, the cells' `load` or the number of UEs; --link replays the capacity itself"
+            )
+        })
+        .collect()
+    }
+
     /// Writes a network of cells. Returns the ends of flows that go the way of the largest one, and of others.
     fn radio(
         &self,
@@ -330,13 +349,13 @@ impl<'a> Source<'a> {
         }
         let sends = sends.unwrap_or(false);
         let (up, down) = if sends { (FORWARD, BACKWARD) } else { (BACKWARD, FORWARD) };
-        if let Some(Buffer { bytes, basis }) = directions.ways[up].buffer {
-            let _ = writeln!(text, "modem = \"{bytes} B\" {}", basis.comment());
+        if let Some(buffer) = directions.ways[up].buffer {
+            let _ = writeln!(text, "modem = \"{} B\" {}", buffer.size(), buffer.comment());
             let _ = writeln!(text, "host_queue = {{ kind = \"drop-tail\", packets = 10 }}");
         }
-        if let Some(Buffer { bytes, basis }) = directions.ways[down].buffer {
-            let queue = format!("{{ kind = \"drop-tail\", bytes = \"{bytes} B\" }}");
-            let _ = writeln!(text, "bearer = {{ queue = {queue} }} {}", basis.comment());
+        if let Some(buffer) = directions.ways[down].buffer {
+            let queue = format!("{{ kind = \"drop-tail\", bytes = \"{} B\" }}", buffer.size());
+            let _ = writeln!(text, "bearer = {{ queue = {queue} }} {}", buffer.comment());
         }
         let named: Vec<String> = channels
             .keys()
@@ -372,7 +391,7 @@ impl<'a> Source<'a> {
         };
         let _ = writeln!(text, "rate = {}", rate(FORWARD, "forward")?);
         let queue = |way: usize| match directions.ways[way].buffer {
-            Some(Buffer { bytes, basis }) => format!("\"{bytes} B\" }} {}", basis.comment()),
+            Some(buffer) => format!("\"{} B\" }} {}", buffer.size(), buffer.comment()),
             None => "\"1 MB\" } # not measured".to_owned(),
         };
         let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}", queue(FORWARD));

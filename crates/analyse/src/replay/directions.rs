@@ -12,7 +12,11 @@
 //!    uplink does. What a sender's host measured of its own queue is the least for its direction.
 //!
 //! The capacity is what the flows got, with the acknowledgements of the other direction's data. A direction that carried less only
-//! because the queue of the other one held up its acknowledgements had more: one-way delays show that nothing waited in it.
+//! because the queue of the other one held up its acknowledgements had more: one-way delays show that nothing waited in it. So had one
+//! whose flows had not yet filled it: round-trip times show that ([`Bins::not_yet_filled`]).
+//!
+//! Bytes in flight are the least that a buffer holds. If nothing was lost, it holds more, and nothing tells how much. If something was,
+//! they count it until the sender knows, and round-trip times tell the buffer better.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -65,9 +69,26 @@ pub(crate) struct Measured<'a> {
     pub(crate) flows: Vec<(FlowRow<'a>, usize)>,
 }
 
+/// By how many times a buffer in which nothing was lost is larger than what it held.
+const ROOM: u64 = 2;
+
 impl<'a> Measured<'a> {
     fn is_of(&self, point: u32, run: u32) -> bool {
         (point, run) == (self.point, self.run)
+    }
+
+    /// Whether a direction lost packets, as far as its senders tell; `None` if one that lost none might have.
+    fn has_lost(&self, way: usize) -> Option<bool> {
+        let flows = self.flows.iter().filter(|(_, of)| *of == way);
+        let lost = flows.map(|(row, _)| match (row.retransmitted, row.lost_packets) {
+            (None, None) => None,
+            (retransmitted, lost) => Some(retransmitted.unwrap_or(0) > 0 || lost.unwrap_or(0) > 0),
+        });
+        lost.reduce(|all, one| match (all, one) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        })?
     }
 
     fn samples(&self) -> impl Iterator<Item = SampleRow<'a>> {
@@ -85,6 +106,8 @@ impl<'a> Measured<'a> {
 pub(crate) enum Basis {
     /// Bytes in flight: the other direction carried no load.
     InFlight,
+    /// Round-trip times: the other direction carried no load, and something was lost.
+    RoundTrip,
     /// One-way delays.
     OneWay,
     /// Bytes in flight while the other direction carried no load.
@@ -96,16 +119,14 @@ pub(crate) enum Basis {
 }
 
 impl Basis {
-    /// A comment for the scenario.
-    pub(crate) fn comment(self) -> &'static str {
+    fn text(self) -> &'static str {
         match self {
-            Basis::InFlight => "# the most bytes in flight, less those without a queue",
-            Basis::OneWay => "# the most that was carried while a packet waited, by one-way delays",
-            Basis::Alone => {
-                "# the most bytes in flight without load in the other direction, less those without a queue"
-            }
-            Basis::Rest => "# what waited in both directions, less what fits into the other one's buffer",
-            Basis::Assumed => "# assumed: a part of what waited in both directions",
+            Basis::InFlight => "the most bytes in flight, less those without a queue",
+            Basis::RoundTrip => "the most that was carried while a packet waited, by round-trip times",
+            Basis::OneWay => "the most that was carried while a packet waited, by one-way delays",
+            Basis::Alone => "the most bytes in flight without load in the other direction, less those without a queue",
+            Basis::Rest => "what waited in both directions, less what fits into the other one's buffer",
+            Basis::Assumed => "assumed: a part of what waited in both directions",
         }
     }
 }
@@ -113,13 +134,31 @@ impl Basis {
 /// A buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer {
-    pub(crate) bytes: u64,
-    pub(crate) basis: Basis,
+    /// What it held.
+    bytes: u64,
+    basis: Basis,
+    /// Whether it holds more, because nothing was lost.
+    is_least: bool,
 }
 
 impl Buffer {
     fn new(bytes: f64, basis: Basis) -> Buffer {
-        Buffer { bytes: bytes.clamp(LEAST_BUFFER, MOST_BUFFER) as u64, basis }
+        Buffer { bytes: bytes.clamp(LEAST_BUFFER, MOST_BUFFER) as u64, basis, is_least: false }
+    }
+
+    /// Its size in the scenario, in bytes.
+    pub(crate) fn size(self) -> u64 {
+        if self.is_least { self.bytes * ROOM } else { self.bytes }
+    }
+
+    /// A comment for the scenario.
+    pub(crate) fn comment(self) -> String {
+        let basis = self.basis.text();
+        if self.is_least {
+            format!("# nothing was lost: at least {} B, {basis}; not measured", self.bytes)
+        } else {
+            format!("# {basis}")
+        }
     }
 }
 
@@ -130,6 +169,8 @@ enum Raised {
     Near,
     /// The best second: it never had a queue.
     Best,
+    /// The nearest times with a queue, and no other direction held it up.
+    Filled,
 }
 
 /// A direction.
@@ -138,6 +179,8 @@ pub(crate) struct Way {
     pub(crate) capacity_mbps: Option<Vec<f64>>,
     /// Its buffer; `None` if nothing tells.
     pub(crate) buffer: Option<Buffer>,
+    /// The mean rate in Mbit/s while it alone carried load and had a queue; `None` if that never was.
+    pub(crate) full_mbps: Option<f64>,
     raised: Option<Raised>,
 }
 
@@ -159,7 +202,7 @@ impl Directions {
         let buffers = if has_both {
             bins.buffers(measured)
         } else {
-            [FORWARD, BACKWARD].map(|way| Some(Buffer::new(in_flight_beyond_base(measured, way)?, Basis::InFlight)))
+            [FORWARD, BACKWARD].map(|way| bins.buffer_of_one(measured, way))
         };
         let way = |way: usize| {
             let is_used = measured.flows.iter().any(|(_, of)| *of == way);
@@ -168,10 +211,12 @@ impl Directions {
             } else if has_both {
                 bins.filled(way)
             } else {
-                (bins.ways[way].bytes.clone(), None)
+                bins.not_yet_filled(way, measured.has_lost(way))
             };
             let capacity_mbps = is_used.then(|| bins.capacity_mbps(way, bytes));
-            Way { capacity_mbps, buffer: buffers[way], raised }
+            let is_least = measured.has_lost(way) == Some(false);
+            let buffer = buffers[way].map(|buffer| Buffer { is_least, ..buffer });
+            Way { capacity_mbps, buffer, raised, full_mbps: bins.full_mbps(way) }
         };
         Directions { bin_s: bins.axis.width_s, ways: [way(FORWARD), way(BACKWARD)], is_smoothed }
     }
@@ -194,6 +239,13 @@ impl Directions {
         }
         for (way, name) in self.ways.iter().zip(["forward", "backward"]) {
             let from = match way.raised {
+                Some(Raised::Filled) => {
+                    notes.push(format!(
+                        "replay: before the flows of the {name} direction had filled it, its capacity is that of the nearest times \
+                         with a queue"
+                    ));
+                    continue;
+                }
                 Some(Raised::Near) => "its capacity is that of the nearest times with a queue",
                 Some(Raised::Best) => "its capacity is not known, and the best second's is taken",
                 None => continue,
@@ -324,7 +376,8 @@ impl Bins {
     fn buffers(&self, measured: &Measured<'_>) -> [Option<Buffer>; 2] {
         let ways = [FORWARD, BACKWARD];
         if self.tell_one_way() {
-            return ways.map(|way| Some(Buffer::new(self.most_waiting(way), Basis::OneWay)));
+            let most = |way: usize| self.most_carried(way, self.ways[way].waited_ms.iter().copied());
+            return ways.map(|way| Some(Buffer::new(most(way), Basis::OneWay)));
         }
         let alone = ways.map(|way| self.alone(way, measured.base_ms));
         let rates = ways.map(|way| self.rate_of_both(way));
@@ -345,8 +398,63 @@ impl Bins {
         })
     }
 
-    /// The most bytes that were in a direction's queue, by its one-way delays.
-    fn most_waiting(&self, way: usize) -> f64 {
+    /// The buffer of a direction that never carried load together with the other one; `None` if no sender told.
+    fn buffer_of_one(&self, measured: &Measured<'_>, way: usize) -> Option<Buffer> {
+        let in_flight = in_flight_beyond_base(measured, way)?;
+        let waited = (0..self.axis.count).map(|bin| self.queued_ms[bin].filter(|_| self.is_alone(way, bin)));
+        let carried = self.most_carried(way, waited);
+        // What is lost counts as in flight until the sender knows.
+        let is_told = measured.has_lost(way) == Some(true) && carried > 0.0 && carried < in_flight;
+        Some(if is_told { Buffer::new(carried, Basis::RoundTrip) } else { Buffer::new(in_flight, Basis::InFlight) })
+    }
+
+    /// Whether one direction alone carries load.
+    fn is_alone(&self, way: usize, bin: usize) -> bool {
+        self.ways[way].is_loaded[bin] && !self.ways[1 - way].is_loaded[bin]
+    }
+
+    /// Whether a direction that alone carries load has a queue, by round-trip times; `None` if nothing tells.
+    fn has_queue(&self, way: usize, bin: usize) -> Option<bool> {
+        self.queued_ms[bin].filter(|_| self.is_alone(way, bin)).map(|ms| ms >= EMPTY_MS)
+    }
+
+    /// The bins in which a direction that alone carries load has a queue from their beginning on: in those before, it had one, too.
+    fn full(&self, way: usize) -> Vec<usize> {
+        let has_queue = |bin: usize| self.has_queue(way, bin) == Some(true);
+        (1..self.axis.count).filter(|&bin| has_queue(bin) && has_queue(bin - 1)).collect()
+    }
+
+    /// The mean rate of a direction in those bins, in Mbit/s.
+    fn full_mbps(&self, way: usize) -> Option<f64> {
+        let mut mean = Mean::default();
+        self.full(way).into_iter().for_each(|bin| mean.add(self.ways[way].bytes[bin]));
+        mean.get().map(|bytes| bytes * 8.0 / 1e6 / self.axis.width_s)
+    }
+
+    /// What a direction carried, or could have carried where its flows alone had not filled it: until it first had a queue and, if nothing
+    /// was lost, whenever it has none. After a loss, a sender may use less than there is for other reasons.
+    fn not_yet_filled(&self, way: usize, has_lost: Option<bool>) -> (Vec<f64>, Option<Raised>) {
+        let (own, mut bytes) = (&self.ways[way].bytes, self.ways[way].bytes.clone());
+        let full = self.full(way);
+        let Some(&first) = full.first() else { return (bytes, None) };
+        let mut raised = None;
+        for bin in (0..bytes.len()).filter(|&bin| self.is_alone(way, bin)) {
+            let is_empty = |bin: usize| self.has_queue(way, bin) == Some(false);
+            let was_empty = bin > 0 && is_empty(bin - 1);
+            if bin >= first && !(has_lost == Some(false) && (is_empty(bin) || was_empty)) {
+                continue;
+            }
+            let could = mean_near(own, &full, bin).unwrap_or(0.0);
+            if could > bytes[bin] * NOTABLE {
+                raised = Some(Raised::Filled);
+                bytes[bin] = could;
+            }
+        }
+        (bytes, raised)
+    }
+
+    /// The most bytes that were in a direction's queue, by how long its packets waited in each bin.
+    fn most_carried(&self, way: usize, waited_ms: impl Iterator<Item = Option<f64>>) -> f64 {
         let (Axis { width_s, count, .. }, of) = (self.axis, &self.ways[way]);
         let mut until = vec![0.0; count + 1];
         for (bin, bytes) in of.bytes.iter().enumerate() {
@@ -357,7 +465,7 @@ impl Bins {
             let bin = (place as usize).min(count - 1);
             until[bin] + (place - bin as f64) * of.bytes[bin]
         };
-        let waiting = of.waited_ms.iter().enumerate().filter_map(|(bin, &waited_ms)| {
+        let waiting = waited_ms.enumerate().filter_map(|(bin, waited_ms)| {
             let arrived_s = (bin as f64 + 0.5) * width_s;
             Some(carried(arrived_s) - carried(arrived_s - waited_ms? / 1e3))
         });
@@ -450,11 +558,7 @@ impl Bins {
         let best = own.bytes.windows(second).map(|bins| bins.iter().sum::<f64>() / second as f64).fold(0.0, f64::max);
         let mut raised = None;
         for bin in (0..bytes.len()).filter(is_held_up) {
-            let place = with_queue.partition_point(|&with| with < bin);
-            let near = place.saturating_sub(NEAR_BINS)..(place + NEAR_BINS).min(with_queue.len());
-            let mut mean = Mean::default();
-            with_queue[near].iter().for_each(|&near| mean.add(own.bytes[near]));
-            let could = mean.get().unwrap_or(best);
+            let could = mean_near(&own.bytes, &with_queue, bin).unwrap_or(best);
             if could > bytes[bin] * NOTABLE {
                 raised = Some(if with_queue.is_empty() { Raised::Best } else { Raised::Near });
                 bytes[bin] = could;
@@ -535,6 +639,15 @@ fn may_fill(row: &FlowRow<'_>) -> bool {
 /// Whether a number can be a time of a packet in milliseconds.
 fn is_time(ms: f64) -> bool {
     (0.0..1e6).contains(&ms)
+}
+
+/// The mean of the bytes of those bins of a list that are near another bin; `None` if the list is empty.
+fn mean_near(bytes: &[f64], of: &[usize], bin: usize) -> Option<f64> {
+    let place = of.partition_point(|&other| other < bin);
+    let near = place.saturating_sub(NEAR_BINS)..(place + NEAR_BINS).min(of.len());
+    let mut mean = Mean::default();
+    of[near].iter().for_each(|&near| mean.add(bytes[near]));
+    mean.get()
 }
 
 /// A quantile of some values.

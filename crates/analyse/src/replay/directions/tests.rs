@@ -51,7 +51,7 @@ fn directions(tables: &Tables) -> Directions {
 }
 
 fn buffer(directions: &Directions, way: usize) -> (f64, Basis) {
-    let Buffer { bytes, basis } = directions.ways[way].buffer.expect("a buffer");
+    let Buffer { bytes, basis, .. } = directions.ways[way].buffer.expect("a buffer");
     (bytes as f64, basis)
 }
 
@@ -71,6 +71,18 @@ fn is_about(value: f64, expected: f64, within: f64) -> bool {
 }
 
 const BOTH: [(f64, f64); 2] = [(0.0, 40.0), (0.0, 40.0)];
+const ONE: [(f64, f64); 2] = [(0.0, 40.0), (0.0, 0.0)];
+
+/// The same flows of which each has retransmitted so many segments. What is lost counts as in flight until the sender knows.
+fn with_losses(mut tables: Tables, retransmitted: u64) -> Tables {
+    let mut flows = record::tables::Flows::default();
+    for row in tables.flows.iter() {
+        let max_in_flight_bytes = row.max_in_flight_bytes.map(|most| if retransmitted > 0 { 2 * most } else { most });
+        flows.push(&FlowRow { retransmitted: Some(retransmitted), max_in_flight_bytes, ..row });
+    }
+    tables.flows = flows;
+    tables
+}
 
 fn two_queues(t_s: f64) -> [(f64, f64); 2] {
     [(8.0, triangle(t_s, 4.0, 200.0)), (2.0, triangle(t_s, 7.0, 300.0))]
@@ -215,4 +227,72 @@ fn bursts_behind_acknowledgements_are_no_capacity() {
     let mbps = directions.ways[FORWARD].capacity_mbps.as_deref().expect("it has flows");
     // Of 11 intervals of 0.1 s, 5 or 6 have a burst.
     assert!(mbps[20..380].iter().all(|mbps| is_about(mbps * 1e6 / 8.0, rate(8.0, 2.0), 0.1)), "{mbps:?}");
+}
+
+#[test]
+fn a_buffer_in_which_nothing_was_lost_holds_more_than_what_was_in_it() {
+    let at = |t_s: f64| [(8.0, triangle(t_s, 4.0, 200.0)), (0.0, 0.0)];
+    let of = |tables: &Tables| directions(tables).ways[FORWARD].buffer.expect("a buffer");
+    let none = of(&with_losses(tables(ONE, false, at), 0));
+    assert!(none.basis == Basis::InFlight && is_about(none.bytes as f64, 8e6 / 8.0 * 0.2, 0.05), "{none:?}");
+    assert_eq!(none.size(), 2 * none.bytes);
+    let comment =
+        format!("# nothing was lost: at least {} B, the most bytes in flight, less those without a queue", none.bytes);
+    assert_eq!(none.comment(), format!("{comment}; not measured"));
+    // After a loss, bytes in flight are too many, and round trips tell. If nobody tells of losses, nothing says that there was room.
+    let some = of(&with_losses(tables(ONE, false, at), 3));
+    assert!(some.basis == Basis::RoundTrip && is_about(some.size() as f64, rate(8.0, 0.0) * 0.2, 0.05), "{some:?}");
+    assert!(some.comment().ends_with(", by round-trip times"), "{}", some.comment());
+    let unknown = of(&tables(ONE, false, at));
+    assert_eq!((unknown.size(), unknown.basis), (none.bytes, Basis::InFlight));
+    // The same of directions that carried load at once.
+    let both = directions(&with_losses(tables(BOTH, true, two_queues), 0));
+    for way in &both.ways {
+        let buffer = way.buffer.expect("a buffer");
+        assert!(buffer.basis == Basis::OneWay && buffer.size() == 2 * buffer.bytes, "{buffer:?}");
+    }
+}
+
+#[test]
+fn flows_that_have_not_filled_a_direction_yet_do_not_tell_its_capacity() {
+    // It is filled from 0.3 s on, and not for half a second after 10 s.
+    let at = |t_s: f64| {
+        let forward = match t_s {
+            t_s if t_s < 0.3 => (2.0, 0.0),
+            t_s if (10.0..10.5).contains(&t_s) => (4.0, 0.0),
+            _ => (8.0, 100.0),
+        };
+        [forward, (0.0, 0.0)]
+    };
+    let mbps = |tables: &Tables| -> (Vec<f64>, Vec<String>) {
+        let mut directions = directions(tables);
+        let notes = directions.capacity_notes();
+        let full = directions.ways[FORWARD].full_mbps.expect("it was filled");
+        assert!(is_about(full, rate(8.0, 0.0) * 8e-6, 0.001), "{full}");
+        (directions.ways[FORWARD].capacity_mbps.take().expect("it has flows"), notes)
+    };
+    let full = rate(8.0, 0.0) * 8e-6;
+    for (retransmitted, later) in [(Some(0), full), (Some(5), full / 2.0), (None, full / 2.0)] {
+        let tables = tables(ONE, false, at);
+        let (known, notes) =
+            mbps(&retransmitted.map_or_else(|| tables.clone(), |count| with_losses(tables.clone(), count)));
+        for (bin, expected) in [(0, full), (2, full), (3, full), (50, full), (102, later), (200, full)] {
+            assert!(
+                is_about(known[bin], expected, 0.001),
+                "{retransmitted:?}: {bin}: {}, expected {expected}",
+                known[bin]
+            );
+        }
+        assert!(notes.len() == 1 && notes[0].contains("the forward direction had filled it"), "{notes:?}");
+    }
+    // Without any queue, nothing tells that there was more.
+    let never = |t_s: f64| [(if t_s < 5.0 { 2.0 } else { 4.0 }, 0.0), (0.0, 0.0)];
+    let directions = directions(&with_losses(tables(ONE, false, never), 0));
+    let known = directions.ways[FORWARD].capacity_mbps.as_deref().expect("it has flows");
+    assert!(
+        is_about(known[10], rate(2.0, 0.0) * 8e-6, 0.001) && directions.capacity_notes().is_empty(),
+        "{}",
+        known[10]
+    );
+    assert_eq!(directions.ways[FORWARD].full_mbps, None);
 }
