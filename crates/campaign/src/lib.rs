@@ -9,6 +9,8 @@
 //! | `host` | the kernel, queueing disciplines and settings of this machine; its cached TCP metrics |
 //! | `measures` | the values of a test, from its tables |
 //! | `bootstrap` | the cluster bootstrap |
+//! | `comparisons` | differences between congestion controls within blocks |
+//! | `distributions` | empirical distributions of tests, with a band |
 //! | `summary` | medians and intervals over all tests |
 //! | `scrub` | removes identities, coarsens places |
 //! | `cells` | labels for cells of real modems |
@@ -22,6 +24,8 @@
 
 pub mod bootstrap;
 mod cells;
+mod comparisons;
+mod distributions;
 mod error;
 mod file;
 mod host;
@@ -33,6 +37,8 @@ mod scrub;
 mod store;
 mod summary;
 
+pub use comparisons::{Comparison, Difference};
+pub use distributions::Distribution;
 pub use error::Error;
 pub use file::{Amount, Direction, File, Place, Protocol, Publish, Where, WhereKind};
 pub use host::{Host, flush_metrics};

@@ -3,6 +3,7 @@
 use record::tables::FlowRow;
 use record::{Results, Tables};
 
+use crate::bootstrap::median;
 use crate::plan::Combination;
 
 /// Lengths of the windows of [`Values::jain_windows`] in seconds.
@@ -39,6 +40,36 @@ pub struct Values {
     pub jain_windows: [Option<f64>; 3],
     /// The flows.
     pub flows: Vec<FlowValues>,
+}
+
+/// A measure: its name, its unit, and its values in a test.
+pub(crate) type Measure = (&'static str, &'static str, fn(&Values) -> Vec<f64>);
+
+fn flows(values: &Values, of: fn(&FlowValues) -> Option<f64>) -> Vec<f64> {
+    values.flows.iter().filter_map(of).collect()
+}
+
+/// All measures. Those that begin with `flow_` have a value for each flow, the others one for each test.
+pub(crate) const MEASURES: [Measure; 9] = [
+    ("throughput_mbps", "Mbit/s", |test| vec![test.throughput_mbps]),
+    ("jain", "1", |test| vec![test.jain]),
+    ("jain_100ms", "1", |test| Vec::from_iter(test.jain_windows[0])),
+    ("jain_1s", "1", |test| Vec::from_iter(test.jain_windows[1])),
+    ("jain_5s", "1", |test| Vec::from_iter(test.jain_windows[2])),
+    ("flow_goodput_mbps", "Mbit/s", |test| flows(test, |flow| Some(flow.goodput_mbps))),
+    ("flow_rtt_ms", "ms", |test| flows(test, |flow| flow.rtt_ms)),
+    ("flow_rtt_p95_ms", "ms", |test| flows(test, |flow| flow.rtt_p95_ms)),
+    ("flow_retransmitted", "1", |test| flows(test, |flow| flow.retransmitted)),
+];
+
+/// Returns the measures that mean something with a number of flows: one flow is always fair to itself.
+pub(crate) fn measures_of(flows: u32) -> impl Iterator<Item = Measure> {
+    MEASURES.into_iter().filter(move |(name, _, _)| flows > 1 || !name.starts_with("jain"))
+}
+
+/// The one value of a test: the median of its flows.
+pub(crate) fn of_test(values: &Values, of: fn(&Values) -> Vec<f64>) -> Option<f64> {
+    median(&mut of(values))
 }
 
 /// Returns the values of a test in each of its directions. With `complete`, all transfers must have ended.

@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::bootstrap::{RESAMPLES, median, median_interval};
-use crate::measures::{FlowValues, Values, values};
+use crate::comparisons::{Comparison, Difference, Found, compare};
+use crate::distributions::Distribution;
+use crate::measures::{MEASURES, Measure, Values, measures_of, of_test, values};
 use crate::plan::{Combination, Plan};
 use crate::store::{Outcome, Store};
 use crate::{Error, File};
@@ -40,6 +42,8 @@ pub struct CombinationSummary {
     /// By the names of flows (`download`, `upload`) and measures. Measures that begin with `flow_` have a value for each flow, the
     /// others one for each test.
     pub measures: BTreeMap<&'static str, BTreeMap<&'static str, Estimate>>,
+    /// By the same names: how a value of each test, the median of its flows, is distributed.
+    pub distributions: BTreeMap<&'static str, BTreeMap<&'static str, Distribution>>,
 }
 
 /// A test without results.
@@ -112,26 +116,9 @@ pub struct Summary {
     pub proxies: Option<Proxies>,
     /// The combinations, in the order of the file.
     pub combinations: Vec<CombinationSummary>,
+    /// Each two congestion controls with the same number of flows in the same directions, compared within blocks.
+    pub comparisons: Vec<Comparison>,
 }
-
-/// A measure: its name, its unit, and its values in a test.
-type Measure = (&'static str, &'static str, fn(&Values) -> Vec<f64>);
-
-fn flows(values: &Values, of: fn(&FlowValues) -> Option<f64>) -> Vec<f64> {
-    values.flows.iter().filter_map(of).collect()
-}
-
-const MEASURES: [Measure; 9] = [
-    ("throughput_mbps", "Mbit/s", |test| vec![test.throughput_mbps]),
-    ("jain", "1", |test| vec![test.jain]),
-    ("jain_100ms", "1", |test| Vec::from_iter(test.jain_windows[0])),
-    ("jain_1s", "1", |test| Vec::from_iter(test.jain_windows[1])),
-    ("jain_5s", "1", |test| Vec::from_iter(test.jain_windows[2])),
-    ("flow_goodput_mbps", "Mbit/s", |test| flows(test, |flow| Some(flow.goodput_mbps))),
-    ("flow_rtt_ms", "ms", |test| flows(test, |flow| flow.rtt_ms)),
-    ("flow_rtt_p95_ms", "ms", |test| flows(test, |flow| flow.rtt_p95_ms)),
-    ("flow_retransmitted", "1", |test| flows(test, |flow| flow.retransmitted)),
-];
 
 impl Summary {
     /// The names of measures with their units.
@@ -144,7 +131,7 @@ impl Summary {
     /// # Errors
     /// Results of a test cannot be read.
     pub fn of(file: &File, plan: &Plan, store: &Store, complete: bool) -> Result<Summary, Error> {
-        let mut found: BTreeMap<&Combination, Vec<Vec<Values>>> = BTreeMap::new();
+        let mut found = Found::new();
         let (mut failed, mut finished, mut proxies) = (Vec::new(), 0, None);
         for test in &plan.tests {
             if store.has_finished(test)? {
@@ -155,18 +142,20 @@ impl Summary {
                 let of = of.map_err(|why| {
                     Error::Invalid(format!("{}: {why}: remove it to repeat the test", path.display()))
                 })?;
-                found.entry(&test.combination).or_default().push(of);
+                found.entry(&test.combination).or_default().insert(test.block, of);
                 finished += 1;
             } else if let Some(Outcome::Failed(reason)) = store.last(test).map(|entry| &entry.outcome) {
                 failed.push(Failed { test: test.name(), attempts: store.failures(test), reason: reason.clone() });
             }
         }
+        let comparisons = compare(file.seed, &plan.combinations, &found);
         let combinations = plan.combinations.iter().map(|combination| {
-            let tests = found.remove(combination).unwrap_or_default();
+            let tests: Vec<Vec<Values>> = found.remove(combination).unwrap_or_default().into_values().collect();
             CombinationSummary {
                 combination: combination.clone(),
                 tests: tests.len(),
                 measures: measures(file.seed, combination, &tests),
+                distributions: distributions(combination, &tests),
             }
         });
         Ok(Summary {
@@ -174,52 +163,34 @@ impl Summary {
             planned: plan.tests.len(),
             finished,
             method: format!(
-                "medians with 95 % percentile intervals of a cluster bootstrap: {RESAMPLES} resamples of whole tests, whose flows are pooled"
+                "medians with 95 % percentile intervals of a cluster bootstrap: {RESAMPLES} resamples of whole tests, whose flows are \
+                 pooled; comparisons: medians of the differences between the tests of a block, likewise with resamples of blocks; \
+                 distributions: of tests, with a 95 % band of Dvoretzky, Kiefer and Wolfowitz"
             ),
             failed,
             proxies,
             combinations: combinations.collect(),
+            comparisons,
         })
     }
 
     /// The summary for people.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {} of {} tests finished\n", self.title, self.finished, self.planned);
-        let cell = |estimates: &BTreeMap<&str, Estimate>, name: &str, digits: usize| match estimates.get(name) {
-            Some(Estimate { median, low: Some(low), high: Some(high), .. }) => {
-                format!("{median:.digits$} [{low:.digits$}, {high:.digits$}]")
-            }
-            Some(Estimate { median, .. }) => format!("{median:.digits$}"),
-            None => "-".to_owned(),
-        };
-        // Only campaigns with interfaces have this column.
-        let has_interfaces = self.combinations.iter().any(|of| of.combination.interface.is_some());
-        let interface = |of: &str| has_interfaces.then(|| of.to_owned());
-        let mut head = ["cc", "flows", "direction"].map(str::to_owned).to_vec();
-        head.extend(interface("interface"));
-        head.extend(["tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"].map(str::to_owned));
-        let mut rows = vec![head];
+        let mut rows = vec![self.row("cc", "flows", "direction", "interface", TITLES)];
         for of in &self.combinations {
-            let Combination { cc, flows, .. } = &of.combination;
             for (name, estimates) in &of.measures {
-                let mut row = vec![cc.clone(), flows.to_string(), (*name).to_owned()];
-                row.extend(interface(of.combination.interface.as_deref().unwrap_or("-")));
-                row.extend([
-                    of.tests.to_string(),
-                    cell(estimates, "throughput_mbps", 2),
-                    cell(estimates, "flow_rtt_ms", 1),
-                    cell(estimates, "jain", 3),
-                ]);
-                rows.push(row);
+                let cell = |name: &str, digits: usize| {
+                    let estimate = estimates.get(name);
+                    estimate.map_or_else(|| "-".to_owned(), |of| interval((of.median, of.low, of.high), digits))
+                };
+                let [throughput, rtt, jain] = SHOWN.map(|(name, digits)| cell(name, digits));
+                rows.push(self.row_of(&of.combination, name, [of.tests.to_string(), throughput, rtt, jain]));
             }
         }
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-        for row in &rows {
-            let line =
-                row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect::<Vec<_>>().join("  ");
-            let _ = writeln!(text, "  {}", line.trim_end());
-        }
+        table(&mut text, &rows);
+        self.comparisons_text(&mut text);
+        self.distributions_text(&mut text);
         for line in self.proxies.iter().filter_map(Proxies::text) {
             let _ = writeln!(text, "  {line}");
         }
@@ -228,6 +199,107 @@ impl Summary {
         }
         text
     }
+
+    /// A row of a table. Only campaigns with interfaces have a column for them.
+    fn row(&self, cc: &str, flows: &str, direction: &str, interface: &str, cells: [impl Into<String>; 4]) -> Vec<String> {
+        let has_interfaces = self.combinations.iter().any(|of| of.combination.interface.is_some());
+        let mut row = [cc, flows, direction].map(str::to_owned).to_vec();
+        row.extend(has_interfaces.then(|| interface.to_owned()));
+        row.extend(cells.map(Into::into));
+        row
+    }
+
+    fn row_of(&self, of: &Combination, direction: &str, cells: [String; 4]) -> Vec<String> {
+        self.row(&of.cc, &of.flows.to_string(), direction, of.interface.as_deref().unwrap_or("-"), cells)
+    }
+
+    /// The differences within blocks, if any are known.
+    fn comparisons_text(&self, text: &mut String) {
+        let [_, throughput, rtt, jain] = TITLES;
+        let mut rows = vec![self.row("difference", "flows", "direction", "interface", ["blocks", throughput, rtt, jain])];
+        for of in &self.comparisons {
+            for (name, differences) in &of.measures {
+                let cell = |name: &str, digits: usize| {
+                    let difference = differences.get(name);
+                    difference.map_or_else(|| "-".to_owned(), |of| interval((of.median, of.low, of.high), digits))
+                };
+                let [throughput, rtt, jain] = SHOWN.map(|(name, digits)| cell(name, digits));
+                let blocks = differences.values().map(|Difference { blocks, .. }| blocks).max().unwrap_or(&0);
+                rows.push(self.row(
+                    &format!("{} - {}", of.second, of.first),
+                    &of.flows.to_string(),
+                    name,
+                    of.interface.as_deref().unwrap_or("-"),
+                    [blocks.to_string(), throughput, rtt, jain],
+                ));
+            }
+        }
+        if rows.len() > 1 {
+            let _ = writeln!(text, "  within blocks, median difference of two tests:");
+            table(text, &rows);
+        }
+    }
+
+    /// Quantiles of the tests' throughput, with the bounds that the band gives.
+    fn distributions_text(&self, text: &mut String) {
+        let quantiles = ["band", "10 % (Mbit/s)", "50 % (Mbit/s)", "90 % (Mbit/s)"];
+        let mut rows = vec![self.row("cc", "flows", "direction", "interface", quantiles)];
+        for of in &self.combinations {
+            for (name, distributions) in &of.distributions {
+                let Some(throughput) = distributions.get("throughput_mbps").filter(|of| of.values.len() > 1) else {
+                    continue;
+                };
+                let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| throughput.text(share, 2));
+                let band = format!("±{:.0} %", throughput.band * 100.0);
+                rows.push(self.row_of(&of.combination, name, [band, low, middle, high]));
+            }
+        }
+        if rows.len() > 1 {
+            let _ =
+                writeln!(text, "  distribution over tests, quantiles of throughput with bounds that all hold at once:");
+            table(text, &rows);
+        }
+    }
+}
+
+/// What the tables for people have of each combination.
+const TITLES: [&str; 4] = ["tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"];
+
+/// The measures of these tables, with their digits.
+const SHOWN: [(&str, usize); 3] = [("throughput_mbps", 2), ("flow_rtt_ms", 1), ("jain", 3)];
+
+/// A value with its interval, if it has one.
+fn interval((value, low, high): (f64, Option<f64>, Option<f64>), digits: usize) -> String {
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{value:.digits$} [{low:.digits$}, {high:.digits$}]"),
+        _ => format!("{value:.digits$}"),
+    }
+}
+
+/// Writes a table with aligned columns.
+fn table(text: &mut String, rows: &[Vec<String>]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    for row in rows {
+        let line =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect::<Vec<_>>().join("  ");
+        let _ = writeln!(text, "  {}", line.trim_end());
+    }
+}
+
+fn distributions(
+    combination: &Combination,
+    tests: &[Vec<Values>],
+) -> BTreeMap<&'static str, BTreeMap<&'static str, Distribution>> {
+    let of_direction = |(place, &name): (usize, &&'static str)| {
+        let values = || tests.iter().filter_map(move |test| test.get(place));
+        let of_measure = |(measure, _, of): Measure| {
+            Some((measure, Distribution::of(values().filter_map(|values| of_test(values, of)).collect())?))
+        };
+        let found: BTreeMap<_, _> = measures_of(combination.flows).filter_map(of_measure).collect();
+        (!found.is_empty()).then_some((name, found))
+    };
+    combination.direction.flows().iter().enumerate().filter_map(of_direction).collect()
 }
 
 fn measures(
@@ -240,7 +312,7 @@ fn measures(
     let mut found = BTreeMap::new();
     for (place, &name) in direction.flows().iter().enumerate() {
         let mut estimates = BTreeMap::new();
-        for (measure, _, of) in MEASURES {
+        for (measure, _, of) in measures_of(*flows) {
             let clusters: Vec<Vec<f64>> = tests
                 .iter()
                 .filter_map(|test| Some(of(test.get(place)?)))
@@ -248,11 +320,15 @@ fn measures(
                 .collect();
             let mut all = clusters.concat();
             let Some(middle) = median(&mut all) else { continue };
+<<<<<<< HEAD
             // One flow is always fair to itself.
             if measure.starts_with("jain") && *flows == 1 {
                 continue;
             }
             let stream = format!("campaign bootstrap {of_all} {name} {measure}");
+=======
+            let stream = format!("campaign bootstrap {cc} {flows} {} {name} {measure}", direction.name());
+>>>>>>> 96e0f44b (campaign: compare within blocks, and distributions of tests with a DKW band)
             let interval = median_interval(&clusters, &mut Streams::new(seed, 0).named(&stream));
             estimates.insert(
                 measure,
@@ -276,6 +352,7 @@ fn measures(
 mod tests {
     use super::*;
     use crate::Direction;
+    use crate::measures::FlowValues;
 
     fn test(goodputs: &[f64]) -> Vec<Values> {
         let flow =

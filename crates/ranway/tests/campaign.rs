@@ -112,10 +112,27 @@ fn a_campaign_runs_every_combination_in_every_block_and_summarises_them() {
         assert!(low <= median && median <= high && median > 5.0 && high < 10.0, "{throughput}");
         let flows = combination["flows"].as_u64().expect("a number");
         assert_eq!(combination["measures"]["upload"]["flow_goodput_mbps"]["values"], 3 * flows);
+        // Three tests: sqrt(ln(40) / 6).
+        let distribution = &combination["distributions"]["upload"]["throughput_mbps"];
+        assert_eq!(distribution["values"].as_array().map(Vec::len), Some(3), "{distribution}");
+        assert!(distribution["band"].as_f64().is_some_and(|band| (band - 0.784_100).abs() < 1e-6), "{distribution}");
     }
-    // The same command has nothing to do.
+    // Each block has both controls with each number of flows.
+    let comparisons = summary["comparisons"].as_array().expect("an array");
+    let pairs: Vec<_> = comparisons.iter().map(|of| (&of["first"], &of["second"], of["flows"].as_u64())).collect();
+    let [cubic, bbr] = ["cubic", "bbr"].map(serde_json::Value::from);
+    assert_eq!(pairs, [(&cubic, &bbr, Some(1)), (&cubic, &bbr, Some(2))]);
+    for comparison in comparisons {
+        let throughput = &comparison["measures"]["upload"]["throughput_mbps"];
+        let [median, low, high] = ["median", "low", "high"].map(|key| throughput[key].as_f64().expect("a number"));
+        assert!(low <= median && median <= high && throughput["blocks"] == 3, "{throughput}");
+    }
+    // The same command has nothing to do, and shows the tables once more.
     let before = files(&dir.path().join("out/tests"));
-    succeed(dir.path(), &["--quiet"]);
+    let shown = text(&succeed(dir.path(), &[]).stdout);
+    assert!(shown.contains("within blocks, median difference of two tests:\n"), "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.trim_start().starts_with("bbr - cubic ")).count(), 2, "{shown}");
+    assert_eq!(shown.lines().filter(|line| line.contains("±78 %")).count(), 4, "{shown}");
     assert!(files(&dir.path().join("out/tests")) == before);
     assert!(json(&dir.path().join("out"), "journal.json").as_array().is_some_and(|journal| journal.len() == 12));
     let host = &json(&dir.path().join("out"), "campaign.json")["host"];
