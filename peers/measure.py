@@ -1,15 +1,16 @@
 """What the sampling of `ranway measure` costs, beside iperf3 in the same run.
 
 Needs iperf3, root for the pair of namespaces, and a built `ranway` (`cargo build --release -p ranway`). Client and
-server of each contender run on one processor (0), over loopback and over a veth pair. They take turns, so that what
-else the machine does meets all alike:
+server of each contender run on one processor (0), over loopback and over a veth pair, for uploads and for downloads
+(`iperf3 -R`). They take turns, so that what else the machine does meets all alike:
 
 - `iperf3`: its client and server;
 - `ranway`: `ranway measure`, each flow sampled every 10 ms, with probes;
-- `bare`: the same with a sample every 10 s and hardly any probe.
+- `bare`: the same with a sample every 10 s and hardly any probe;
+- `tls`: `ranway` over TLS, which iperf3 does not have.
 
-The columns are Gbit/s that arrive at the receiver (median of the rounds), and the ratio of `ranway` to both others
-(median of the rounds' ratios, since the machine's speed differs between rounds).
+The columns are Gbit/s that arrive at the receiver (median of the rounds), the ratio of `ranway` to `iperf3` and to
+`bare`, and that of `tls` to `ranway` (medians of the rounds' ratios, since the machine's speed differs between rounds).
 `target/bench/measure.json` holds the figures. Timings are reported; no test depends on them.
 """
 
@@ -28,7 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SPACES = ("ranway-bench-a", "ranway-bench-b")
-PORT = {"iperf3": 5201, "ranway": 5231, "bare": 5231}
+PORT = {"iperf3": 5201, "ranway": 5231, "bare": 5231, "tls": 5231}
 
 
 def run(*command: str | Path) -> str:
@@ -63,6 +64,7 @@ def server(name: str, ranway: Path, space: str | None, address: str) -> Iterator
     command: list[str | Path] = ["iperf3", "-s", "-B", address]
     if name != "iperf3":
         command = [ranway, "measure", "serve", "--quiet", "--open", "--listen", f"{address}:{PORT[name]}"]
+        command += ["--self-signed"] if name == "tls" else []
     with subprocess.Popen([*inside(space), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             time.sleep(0.5)
@@ -72,15 +74,20 @@ def server(name: str, ranway: Path, space: str | None, address: str) -> Iterator
             process.wait()
 
 
-def client(name: str, arguments: argparse.Namespace, space: str | None, address: str, flows: int) -> float:
-    """Gbit/s of an upload at its receiver."""
+def client(
+    name: str, arguments: argparse.Namespace, space: str | None, address: str, direction: str, flows: int
+) -> float:
+    """Gbit/s of an upload (`up`) or a download (`down`) at its receiver."""
     seconds = arguments.seconds
     if name == "iperf3":
-        text = run(*inside(space), "iperf3", "-c", address, "-t", str(seconds), "-P", str(flows), "-J")
+        command = ["iperf3", "-c", address, "-t", str(seconds), "-P", str(flows), "-J"]
+        text = run(*inside(space), *command, *(["-R"] if direction == "down" else []))
         return json.loads(text)["end"]["sum_received"]["bits_per_second"] * 1e-9
-    options = ["-d", "up", "-f", str(flows), "-t", f"{seconds} s", "--idle", "500 ms", "--json"]
+    options = ["-d", direction, "-f", str(flows), "-t", f"{seconds} s", "--idle", "500 ms", "--json"]
     if name == "bare":
         options += ["--interval", "10 s", "--probe-interval", "10 s", "--hops", "0"]
+    if name == "tls":
+        options += ["--tls", "--insecure"]
     out = ROOT / "target" / "bench" / "measure"
     where = f"{address}:{PORT[name]}"
     text = run(*inside(space), arguments.ranway, "measure", where, *options, "-o", out)
@@ -108,17 +115,21 @@ def main() -> int:
     with veth():
         for _ in range(arguments.rounds):
             for place, (near, far, address) in places.items():
-                for flows in (1, 8):
-                    for name in PORT:
-                        with server(name, arguments.ranway, far, address):
-                            rate = client(name, arguments, near, address, flows)
-                        found.setdefault(f"{place}, {flows} flows", {}).setdefault(name, []).append(rate)
-    print(f"{'upload, Gbit/s':20}" + "".join(f"{name:>10}" for name in PORT) + "  ranway/iperf3  ranway/bare")
+                for direction, title in (("up", "upload"), ("down", "download")):
+                    for flows in (1, 8):
+                        for name in PORT:
+                            with server(name, arguments.ranway, far, address):
+                                rate = client(name, arguments, near, address, direction, flows)
+                            case = f"{title}, {place}, {flows} flow{'s' * (flows > 1)}"
+                            found.setdefault(case, {}).setdefault(name, []).append(rate)
+    heads = "  ranway/iperf3  ranway/bare  tls/ranway"
+    print(f"{'Gbit/s':30}" + "".join(f"{name:>10}" for name in PORT) + heads)
     medians = {case: {name: statistics.median(rates) for name, rates in of.items()} for case, of in found.items()}
     for case, of in medians.items():
-        to_iperf3, to_bare = (ratio(found[case]["ranway"], found[case][name]) for name in ("iperf3", "bare"))
-        ratios = f"{to_iperf3:15.2f}{to_bare:13.3f}"
-        print(f"{case:20}" + "".join(f"{rate:10.2f}" for rate in of.values()) + ratios)
+        pairs = (("ranway", "iperf3"), ("ranway", "bare"), ("tls", "ranway"))
+        to_iperf3, to_bare, of_tls = (ratio(found[case][ours], found[case][other]) for ours, other in pairs)
+        ratios = f"{to_iperf3:15.2f}{to_bare:13.3f}{of_tls:12.2f}"
+        print(f"{case:30}" + "".join(f"{rate:10.2f}" for rate in of.values()) + ratios)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"medians": medians, "all": found}, indent=2) + "\n")
     return 0

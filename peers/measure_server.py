@@ -6,7 +6,8 @@ at a time. The servers take turns, so that what else the machine does meets both
 
 - Gbit/s of payload with one and eight flows, to the server (upload) and from it (download), and the server's processor
   time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the clients are the
-  limit;
+  limit. Chunks (of iperf3: `--length`) are of 1 MiB and of RMBT's default, which the server names (4096 bytes), as
+  clients use it that do not ask for another one;
 - 100 tests at the same time, of `ranway` alone since iperf3 serves one: throughput in all, the least and the largest of
   a test, and the server's resident memory.
 
@@ -33,6 +34,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHUNK = 1 << 20
+# RMBT's default: a command without a size.
+DEFAULT_CHUNK = 4096
 TESTS = 100
 # Of 100 clients in one process, each with a buffer.
 SMALL_CHUNK = 1 << 17
@@ -62,6 +65,11 @@ def resident_mib(pid: int) -> float:
     return 0.0
 
 
+def size(chunk: int) -> str:
+    """The argument of a command for a size of chunks; none for the default."""
+    return "" if chunk == DEFAULT_CHUNK else f" {chunk}"
+
+
 class Connection:
     """A connection to our server, up to its first ACCEPT."""
 
@@ -76,7 +84,9 @@ class Connection:
         self.expect("ACCEPT")
         self.say("TOKEN x")
         self.expect("OK")
-        self.expect("CHUNKSIZE")
+        default = int(self.expect("CHUNKSIZE").split()[1])
+        if default != DEFAULT_CHUNK:
+            raise ConnectionError(f"the server's default size of chunks is {default}")
         self.expect("ACCEPT")
 
     def say(self, line: str) -> None:
@@ -99,12 +109,12 @@ class Connection:
 
     def download(self, seconds: int, chunk: int) -> tuple[int, float]:
         """Returns bytes and seconds."""
-        buffer = bytearray(1 << 20)
+        buffer = bytearray(CHUNK)
         start, total = time.monotonic(), 0
-        self.say(f"GETTIME {seconds} {chunk}")
+        self.say(f"GETTIME {seconds}" + size(chunk))
         while True:
-            # A read ends with a chunk, so that its last byte is the last one of the buffer.
-            length = self.socket.recv_into(buffer, min(len(buffer), chunk - total % chunk))
+            # The server waits after the last chunk, so a read never has more than its end.
+            length = self.socket.recv_into(buffer)
             if not length:
                 raise ConnectionError("the server has closed the connection")
             total += length
@@ -118,14 +128,15 @@ class Connection:
 
     def upload(self, seconds: int, chunk: int) -> tuple[int, float]:
         """Returns bytes, and seconds by the server's clock."""
-        more = os.urandom(chunk - 1) + b"\x00"
+        one = os.urandom(chunk - 1)
+        more = (one + b"\x00") * max(1, CHUNK // chunk)
         end, total = time.monotonic() + seconds, 0
-        self.say(f"PUTNORESULT {chunk}")
+        self.say("PUTNORESULT" + size(chunk))
         self.expect("OK")
         while time.monotonic() < end:
             self.socket.sendall(more)
-            total += chunk
-        self.socket.sendall(more[:-1] + b"\xff")
+            total += len(more)
+        self.socket.sendall(one + b"\xff")
         took = int(self.expect("TIME").split()[1]) / 1e9
         self.expect("ACCEPT")
         return total + chunk, took
@@ -181,20 +192,20 @@ def parallel(port: int, flows: int, run: Callable[[Connection], tuple[int, float
     return results
 
 
-def measure_ranway(binary: Path, flows: int, direction: str, seconds: int) -> Result:
+def measure_ranway(binary: Path, flows: int, direction: str, seconds: int, chunk: int) -> Result:
     with ranway(binary) as (pid, port):
         before = processor_time(pid)
-        results = parallel(port, flows, lambda one: getattr(one, direction)(seconds, CHUNK))
+        results = parallel(port, flows, lambda one: getattr(one, direction)(seconds, chunk))
         spent = processor_time(pid) - before
     gbit = sum(size for size, _ in results) * 8e-9
     return Result(gbit / max(took for _, took in results), spent / gbit)
 
 
-def measure_iperf3(flows: int, direction: str, seconds: int) -> Result:
+def measure_iperf3(flows: int, direction: str, seconds: int, chunk: int) -> Result:
     with iperf3() as (pid, port):
         before = processor_time(pid)
         command = ["iperf3", "--client", "127.0.0.1", "--port", str(port), "--time", str(seconds), "--json"]
-        command += ["--parallel", str(flows), "--length", str(CHUNK)]
+        command += ["--parallel", str(flows), "--length", str(chunk)]
         command += ["--reverse"] if direction == "download" else []
         output = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         spent = processor_time(pid) - before
@@ -244,18 +255,19 @@ def main() -> None:
     if not shutil.which("iperf3"):
         sys.exit("iperf3 is not there: apt install iperf3")
     figures: dict[str, object] = {}
-    print(f"{'':24}{'ranway':>18}{'iperf3':>22}")
-    for direction in ("upload", "download"):
-        for flows in (1, 8):
-            ours, theirs = [], []
-            for _ in range(args.rounds):
-                ours.append(measure_ranway(args.ranway, flows, direction, args.seconds))
-                theirs.append(measure_iperf3(flows, direction, args.seconds))
-            one, other = median(ours), median(theirs)
-            name = f"{direction}, {flows} flow{'s' * (flows > 1)}"
-            figures[name] = {"ranway": one.json(), "iperf3": other.json()}
-            cells = [f"{r.gbit_s:7.2f} Gbit/s {r.cpu_s_per_gbit * 1e3:5.1f} ms/Gbit" for r in (one, other)]
-            print(f"{name:20}{cells[0]:>26}{cells[1]:>28}", flush=True)
+    print(f"{'':36}{'ranway':>18}{'iperf3':>22}")
+    sizes = {"1 MiB": CHUNK, "4 KiB": DEFAULT_CHUNK}
+    cases = [(direction, flows, of) for direction in ("upload", "download") for flows in (1, 8) for of in sizes]
+    for direction, flows, of in cases:
+        ours, theirs = [], []
+        for _ in range(args.rounds):
+            ours.append(measure_ranway(args.ranway, flows, direction, args.seconds, sizes[of]))
+            theirs.append(measure_iperf3(flows, direction, args.seconds, sizes[of]))
+        one, other = median(ours), median(theirs)
+        name = f"{direction}, {flows} flow{'s' * (flows > 1)}, {of}"
+        figures[name] = {"ranway": one.json(), "iperf3": other.json()}
+        cells = [f"{r.gbit_s:7.2f} Gbit/s {r.cpu_s_per_gbit * 1e3:5.1f} ms/Gbit" for r in (one, other)]
+        print(f"{name:32}{cells[0]:>26}{cells[1]:>28}", flush=True)
     figures["many"] = many = measure_many(args.ranway, args.seconds)
     print(f"{TESTS} tests: " + ", ".join(f"{name} {value}" for name, value in many.items() if name != "tests"))
     path = ROOT / "target/bench/measure_server.json"
