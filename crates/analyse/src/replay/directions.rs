@@ -50,6 +50,9 @@ const SMOOTH_S: f64 = 1.0;
 const LEAST_BUFFER: f64 = 64e3;
 const MOST_BUFFER: f64 = (1_u64 << 30) as f64;
 
+/// By how many times a buffer in which nothing was lost is larger in the replay than what it held.
+const ROOM: u64 = 2;
+
 /// A direction as an index: that of the largest flow, or the other one.
 pub(crate) const FORWARD: usize = 0;
 pub(crate) const BACKWARD: usize = 1;
@@ -68,9 +71,6 @@ pub(crate) struct Measured<'a> {
     /// The flows with their directions.
     pub(crate) flows: Vec<(FlowRow<'a>, usize)>,
 }
-
-/// By how many times a buffer in which nothing was lost is larger than what it held.
-const ROOM: u64 = 2;
 
 impl<'a> Measured<'a> {
     fn is_of(&self, point: u32, run: u32) -> bool {
@@ -418,7 +418,7 @@ impl Bins {
         self.queued_ms[bin].filter(|_| self.is_alone(way, bin)).map(|ms| ms >= EMPTY_MS)
     }
 
-    /// The bins in which a direction that alone carries load has a queue from their beginning on: in those before, it had one, too.
+    /// Returns the bins in which a direction that alone carries load has a queue, as in the bin before: it was filled all the time.
     fn full(&self, way: usize) -> Vec<usize> {
         let has_queue = |bin: usize| self.has_queue(way, bin) == Some(true);
         (1..self.axis.count).filter(|&bin| has_queue(bin) && has_queue(bin - 1)).collect()
