@@ -201,7 +201,14 @@ impl Summary {
     }
 
     /// A row of a table. Only campaigns with interfaces have a column for them.
-    fn row(&self, cc: &str, flows: &str, direction: &str, interface: &str, cells: [impl Into<String>; 4]) -> Vec<String> {
+    fn row(
+        &self,
+        cc: &str,
+        flows: &str,
+        direction: &str,
+        interface: &str,
+        cells: [impl Into<String>; 4],
+    ) -> Vec<String> {
         let has_interfaces = self.combinations.iter().any(|of| of.combination.interface.is_some());
         let mut row = [cc, flows, direction].map(str::to_owned).to_vec();
         row.extend(has_interfaces.then(|| interface.to_owned()));
@@ -216,7 +223,8 @@ impl Summary {
     /// The differences within blocks, if any are known.
     fn comparisons_text(&self, text: &mut String) {
         let [_, throughput, rtt, jain] = TITLES;
-        let mut rows = vec![self.row("difference", "flows", "direction", "interface", ["blocks", throughput, rtt, jain])];
+        let mut rows =
+            vec![self.row("difference", "flows", "direction", "interface", ["blocks", throughput, rtt, jain])];
         for of in &self.comparisons {
             for (name, differences) in &of.measures {
                 let cell = |name: &str, digits: usize| {
@@ -320,15 +328,7 @@ fn measures(
                 .collect();
             let mut all = clusters.concat();
             let Some(middle) = median(&mut all) else { continue };
-<<<<<<< HEAD
-            // One flow is always fair to itself.
-            if measure.starts_with("jain") && *flows == 1 {
-                continue;
-            }
             let stream = format!("campaign bootstrap {of_all} {name} {measure}");
-=======
-            let stream = format!("campaign bootstrap {cc} {flows} {} {name} {measure}", direction.name());
->>>>>>> 96e0f44b (campaign: compare within blocks, and distributions of tests with a DKW band)
             let interval = median_interval(&clusters, &mut Streams::new(seed, 0).named(&stream));
             estimates.insert(
                 measure,
