@@ -4,7 +4,8 @@ use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
 use crate::data::Data;
 use crate::measure::Measure;
 use crate::paper::{Experiment, Paper};
-use crate::study::ORDER;
+use crate::points::At;
+use crate::study::{Beside, Estimate, ORDER, Tests};
 use record::{Results, Stat};
 use serde::Serialize;
 
@@ -168,26 +169,34 @@ impl Check {
     pub(crate) fn figure(&self, data: &Data, point: u32) -> Option<Stat> {
         let results = data.results;
         if let Measure::Tests(tests) = &self.measure {
-            return tests.estimate(data.study(), point).map(|estimate| estimate.stat());
+            return self.estimate(tests, data, point).map(|estimate| estimate.stat());
         }
         let runs = 0..results.meta.runs;
         let Some(against) = &self.against else {
             let values: Option<Vec<f64>> = runs.map(|run| self.measure.of(results, point, run)).collect();
             return Stat::of(values?);
         };
-        let here = &results.meta.points[point as usize];
-        let other = results.meta.points.iter().position(|other| against.leads(here, other))? as u32;
+        let other = reference(results, point, against)?;
         let pairs: Option<Vec<(f64, f64)>> = runs.map(|run| self.measure.of_both(results, point, other, run)).collect();
         self.form.of(&pairs?)
+    }
+
+    /// Returns the value of a measure over tests at a point, compared with the reference if there is one.
+    fn estimate(&self, tests: &Tests, data: &Data, point: u32) -> Option<Estimate> {
+        let Some(against) = &self.against else { return tests.estimate(data.study(), point, None) };
+        let form = |here, there| self.form.of_two(here, there);
+        let beside = Beside { point: reference(data.results, point, against)?, form: &form };
+        tests.estimate(data.study(), point, Some(&beside))
     }
 
     /// Returns whether enough resamples satisfy a bound that states an order of tests; true of any other bound.
     fn orders(&self, data: &Data, point: u32, bound: Bound) -> bool {
         let Measure::Tests(tests) = &self.measure else { return true };
-        if !tests.is_order() || matches!(bound, Bound::Within(_) | Bound::Between(..)) {
+        let is_order = tests.is_order() || self.against.is_some();
+        if !is_order || matches!(bound, Bound::Within(_) | Bound::Between(..)) {
             return true;
         }
-        let estimate = tests.estimate(data.study(), point);
+        let estimate = self.estimate(tests, data, point);
         estimate.is_some_and(|estimate| estimate.share(|value| bound.holds(value)) >= ORDER)
     }
 
@@ -205,7 +214,21 @@ impl Check {
     }
 }
 
+/// Returns the point that a check compares `point` with.
+fn reference(results: &Results, point: u32, against: &At) -> Option<u32> {
+    let here = &results.meta.points[point as usize];
+    results.meta.points.iter().position(|other| against.leads(here, other)).map(|other| other as u32)
+}
+
 impl Form {
+    /// Compares a value with another one; there is no ratio to 0.
+    fn of_two(self, here: f64, there: f64) -> Option<f64> {
+        match self {
+            Form::Difference => Some(here - there),
+            _ => (there != 0.0).then(|| self.figure(here / there)),
+        }
+    }
+
     /// Compares the first value of each pair with the second.
     pub(crate) fn of(self, pairs: &[(f64, f64)]) -> Option<Stat> {
         if self == Form::Difference {
@@ -267,7 +290,6 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::At;
 
     #[test]
     fn common_variation_does_not_widen_the_interval_of_a_ratio() {
@@ -279,6 +301,13 @@ mod tests {
         assert!((stat.mean - 3.0).abs() < 1e-9 && (stat.ci95.unwrap() - 12.706).abs() < 1e-2, "{stat:?}");
         let stat = Form::Reduction.of(&[(1.0, 4.0), (1.0, 4.0)]).unwrap();
         assert!((stat.mean - 75.0).abs() < 1e-9, "{stat:?}");
+    }
+
+    #[test]
+    fn two_values_are_compared_in_each_form() {
+        let all = [Form::Ratio, Form::Gain, Form::Reduction, Form::Difference].map(|form| form.of_two(3.0, 4.0));
+        assert_eq!(all, [Some(0.75), Some(-25.0), Some(25.0), Some(-1.0)]);
+        assert_eq!((Form::Ratio.of_two(3.0, 0.0), Form::Difference.of_two(3.0, 0.0)), (None, Some(3.0)));
     }
 
     #[test]

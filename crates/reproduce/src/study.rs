@@ -16,7 +16,7 @@ pub use statistic::Statistic;
 pub(crate) use statistic::{quantile, steps};
 pub(crate) use tests_of::{Study, Test};
 
-use bootstrap::resample;
+use bootstrap::{Group, Pair, resample};
 use record::Stat;
 use serde::Deserialize;
 
@@ -48,6 +48,13 @@ pub struct Tests {
     less: Option<String>,
     /// The quantity of the other tests, if it is another one.
     other: Option<Quantity>,
+}
+
+/// Another point of the sweep, whose tests have the same random numbers as those of this one, and the form of the comparison:
+/// a function of the value at this point and the one there.
+pub(crate) struct Beside<'a> {
+    pub(crate) point: u32,
+    pub(crate) form: &'a dyn Fn(f64, f64) -> Option<f64>,
 }
 
 /// The result of a measure over tests.
@@ -86,34 +93,50 @@ impl Tests {
         self.over.is_some() || self.less.is_some() || matches!(self.at, Statistic::Spearman | Statistic::Pearson)
     }
 
-    /// Returns the value over the tests at a point; none if there are no values.
-    pub(crate) fn estimate(&self, study: &Study, point: u32) -> Option<Estimate> {
-        let group = |pattern: &str, of: Quantity| -> Vec<Vec<(f64, f64)>> {
-            study.matching(point, pattern).map(|test| self.values(study, test, of)).collect()
-        };
-        let ours = group(&self.tests, self.of);
+    /// Returns the value over the tests at a point, compared with those of `beside` if it is given; none if there are no
+    /// values. A test is drawn at both points together, so what the points have in common does not widen the interval.
+    pub(crate) fn estimate(&self, study: &Study, point: u32, beside: Option<&Beside>) -> Option<Estimate> {
         let other = self.over.as_ref().or(self.less.as_ref());
-        let theirs = other.map(|pattern| group(pattern, self.other.unwrap_or(self.of)));
-        // The same tests are drawn together.
-        let together = other.is_some_and(|pattern| *pattern == self.tests);
-        let statistic = |values: &[(f64, f64)]| self.at.of(values, self.above, self.bin);
-        let combine = |one: &[(f64, f64)], two: &[(f64, f64)]| {
-            let one = statistic(one)?;
+        let group = |point: u32, pattern: &str, of: Quantity, draw: usize| Group {
+            tests: study.matching(point, pattern).map(|test| self.values(study, test, of)).collect(),
+            draw,
+        };
+        let groups_at = |point: u32| -> Vec<Group> {
+            let ours = group(point, &self.tests, self.of, 0);
+            // The same tests are drawn together.
+            let draw = |pattern: &String| usize::from(*pattern != self.tests);
+            let theirs = other.map(|pattern| group(point, pattern, self.other.unwrap_or(self.of), draw(pattern)));
+            [ours].into_iter().chain(theirs).collect()
+        };
+        let mut groups = groups_at(point);
+        let (sides, n) = (groups.len(), groups[0].tests.len());
+        groups.extend(beside.map(|beside| groups_at(beside.point)).into_iter().flatten());
+        let (here, there) = groups.split_at(sides);
+        if here.iter().zip(there).any(|(here, there)| here.tests.len() != there.tests.len()) {
+            return None;
+        }
+        let statistic = |values: &[Pair]| self.at.of(values, self.above, self.bin);
+        let value_of = |values: &[Vec<Pair>]| {
+            let one = statistic(&values[0])?;
             match (&self.over, &self.less) {
-                (Some(_), _) => statistic(two).filter(|two| *two != 0.0).map(|two| one / two),
-                (_, Some(_)) => statistic(two).map(|two| one - two),
+                (Some(_), _) => statistic(&values[1]).filter(|two| *two != 0.0).map(|two| one / two),
+                (_, Some(_)) => statistic(&values[1]).map(|two| one - two),
                 _ => Some(one),
             }
         };
-        let theirs = theirs.unwrap_or_default();
-        let value = combine(&ours.concat(), &theirs.concat())?;
-        let mut resamples: Vec<f64> = resample(&ours, &theirs, together, combine);
+        let combine = |values: &[Vec<Pair>]| match beside {
+            Some(beside) => (beside.form)(value_of(&values[..sides])?, value_of(&values[sides..])?),
+            None => value_of(values),
+        };
+        let all: Vec<Vec<Pair>> = groups.iter().map(|group| group.tests.concat()).collect();
+        let value = combine(&all)?;
+        let mut resamples = resample(&groups, combine);
         resamples.sort_by(f64::total_cmp);
-        Some(Estimate { value, resamples, n: ours.len() })
+        Some(Estimate { value, resamples, n })
     }
 
     /// The values of a test; of a statistic without pairs, the first of each pair is 0.
-    fn values(&self, study: &Study, test: &Test, of: Quantity) -> Vec<(f64, f64)> {
+    fn values(&self, study: &Study, test: &Test, of: Quantity) -> Vec<Pair> {
         let y = of.values(study, test);
         let x = self.with.map_or_else(|| vec![0.0; y.len()], |with| with.values(study, test));
         let pairs = x.into_iter().zip(y);
@@ -174,13 +197,13 @@ mod tests {
         // Tests of 3, 7 and 30 Mbit/s: the median is 7. With flows as units it would be 4.
         let results = results(&[[1.0, 2.0], [3.0, 4.0], [10.0, 20.0]], &[[5.0, 5.0]]);
         let study = Study::new(&results);
-        let of = |text: &str| measure(text).estimate(&study, 0).unwrap();
+        let of = |text: &str| measure(text).estimate(&study, 0, None).unwrap();
         assert_eq!(of("tests = 'a-*'\nof = 'goodput'").value, 7.0);
         assert_eq!(of("tests = 'a-*'\nof = 'flow-goodput'").value, 3.5);
         assert_eq!(of("tests = 'a-*'\nof = 'goodput'\nover = 'b-*'").value, 0.7);
         assert_eq!(of("tests = 'a-*'\nof = 'goodput'\nless = 'b-*'").value, -3.0);
         assert!((of("tests = 'a-*'\nof = 'goodput'\nat = 'share'\nabove = 5").value - 200.0 / 3.0).abs() < 1e-9);
-        assert!(measure("tests = 'c-*'\nof = 'goodput'").estimate(&study, 0).is_none());
+        assert!(measure("tests = 'c-*'\nof = 'goodput'").estimate(&study, 0, None).is_none());
     }
 
     #[test]
@@ -189,14 +212,14 @@ mod tests {
         // four flows would also give 3 and 7.
         let results = results(&[[1.0, 1.0], [9.0, 9.0]], &[]);
         let study = Study::new(&results);
-        let estimate = measure("tests = 'a-*'\nof = 'flow-goodput'\nat = 'mean'").estimate(&study, 0).unwrap();
+        let estimate = measure("tests = 'a-*'\nof = 'flow-goodput'\nat = 'mean'").estimate(&study, 0, None).unwrap();
         assert!(estimate.resamples.iter().all(|value| [1.0, 5.0, 9.0].contains(value)));
         let middle = estimate.share(|value| value == 5.0);
         assert!((middle - 0.5).abs() < 0.05, "{middle}");
         let low = estimate.share(|value| value == 1.0);
         assert!((low - 0.25).abs() < 0.05, "{low}");
         // The same stream each time.
-        let again = measure("tests = 'a-*'\nof = 'flow-goodput'\nat = 'mean'").estimate(&study, 0).unwrap();
+        let again = measure("tests = 'a-*'\nof = 'flow-goodput'\nat = 'mean'").estimate(&study, 0, None).unwrap();
         assert_eq!(estimate.resamples, again.resamples);
     }
 
@@ -206,11 +229,46 @@ mod tests {
         let results = results(&[[1.0, 3.0], [9.0, 9.0], [1.0, 0.0]], &[]);
         let study = Study::new(&results);
         let estimate =
-            measure("tests = 'a-*'\nof = 'jain-goodput'\nat = 'mean'\nover = 'a-*'").estimate(&study, 0).unwrap();
+            measure("tests = 'a-*'\nof = 'jain-goodput'\nat = 'mean'\nover = 'a-*'").estimate(&study, 0, None).unwrap();
         assert!(estimate.resamples.iter().all(|value| *value == 1.0));
         // (1 + 3)^2 / (2 * 10) = 0.8, 1, 0.5.
-        let mean = measure("tests = 'a-*'\nof = 'jain-goodput'\nat = 'mean'").estimate(&study, 0).unwrap();
+        let mean = measure("tests = 'a-*'\nof = 'jain-goodput'\nat = 'mean'").estimate(&study, 0, None).unwrap();
         assert!((mean.value - 2.3 / 3.0).abs() < 1e-9, "{}", mean.value);
+    }
+
+    #[test]
+    fn tests_of_two_points_are_drawn_together() {
+        // Each test has 2 Mbit/s more at point 1, and at both points the tests differ by more than that.
+        let mut results = Results::default();
+        for (point, more) in [(0, 0.0), (1, 2.0)] {
+            for (flow, goodput_mbps) in [("a-1", 1.0), ("a-2", 30.0), ("a-3", 7.0), ("b-1", 4.0), ("b-2", 50.0)] {
+                let goodput_mbps = goodput_mbps + more;
+                results.tables.flows.push(&FlowRow {
+                    point,
+                    flow,
+                    goodput_mbps,
+                    transport: "tcp",
+                    ..FlowRow::default()
+                });
+            }
+        }
+        let study = Study::new(&results);
+        let difference = |here: f64, there: f64| Some(here - there);
+        let of = |text: &str, point| {
+            let beside = Beside { point: 1 - point, form: &difference };
+            measure(text).estimate(&study, point, Some(&beside)).unwrap()
+        };
+        let mean = of("tests = 'a-*'\nof = 'goodput'\nat = 'mean'", 1);
+        assert!((mean.value - 2.0).abs() < 1e-9 && mean.resamples.iter().all(|value| (value - 2.0).abs() < 1e-9));
+        // A difference of groups that is the same at both points: each group has its own draw, the same at both.
+        let groups = of("tests = 'a-*'\nof = 'goodput'\nat = 'mean'\nless = 'b-*'", 0);
+        assert!(groups.value.abs() < 1e-9 && groups.resamples.iter().all(|value| value.abs() < 1e-9));
+        // Without the same tests at both there are no pairs.
+        let row = FlowRow { point: 1, flow: "a-4", transport: "tcp", ..FlowRow::default() };
+        results.tables.flows.push(&row);
+        let beside = Beside { point: 1, form: &difference };
+        let pairs = measure("tests = 'a-*'\nof = 'goodput'").estimate(&Study::new(&results), 0, Some(&beside));
+        assert!(pairs.is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The cluster bootstrap ([`observe::bootstrap`]) over pairs of values, of one group of tests or of two.
+//! The cluster bootstrap ([`observe::bootstrap`]) over pairs of values, of one group of tests or of several.
 
 use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,30 +12,32 @@ const SEED: u64 = 0x5eed;
 /// A pair of values of a test.
 pub(super) type Pair = (f64, f64);
 
-/// Returns the values of `combine` for resamples of two groups of tests, those that have one. With `together`, the groups
-/// are the same tests, and each draw takes a test of both.
-pub(super) fn resample(
-    one: &[Vec<Pair>],
-    two: &[Vec<Pair>],
-    together: bool,
-    combine: impl Fn(&[Pair], &[Pair]) -> Option<f64>,
-) -> Vec<f64> {
+/// The values of each test of a group, and the number of the draw that selects from it: groups with the same draw have the
+/// same tests, and each test is drawn in all of them.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) tests: Vec<Vec<Pair>>,
+    pub(super) draw: usize,
+}
+
+/// Returns the values of `combine` for resamples of groups, those that have one.
+pub(super) fn resample(groups: &[Group], combine: impl Fn(&[Vec<Pair>]) -> Option<f64>) -> Vec<f64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let draws = groups.iter().map(|group| group.draw + 1).max().unwrap_or(0);
+    let mut drawn: Vec<Vec<Pair>> = vec![Vec::new(); groups.len()];
     let mut values = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        ours.clear();
-        theirs.clear();
-        for i in draw(one.len(), &mut random) {
-            ours.extend_from_slice(&one[i]);
-            if together {
-                theirs.extend_from_slice(&two[i]);
+        drawn.iter_mut().for_each(Vec::clear);
+        for number in 0..draws {
+            let alike = |group: &&Group| group.draw == number;
+            let tests = groups.iter().find(alike).map_or(0, |group| group.tests.len());
+            for i in draw(tests, &mut random) {
+                for (group, drawn) in groups.iter().zip(&mut drawn).filter(|(group, _)| group.draw == number) {
+                    drawn.extend_from_slice(&group.tests[i]);
+                }
             }
         }
-        if !together {
-            draw(two.len(), &mut random).for_each(|i| theirs.extend_from_slice(&two[i]));
-        }
-        values.extend(combine(&ours, &theirs));
+        values.extend(combine(&drawn));
     }
     values
 }
