@@ -12,6 +12,9 @@ const AROUND_HANDOVER_S: f64 = 1.0;
 /// The RSRP, in dBm, at which throughput counts as that inside a cell.
 const INSIDE_DBM: core::ops::RangeInclusive<f64> = -75.0..=-70.0;
 
+/// The interval at which the paper samples the sum of a test's flows, s.
+const FIVE_SECONDS: f64 = 5.0;
+
 /// Within so many dB an RSRP counts as the same.
 const SAME_RSRP_DB: f64 = 2.0;
 
@@ -46,6 +49,8 @@ pub enum Quantity {
     DupAcks,
     /// Retransmission timeout less smoothed round-trip time, s, of each sample of each flow.
     RtoMargin,
+    /// Retransmission timeout less the latest round-trip time, s, of each sample of each flow.
+    RtoMarginLatest,
     /// Smoothed round-trip time, ms, of each sample of each flow.
     SampleSrtt,
     /// Time from one phase of BBR's `ProbeRTT` to the next, s, of each flow.
@@ -58,6 +63,10 @@ pub enum Quantity {
     SecondGoodput,
     /// Mean data in flight of a flow in each second, kB.
     SecondInFlight,
+    /// Goodput of all flows in each interval of 5 s, Mbit/s.
+    FiveSecondGoodput,
+    /// Mean of all flows' round-trip times in each interval of 5 s, ms.
+    FiveSecondRtt,
     /// Goodput of all flows within 1 s of each handover, Mbit/s.
     AtHandover,
     /// For each handover: mean goodput of all flows in the test's seconds with the same RSRP, to within 2 dB, and without a
@@ -103,6 +112,10 @@ impl Quantity {
                 let samples = test.copies.iter().flat_map(|flow| &flow.samples);
                 samples.map(|sample| (sample.rto_ms - sample.srtt_ms) / 1e3).collect()
             }
+            Quantity::RtoMarginLatest => {
+                let samples = test.copies.iter().flat_map(|flow| &flow.samples);
+                samples.map(|sample| (sample.rto_ms - sample.latest_rtt_ms) / 1e3).collect()
+            }
             Quantity::SampleSrtt => {
                 let samples = test.copies.iter().flat_map(|flow| &flow.samples);
                 samples.map(|sample| sample.srtt_ms).collect()
@@ -112,6 +125,8 @@ impl Quantity {
             Quantity::SecondRsrp => seconds(test).iter().map(|second| second.rsrp_dbm).collect(),
             Quantity::SecondGoodput => seconds(test).iter().map(|second| second.goodput_mbps).collect(),
             Quantity::SecondInFlight => seconds(test).iter().map(|second| second.in_flight_kb).collect(),
+            Quantity::FiveSecondGoodput => five_seconds(test).into_iter().map(|(goodput, _)| goodput).collect(),
+            Quantity::FiveSecondRtt => five_seconds(test).into_iter().map(|(_, rtt)| rtt).collect(),
             Quantity::AtHandover => test.handovers.iter().filter_map(|&at| at_handover(test, at)).collect(),
             Quantity::SameRsrp => {
                 let all = seconds(test);
@@ -160,12 +175,32 @@ fn probe_intervals(samples: &[Sample]) -> Vec<f64> {
     begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
+/// Returns the number of moments in so many seconds; none without two moments.
+fn moments_in(seconds: f64, moments: &[Vec<&Sample>]) -> Option<usize> {
+    let [first, second, ..] = moments else { return None };
+    let interval = second[0].t_s - first[0].t_s;
+    Some(((seconds / interval).round() as usize).max(1))
+}
+
+/// Goodput of all flows, and the mean of their round-trip times, in each whole interval of 5 s. The latter is NaN if there is
+/// no round-trip time in the interval.
+fn five_seconds(test: &Test) -> Vec<(f64, f64)> {
+    let moments: Vec<Vec<&Sample>> = test.moments().collect();
+    let Some(n) = moments_in(FIVE_SECONDS, &moments) else { return Vec::new() };
+    let intervals = moments.chunks_exact(n).map(|chunk| {
+        let goodput = chunk.iter().flatten().map(|sample| sample.goodput_mbps).sum::<f64>() / n as f64;
+        let rtts = chunk.iter().flatten().map(|sample| sample.rtt_ms).filter(|rtt| rtt.is_finite());
+        let (sum, count) = rtts.fold((0.0, 0.0), |(sum, count), rtt| (sum + rtt, count + 1.0));
+        (goodput, sum / count)
+    });
+    intervals.collect()
+}
+
 /// The whole seconds of a test: the means over the samples of each.
 fn seconds(test: &Test) -> Vec<Second> {
     let moments: Vec<Vec<&Sample>> = test.moments().collect();
-    let [first, second, ..] = &moments[..] else { return Vec::new() };
-    let interval = second[0].t_s - first[0].t_s;
-    let n = ((1.0 / interval).round() as usize).max(1);
+    let Some(n) = moments_in(1.0, &moments) else { return Vec::new() };
+    let first = &moments[0];
     let mut radio = test.radio.iter().peekable();
     let mut rsrp = f64::NAN;
     let seconds = moments.chunks_exact(n).map(|chunk| {
@@ -236,6 +271,9 @@ mod tests {
                 let row =
                     SampleRow { flow: "up-1", conn, t_s, goodput_mbps, state, limit: "cwnd", ..SampleRow::default() };
                 let row = SampleRow { rto_ms: Some(700.0), srtt_ms: Some(400.0), in_flight_bytes: Some(5_000), ..row };
+                // The first flow has a round-trip time in the odd samples: 300 ms, and 500 ms from 10 s on.
+                let rtt = if t_s <= 10.0 { 300.0 } else { 500.0 };
+                let row = SampleRow { rtt_ms: (conn == 0 && i % 2 == 1).then_some(rtt), ..row };
                 results.tables.samples.push(&row);
             }
             let rsrp_dbm = if t_s <= 10.0 { -72.0 } else { -90.0 };
@@ -267,6 +305,26 @@ mod tests {
         assert_eq!(values(&results, Quantity::SecondRsrp)[9..11], [-72.0, -90.0]);
         assert_eq!(values(&results, Quantity::SecondInFlight)[0], 5.0);
         assert!((values(&results, Quantity::RtoMargin)[0] - 0.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_latest_round_trip_time_lasts_until_the_next_one() {
+        // 700 less 300 ms, and the sample after it has the same; the other flow never has one.
+        let margins = values(&results(3.0, 8.0), Quantity::RtoMarginLatest);
+        let (first, other) = margins.split_at(40);
+        assert!(first[..20].iter().all(|margin| (margin - 0.4).abs() < 1e-12), "{first:?}");
+        assert!(first[20..].iter().all(|margin| (margin - 0.2).abs() < 1e-12), "{first:?}");
+        assert!(other.iter().all(|margin| margin.is_nan()), "{other:?}");
+    }
+
+    #[test]
+    fn intervals_of_five_seconds_have_means_over_all_flows() {
+        // 18 Mbit/s, and 10 for 2 s of the first interval and 3 s of the second.
+        let results = results(3.0, 8.0);
+        let goodput = values(&results, Quantity::FiveSecondGoodput);
+        let expected = [18.0 - 8.0 * 0.4, 18.0 - 8.0 * 0.6, 18.0, 18.0];
+        assert!(goodput.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9) && goodput.len() == 4, "{goodput:?}");
+        assert_eq!(values(&results, Quantity::FiveSecondRtt), [300.0, 300.0, 500.0, 500.0]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct OneFlow {
     pub(super) dup_acks: f64,
     /// While the application has data.
     pub(crate) samples: Vec<Sample>,
+    /// The latest round-trip time so far, ms.
+    latest_rtt_ms: f64,
 }
 
 /// A sample of a flow.
@@ -48,6 +50,10 @@ pub(crate) struct Sample {
     pub(crate) in_flight_kb: f64,
     pub(crate) rto_ms: f64,
     pub(crate) srtt_ms: f64,
+    /// The latest round-trip time, of this interval or an earlier one.
+    pub(super) latest_rtt_ms: f64,
+    /// The latest round-trip time of this interval; NaN if it has none.
+    pub(super) rtt_ms: f64,
     pub(super) probes_rtt: bool,
 }
 
@@ -154,10 +160,12 @@ impl OneFlow {
             timeouts: count(row.rtos),
             dup_acks: count(row.max_dup_acks),
             samples: Vec::new(),
+            latest_rtt_ms: f64::NAN,
         }
     }
 
     fn add(&mut self, row: &SampleRow) {
+        self.latest_rtt_ms = row.rtt_ms.unwrap_or(self.latest_rtt_ms);
         // Before the handshake, and while the rest drains, nothing depends on the congestion control.
         if matches!(row.limit, "app" | "idle") {
             return;
@@ -168,6 +176,8 @@ impl OneFlow {
             in_flight_kb: row.in_flight_bytes.map_or(f64::NAN, |bytes| bytes as f64 / 1e3),
             rto_ms: row.rto_ms.unwrap_or(f64::NAN),
             srtt_ms: row.srtt_ms.unwrap_or(f64::NAN),
+            latest_rtt_ms: self.latest_rtt_ms,
+            rtt_ms: row.rtt_ms.unwrap_or(f64::NAN),
             probes_rtt: row.state == "probe-rtt",
         });
     }
