@@ -21,8 +21,10 @@ export function reproduction(rows: Row[], figures: Drawn[]): HTMLElement {
   const possible = all.filter(([, rows]) => rows.some((row) => row.verdict !== "not possible yet"));
   const others = all.filter(([, rows]) => rows.every((row) => row.verdict === "not possible yet"));
   const counts = Object.keys(VERDICTS).map((verdict) =>
-    h("span", {}, badge(verdict), ` ${rows.filter((row) => row.verdict === verdict).length}`),
+    h("span", {}, badge(verdict), ` ${rows.filter((row) => row.verdict === verdict && !row.fitted).length}`),
   );
+  const fitted = rows.filter((row) => row.fitted);
+  if (fitted.length > 0) counts.push(h("span", {}, `fitted, not counted: ${fitted.length}, of which ${fitted.filter((row) => row.verdict === "held").length} held`));
   return h(
     "section",
     {},
@@ -168,7 +170,7 @@ function table(rows: Row[]): HTMLElement {
   ];
   const shown = columns.filter(([, , text]) => rows.some((row) => text(row) !== ""));
   const lines = rows.flatMap((row) => [
-    h("tr", {}, ...shown.map(([head, kind, text]) => h("td", { class: kind, "data-head": head }, text(row))), h("td", { "data-head": "Verdict" }, badge(row.verdict))),
+    h("tr", {}, ...shown.map(([head, kind, text]) => h("td", { class: kind, "data-head": head }, text(row))), h("td", { "data-head": "Verdict" }, badge(row.verdict), row.fitted === true && " (fitted)")),
     ...((row.why ?? "") === "" ? [] : [h("tr", { class: "why" }, h("td", { colspan: String(shown.length + 1) }, row.why!))]),
   ]);
   const heads = shown.map(([head, kind]) => h("th", { class: kind, scope: "col" }, head));

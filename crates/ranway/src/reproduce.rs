@@ -10,7 +10,7 @@ use crate::terminal::message;
 use crate::{failure::Failure, interrupt, show, table};
 use console::Term;
 use record::{Output, Results, report};
-use reproduce::{Drawn, Experiment, Paper, Published, Row, Verdict};
+use reproduce::{Counts, Drawn, Experiment, Paper, Published, Row, Verdict};
 use scenario::Loaded;
 use sim::Batch;
 use std::io::Write;
@@ -48,9 +48,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else if !args.job.quiet {
-        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-        let (held, missed) = (count(Verdict::Held), count(Verdict::Missed));
-        writeln!(stdout, "{held} held, {missed} missed, {} not possible yet", count(Verdict::NotPossible))?;
+        writeln!(stdout, "{}", Counts::of(&rows))?;
         writeln!(stdout, "report: {}", page.display())?;
     }
     Ok(())
@@ -205,6 +203,7 @@ fn cells(rows: &[Row]) -> Vec<Vec<String>> {
             Verdict::Missed => "missed",
             Verdict::NotPossible => "not possible yet",
         };
+        let verdict = if row.fitted { format!("{verdict} (fitted)") } else { verdict.to_owned() };
         [
             row.variant.clone(),
             row.parameter.clone(),
@@ -213,7 +212,7 @@ fn cells(rows: &[Row]) -> Vec<Vec<String>> {
             figure(&row.published, row.published_ci),
             figure(&row.measured, row.ci),
             row.floor.map_or_else(String::new, |floor| format!("{floor:.3}")),
-            row.why.as_ref().map_or_else(|| verdict.to_owned(), |why| format!("{verdict}: {why}")),
+            row.why.as_ref().map_or_else(|| verdict.clone(), |why| format!("{verdict}: {why}")),
         ]
     });
     let heads = ["variant", "parameter", "metric", "unit", "published", "measured", FLOOR, "verdict"];

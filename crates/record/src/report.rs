@@ -89,6 +89,7 @@ fn page_of_all(reproduction: Reproduction, results: &[Results]) -> String {
 /// | `measured` | a number, a text (a range), or null |
 /// | `floor` | the least that is physically possible, or missing |
 /// | `verdict` | `held`, `missed` or `not possible yet` |
+/// | `fitted` | whether a parameter was chosen by this row, which then is not counted; or missing |
 /// | `why` | a text, or missing |
 ///
 /// and a figure

@@ -34,6 +34,9 @@ pub struct Check {
     falling: Vec<String>,
     /// The physical lower bound.
     pub floor: Option<Floor>,
+    /// Whether a parameter of the scenario was chosen by this row, which then is no prediction.
+    #[serde(default)]
+    pub(crate) fitted: bool,
     /// If the row is missed: the known reason.
     pub why: Option<String>,
 }

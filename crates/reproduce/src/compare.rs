@@ -58,10 +58,59 @@ pub struct Row {
     pub floor: Option<f64>,
     /// The outcome.
     pub verdict: Verdict,
+    /// Whether a parameter of the scenario was chosen by this row, which then is no prediction.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
+    pub fitted: bool,
     /// For a missed row: what is known about the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub why: Option<String>,
+}
+
+/// The number of rows with each verdict. Fitted rows are apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Predictions that hold.
+    pub held: usize,
+    /// Predictions that do not.
+    pub missed: usize,
+    /// Rows that cannot be measured yet.
+    pub not_possible: usize,
+    /// Rows by which a parameter was chosen.
+    pub fitted: usize,
+    /// Those of them that hold.
+    pub fitted_held: usize,
+}
+
+impl Counts {
+    /// Counts rows.
+    pub fn of(rows: &[Row]) -> Counts {
+        let mut counts = Counts::default();
+        for row in rows {
+            match row.verdict {
+                verdict if row.fitted => {
+                    counts.fitted += 1;
+                    counts.fitted_held += usize::from(verdict == Verdict::Held);
+                }
+                Verdict::Held => counts.held += 1,
+                Verdict::Missed => counts.missed += 1,
+                Verdict::NotPossible => counts.not_possible += 1,
+            }
+        }
+        counts
+    }
+}
+
+impl core::fmt::Display for Counts {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        let Counts { held, missed, not_possible, fitted, fitted_held } = self;
+        write!(f, "{held} held, {missed} missed, {not_possible} not possible yet")?;
+        if *fitted > 0 {
+            write!(f, "; not counted: {fitted} fitted, of which {fitted_held} held")?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns an experiment's published rows, with measured values where `results` has them.
@@ -98,6 +147,7 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Opti
         ci,
         floor,
         verdict,
+        fitted: check.is_some_and(|check| check.fitted),
         why,
     }
 }
@@ -301,6 +351,51 @@ mod tests {
         assert!((stat.mean - 3.0).abs() < 1e-9 && (stat.ci95.unwrap() - 12.706).abs() < 1e-2, "{stat:?}");
         let stat = Form::Reduction.of(&[(1.0, 4.0), (1.0, 4.0)]).unwrap();
         assert!((stat.mean - 75.0).abs() < 1e-9, "{stat:?}");
+    }
+
+    #[test]
+    fn fitted_rows_are_counted_apart() {
+        let text = r#"
+            name = "one"
+            about = "one"
+            checks = [
+                { variant = "a", parameter = "", metric = "m", measure = { kind = "jain" }, expect = ">=0.9", fitted = true },
+                { variant = "b", parameter = "", metric = "m", measure = { kind = "jain" }, expect = ">=0.9" },
+            ]
+        "#;
+        let experiment: Experiment = toml::from_str(text).unwrap();
+        let published = ["a", "b", "c"].map(|variant| PublishedRow {
+            experiment: "one".into(),
+            variant: variant.into(),
+            parameter: String::new(),
+            metric: "m".into(),
+            unit: String::new(),
+            value: None,
+            ci95: None,
+            place: String::new(),
+            line: 0,
+        });
+        let paper = Paper {
+            name: "paper".into(),
+            title: String::new(),
+            authors: String::new(),
+            experiments: Vec::new(),
+            published: published.into(),
+            settings: Vec::new(),
+        };
+        // Two flows of the same goodput: the index is 1.
+        let mut results = Results::default();
+        results.meta.runs = 1;
+        results.meta.points = vec![record::Point::default()];
+        for conn in 0..2 {
+            let row = record::tables::FlowRow { flow: "f", conn, goodput_mbps: 1.0, ..Default::default() };
+            results.tables.flows.push(&row);
+        }
+        let rows = compare(&paper, &experiment, Some(&results));
+        let counts = Counts::of(&rows);
+        assert_eq!(counts, Counts { held: 1, missed: 0, not_possible: 1, fitted: 1, fitted_held: 1 });
+        let text = "1 held, 0 missed, 1 not possible yet; not counted: 1 fitted, of which 1 held";
+        assert_eq!(counts.to_string(), text);
     }
 
     #[test]

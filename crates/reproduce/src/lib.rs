@@ -24,7 +24,7 @@ mod study;
 mod types;
 
 pub use check::{Check, Form, Published, PublishedRow};
-pub use compare::{Row, Verdict, compare};
+pub use compare::{Counts, Row, Verdict, compare};
 pub use draw::draw;
 pub use drawn::{Drawn, Kind, Line};
 pub use figure::Figure;

@@ -63,6 +63,10 @@ floor?: number,
  */
 verdict: Verdict,
 /**
+ * Whether a parameter of the scenario was chosen by this row, which then is no prediction.
+ */
+fitted?: boolean,
+/**
  * For a missed row: what is known about the reason.
  */
 why?: string, };
