@@ -89,6 +89,9 @@ fn each_check_has_a_verdict_and_each_figure_shows_something() {
     ] {
         assert!(titles.iter().any(|title| title.starts_with(&format!("Fig {name}"))), "{name}: {titles:?}");
     }
+    // Three tests of 24 s have four whole intervals of 5 s each.
+    let samples = figures.iter().find(|figure| figure.title == "Fig 2b: samples of 5 s, mobile").expect("it is there");
+    assert!(samples.lines.iter().filter(|line| !line.outline).all(|line| (10..=12).contains(&line.x.len())));
     let of = |title: &str| figures.iter().find(|figure| figure.title.starts_with(title)).expect("it is there");
     // The bus passes 7 km of the town to the east, at 230 m a cell; its cells are 80 m north of the road.
     let map = of("Fig 1b");
