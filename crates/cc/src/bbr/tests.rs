@@ -466,3 +466,22 @@ fn the_first_version_leaves_no_room_for_aggregation_and_no_threshold() {
     assert!(new.c.limits().ssthresh < INFINITE_SSTHRESH);
     assert_eq!(old.c.limits().ssthresh, INFINITE_SSTHRESH);
 }
+
+#[test]
+fn a_remembered_threshold_changes_nothing() {
+    for version in [Version::Linux4_9, Version::Linux6_1] {
+        let after_start = |ssthresh: Option<u32>| {
+            let mut d = Driver::new(Bbr::of(version, 10));
+            if let Some(ssthresh) = ssthresh {
+                d.c.begin_at(ssthresh);
+            }
+            (d.path.srtt, d.path.min_rtt) = (Some(RTT), Some(RTT));
+            d.send(0, None);
+            d.ack.rtt = Some(RTT);
+            d.ack.in_flight = 250;
+            (0..4).for_each(|_| round(&mut d, PIPE));
+            d.c.limits()
+        };
+        assert_eq!(after_start(Some(5)), after_start(None));
+    }
+}

@@ -1,7 +1,7 @@
 //! The study of the LTE uplink, on a few short tests of each congestion control: every check has a verdict on something that was
 //! measured, every figure something to show, and the same input gives the same output.
 
-use super::{experiment, judge, paper, run};
+use super::{experiment, judge, measured, paper, row, run};
 use record::{Results, report};
 use reproduce::{Drawn, Experiment, Kind, Paper, Published, Row, Verdict, compare, draw};
 use std::collections::BTreeSet;
@@ -12,22 +12,27 @@ const CHECKS: u32 = 22;
 const RIDE: &str =
     r#"ride={ kind = "route", points = [[0, 0, 1.5], [14000, 0, 1.5], [24000, 0, 1.5]], speeds = [30] }"#;
 
-/// Three tests of each congestion control at each node: 24 s each, in which BBR drains the queue twice. A quarter of the bandwidth
-/// takes a quarter of the packets; its received power is 6 dB more.
-fn short() -> Vec<String> {
-    let all = ["duration=234 s", "runs=1", "tests=3", "background=1", "lte.bandwidth=5 MHz", RIDE];
-    let mut set = all.map(str::to_owned).to_vec();
+/// Three tests of each congestion control at each node, from and to these seconds of `every`. A quarter of the bandwidth takes a
+/// quarter of the packets; its received power is 6 dB more.
+fn short_tests(of: &[(&str, u32, u32)], every: u32) -> Vec<String> {
+    let all = ["runs=1", "tests=3", "background=1", "lte.bandwidth=5 MHz", RIDE].map(str::to_owned);
+    let mut set = [vec![format!("duration={} s", 3 * every)], all.to_vec()].concat();
     for node in ["node", "bus"] {
-        for (cc, from, to) in [("cubic", 1, 25), ("new-reno", 27, 51), ("bbr", 53, 77)] {
+        for (cc, from, to) in of {
             let flow = format!("flows.{node}-{cc}");
             set.extend([
                 format!("{flow}.start={from} s"),
                 format!("{flow}.stop={to} s"),
-                format!("{flow}.repeat.every=78 s"),
+                format!("{flow}.repeat.every={every} s"),
             ]);
         }
     }
     set
+}
+
+/// Tests of 24 s, in which BBR drains the queue twice.
+fn short() -> Vec<String> {
+    short_tests(&[("cubic", 1, 25), ("new-reno", 27, 51), ("bbr", 53, 77)], 78)
 }
 
 /// One test of each congestion control at each node, as packets: on the bus around a handover. CUBIC fills the modem in 8 s.
@@ -106,6 +111,43 @@ fn each_check_has_a_verdict_and_each_figure_shows_something() {
     let page = report::reproduction(&rows, &figures, &[results]);
     let missing: Vec<&&str> = titles.iter().filter(|title| !page.contains(**title)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Asserts that the rows about these parameters whose metric begins with `metric` hold.
+fn assert_held(rows: &[Row], variant: &str, parameters: &[&str], metric: &str) {
+    for parameter in parameters {
+        let row = row(rows, variant, parameter, metric);
+        assert_eq!(row.verdict, Verdict::Held, "{row:?}");
+    }
+}
+
+#[test]
+fn pacing_alone_shortens_the_queue_of_bbr_and_makes_it_fair() {
+    let paper = paper("uplink");
+    let experiment = experiment(&paper, "pacing");
+    let (rows, _) = assert_complete(&paper, experiment, &run(experiment, &short_tests(&[("bbr", 1, 25)], 30), 1));
+    let at = ["stationary", "mobile", "stationary, with room for aggregation", "mobile, with room for aggregation"];
+    assert_held(&rows, "bbr: paced / unpaced", &at[..3], "9: data in flight");
+    assert_held(&rows, "bbr: paced - unpaced", &at, "16: ");
+    // Room for aggregation alone lengthens the queue, paced or not.
+    let at = ["stationary, unpaced", "mobile, unpaced", "stationary, paced", "mobile, paced"];
+    assert_held(&rows, "bbr: room for aggregation / none", &at, "9: data in flight");
+}
+
+#[test]
+fn a_cached_threshold_alone_saves_new_reno_its_losses_and_makes_it_fair() {
+    let paper = paper("uplink");
+    let experiment = experiment(&paper, "cache");
+    let set = short_tests(&[("cubic", 1, 21), ("new-reno", 27, 47)], 52);
+    let (rows, _) = assert_complete(&paper, experiment, &run(experiment, &set, 1));
+    let nodes = ["stationary", "mobile"];
+    assert_held(&rows, "new-reno: cached - not", &nodes, "18: ");
+    assert_held(&rows, "new-reno: cached - not", &nodes, "16: ");
+    // Slow start without a threshold overflows the modem: more than 5 of 100 segments.
+    for node in nodes {
+        let saved = measured(&rows, "new-reno: cached - not", node, "18: ");
+        assert!(saved < -5.0, "{node}: {saved} %");
+    }
 }
 
 #[test]
