@@ -75,6 +75,27 @@ fn each_check_has_a_verdict_and_each_figure_shows_something() {
     for (metric, parameter) in [("3: ", "mobile / stationary"), ("19: interval", "both")] {
         assert_eq!(row(metric, parameter).verdict, Verdict::Held, "{:?}", row(metric, parameter));
     }
+    // What is so large that three short tests show it.
+    let large: [(&str, &[&str], &str); 12] = [
+        ("bbr / cubic", &["stationary"], "1: "),
+        ("new-reno", &["mobile / stationary"], "3: "),
+        ("bbr", &["mobile / stationary"], "3: "),
+        ("bbr / cubic", &["mobile"], "6: RTT"),
+        ("bbr", &["mobile"], "8: "),
+        ("cubic / new-reno", &["stationary"], "11: data in flight of a test"),
+        ("cubic / bbr", &["stationary"], "13: "),
+        ("bbr - cubic", &["stationary", "mobile"], "15: "),
+        ("bbr - new-reno", &["stationary", "mobile"], "15: "),
+        ("new-reno", &["stationary", "mobile"], "16: Jain's index of goodputs, mean"),
+        ("new-reno - cubic", &["mobile"], "18: "),
+        ("all", &["both"], "20: "),
+    ];
+    for (variant, parameters, metric) in large {
+        assert_held(&rows, variant, parameters, metric);
+    }
+    let unfair = measured(&rows, "bbr - new-reno", "stationary", "16: Jain's index of goodputs, difference");
+    let lost = measured(&rows, "new-reno - cubic", "mobile", "18: ");
+    assert!(unfair < -0.05 && lost < -3.0, "{unfair} {lost} %");
     let rsrp = match row("22: ", "stationary").measured {
         Some(Published::Number(rsrp)) => rsrp,
         _ => panic!("a number"),
@@ -113,6 +134,35 @@ fn assert_held(rows: &[Row], variant: &str, parameters: &[&str], metric: &str) {
     for parameter in parameters {
         let row = row(rows, variant, parameter, metric);
         assert_eq!(row.verdict, Verdict::Held, "{row:?}");
+    }
+}
+
+#[test]
+fn a_current_kernel_has_a_fair_bbr_and_losses_of_new_reno() {
+    let paper = paper("uplink");
+    let experiment = experiment(&paper, "current");
+    let (rows, _) = assert_complete(&paper, experiment, &run(experiment, &short(), 1));
+    // With the nodes' kernel these hold.
+    for (variant, parameter, metric) in [
+        ("cubic / new-reno", "stationary", "11: data in flight of a test"),
+        ("new-reno - cubic", "mobile", "18: "),
+        ("bbr - new-reno", "stationary", "16: Jain's index of goodputs, difference"),
+    ] {
+        let row = row(&rows, variant, parameter, metric);
+        assert_eq!(row.verdict, Verdict::Missed, "{row:?}");
+        assert!(row.why.as_ref().is_some_and(|why| why != "not explained yet"), "{row:?}");
+    }
+    let unfair = measured(&rows, "bbr - new-reno", "stationary", "16: Jain's index of goodputs, difference");
+    let lost = measured(&rows, "new-reno - cubic", "mobile", "18: ");
+    assert!(unfair > -0.03 && lost > 3.0, "{unfair} {lost} %");
+}
+
+#[test]
+fn reasons_have_no_numbers_that_only_one_length_gives() {
+    for experiment in &paper("uplink").experiments {
+        for why in experiment.checks.iter().filter_map(|check| check.why.as_ref()) {
+            assert!(!why.contains(|c: char| c.is_ascii_digit()), "{}: {why}", experiment.name);
+        }
     }
 }
 
