@@ -183,11 +183,12 @@ def modem(results: Results) -> None:
                 f"{median(rtts) / 1e3:.2f} s",
                 f"{mean(test.retransmitted() for test in bbr):.2f}",
                 f"{mean(test.jain() for test in bbr):.3f}",
+                f"{mean(test.jain() for test in cubic):.3f}",
                 f"{percent(test.starves() for test in bbr):.0f}",
             ]
         )
     heads = ["buffer", "CUBIC: tests above 2.5 s", "largest mean RTT of a flow", "median RTT of a test"]
-    table([*heads, "BBR: retransmitted, %", "Jain's index", "tests with a starving flow, %"], rows)
+    table([*heads, "BBR: retransmitted, %", "Jain's index", "CUBIC's", "BBR: tests with a starving flow, %"], rows)
 
 
 def medians(tests: list[Test]) -> list[str]:
