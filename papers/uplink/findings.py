@@ -14,12 +14,12 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from statistics import mean, median
 
 import polars as pl
 
@@ -30,6 +30,18 @@ KERNELS = {"kernel-4-9": "4.9", "current": "current"}
 # As in crates/reproduce/src/study/quantity.rs.
 STARVING_SHARE, STARVING_S = 0.25, 5
 MODEM_BYTES = 6_000_000
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean; NaN of nothing."""
+    values = list(values)
+    return statistics.fmean(values) if values else float("nan")
+
+
+def median(values: Iterable[float]) -> float:
+    """The median; NaN of nothing."""
+    values = list(values)
+    return statistics.median(values) if values else float("nan")
 
 
 def jain(values: Iterable[float]) -> float:
@@ -111,7 +123,7 @@ class Test:
             for sample in rows
             if sample["rtt_ms"] is not None and since < self.after(sample["t_s"]) <= until
         ]
-        return mean(rtts) if rtts else float("nan")
+        return mean(rtts)
 
     def firsts(self, holds: Callable[[dict], bool]) -> list[dict]:
         """The first sample of each flow of which `holds` is true."""
@@ -251,7 +263,7 @@ def thresholds(tests: list[Test]) -> float:
         found = [row["ssthresh_bytes"] for row in test.firsts(lambda row: row["state"] == "recovery")]
         if len(found) == len(test.flows) and all(found):
             ratios.append(max(found) / min(found))
-    return median(ratios) if ratios else float("nan")
+    return median(ratios)
 
 
 def causes(name: str, results: Results) -> None:
@@ -351,7 +363,7 @@ def mean_srtt(test: Test, since: float, until: float) -> float:
         for row in rows
         if since < row["t_s"] <= until and row["srtt_ms"] is not None
     ]
-    return mean(inside) if inside else float("nan")
+    return mean(inside)
 
 
 def sampling(ranway: str) -> None:

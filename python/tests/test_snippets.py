@@ -113,6 +113,10 @@ LEFT_OUT = {
     r"reproduce (backlog|mdcc-lte|mdcc-beyond|uplink)": LeftOut(
         "takes minutes", (f"{TESTS}/reproduce.rs::a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them",)
     ),
+    r"uplink/findings.py": LeftOut(
+        "needs the results of minutes",
+        ("python/tests/test_uplink_findings.py::test_tables_have_the_values_of_the_results",),
+    ),
     r"^ranway oracle": LeftOut(
         "takes minutes or hours, or compares results of those",
         (
