@@ -5,7 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use measure::host_port::HostPort;
 use netio::socket::bind_device;
-use nix::net::if_::{if_indextoname, if_nameindex, if_nametoindex};
+use nix::net::if_::{if_nameindex, if_nametoindex};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 /// Returns the addresses of a server, at `port`. Asks the resolver for those of a name.
@@ -51,8 +51,12 @@ fn not_bound(name: &str, why: &io::Error) -> String {
 
 /// Returns the number of an interface, which is given by its name or its number.
 fn interface(zone: &str) -> Result<u32, String> {
-    let numbered = || zone.parse().ok().filter(|&number| if_indextoname(number).is_ok());
-    if_nametoindex(zone).ok().or_else(numbered).ok_or_else(|| format!("there is no interface `{zone}`"))
+    // `if_indextoname` of nix reports no error for the number 2^32 - 1.
+    let has = |number: &u32| if_nameindex().is_ok_and(|all| all.iter().any(|one| one.index() == *number));
+    if_nametoindex(zone)
+        .ok()
+        .or_else(|| zone.parse().ok().filter(has))
+        .ok_or_else(|| format!("there is no interface `{zone}`"))
 }
 
 #[cfg(test)]

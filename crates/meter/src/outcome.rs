@@ -373,7 +373,8 @@ mod tests {
                 };
                 Sample { at: at(1000 + ms), raw: Box::default(), info, bbr: None, delivered: ms }
             };
-            let flow = FlowOutcome { samples: vec![sample(0), sample(500), sample(1000)], ..upload(congestion) };
+            let mut flow = FlowOutcome { samples: vec![sample(0), sample(500), sample(1000)], ..upload(congestion) };
+            flow.bytes.finish(Span::from_secs(1), 500_000);
             let limits = flow.limits().expect("it took a second");
             let shares = (limits.share(limits.cwnd), limits.share(limits.pacing));
             let load = Load { times: LoadTimes::of_ms([0, 1000, 1000, 2000, 2000]), flows: vec![flow] };
