@@ -16,8 +16,8 @@ const COMMON: [&str; 8] = ["client", "localhost", "root", "server", "sudo", "ue"
 /// Removes identities.
 #[derive(Clone, Debug, Default)]
 pub struct Scrub {
-    /// In small letters, longest first.
-    words: Vec<String>,
+    /// In small letters, longest first, and what stands for each.
+    words: Vec<(String, String)>,
 }
 
 impl Scrub {
@@ -27,7 +27,18 @@ impl Scrub {
         words.retain(|word| word.len() >= 2 && !COMMON.contains(&word.as_str()) && word.parse::<u64>().is_err());
         words.sort_by(|a, b| (b.len(), a).cmp(&(a.len(), b)));
         words.dedup();
-        Scrub { words }
+        Scrub { words: words.into_iter().map(|word| (word, REMOVED.to_owned())).collect() }
+    }
+
+    /// Replaces these words, given first, by labels.
+    pub fn with_labels(mut self, labels: impl IntoIterator<Item = (String, String)>) -> Scrub {
+        for (word, label) in labels {
+            let word = word.to_ascii_lowercase();
+            self.words.retain(|(other, _)| *other != word);
+            let place = self.words.partition_point(|(other, _)| other.len() > word.len());
+            self.words.insert(place, (word, label));
+        }
+        self
     }
 
     /// Removes the names of this machine and of its users, and these words.
@@ -114,7 +125,7 @@ impl Scrub {
 
     fn without_words(&self, text: &str) -> String {
         let mut clean = text.to_owned();
-        for word in &self.words {
+        for (word, label) in &self.words {
             let lower = clean.to_ascii_lowercase();
             let (mut next, mut from) = (String::with_capacity(clean.len()), 0);
             for (at, _) in lower.match_indices(word.as_str()) {
@@ -124,7 +135,7 @@ impl Scrub {
                     continue;
                 }
                 next.push_str(&clean[from..at]);
-                next.push_str(REMOVED);
+                next.push_str(label);
                 from = to;
             }
             next.push_str(&clean[from..]);
@@ -194,6 +205,15 @@ mod tests {
         let mut value = serde_json::json!({ "10.0.0.1": ["a", { "b": "192.0.2.9" }], "n": 4 });
         Scrub::default().value(&mut value);
         assert_eq!(value, serde_json::json!({ "[removed]": ["a", { "b": "[removed]" }], "n": 4 }));
+    }
+
+    #[test]
+    fn words_with_labels_are_told_apart_and_go_before_words_that_are_removed() {
+        let labels = [("wwx0a1b2c3d4e5f", "interface-1"), ("wwx0a1b2c3d4e60", "interface-2")];
+        let scrub = Scrub::of(["wwx0a1b2c3d4e60".to_owned(), "pc".to_owned()]);
+        let scrub = scrub.with_labels(labels.map(|(word, label)| (word.to_owned(), label.to_owned())));
+        assert_eq!(scrub.text("0001-cubic-1-up-wwx0a1b2c3d4e5f"), "0001-cubic-1-up-interface-1");
+        assert_eq!(scrub.text("WWX0A1B2C3D4E60 of pc"), "interface-2 of [removed]");
     }
 
     #[test]

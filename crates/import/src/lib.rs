@@ -185,7 +185,9 @@ impl Opportunities {
 
     fn finish(mut self) -> Result<Trace, Error> {
         let Some(last) = self.times.last_mut() else {
-            return Err(Error::File("fewer than 1500 bytes pass in that time: the trace would be empty".to_owned()));
+            return Err(Error::File(
+                "the rates let no packet of 1500 bytes pass in that time: the trace would be empty".to_owned(),
+            ));
         };
         // A trace must not have zero duration.
         *last = (*last).max(1);

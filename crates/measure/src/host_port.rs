@@ -39,6 +39,9 @@ impl<'a> HostPort<'a> {
         if host.is_empty() {
             return Err("the host is missing".into());
         }
+        if host.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            return Err("a host's name has no spaces or control characters".into());
+        }
         Ok(HostPort { host, zone: None, port: port.map(parse_port).transpose()? })
     }
 }
@@ -71,7 +74,8 @@ fn split_zone(text: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn parse_port(text: &str) -> Result<u16, String> {
-    text.parse().ok().filter(|&port| port > 0).ok_or_else(|| "invalid port; expected 1 to 65535".into())
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| is_number && port > 0).ok_or_else(|| "invalid port; expected 1 to 65535".into())
 }
 
 fn in_brackets(address: &str, port: &str) -> String {

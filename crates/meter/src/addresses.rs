@@ -17,6 +17,10 @@ pub fn addresses(server: &HostPort<'_>, port: u16) -> Result<Vec<SocketAddr>, St
         return (server.host, port).to_socket_addrs().map(Iterator::collect).map_err(|why| why.to_string());
     };
     let scope = server.zone.map(interface).transpose()?;
+    let is_local = address.is_unicast_link_local() || address.is_loopback();
+    if let Some(zone) = server.zone.filter(|_| !is_local) {
+        return Err(format!("`%{zone}` belongs to link-local addresses: --interface chooses the way to others"));
+    }
     if scope.is_none() && address.is_unicast_link_local() {
         return Err(format!("a link-local address needs its interface, as {address}%eth0"));
     }
@@ -86,6 +90,8 @@ mod tests {
         assert_eq!(of("192.0.2.1"), Ok(vec!["192.0.2.1:7".parse().expect("an address")]));
         let none = |zone: &str| Err(format!("there is no interface `{zone}`"));
         assert_eq!((of("fe80::1%nosuch"), of("[fe80::1%4294967295]")), (none("nosuch"), none("4294967295")));
+        let why = "`%lo` belongs to link-local addresses: --interface chooses the way to others";
+        assert_eq!(of("2001:db8::1%lo"), Err(why.to_owned()));
         let why = "a link-local address needs its interface, as fe80::1%eth0";
         assert_eq!(of("fe80::1"), Err(why.to_owned()));
     }

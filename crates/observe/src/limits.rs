@@ -96,15 +96,16 @@ impl Limits {
 /// slow start (`tcp_update_pacing_rate`). So a sender is paced
 ///
 /// - if its rate is less than its window permits, as that of BBR, whose window is a multiple of what the path holds, or
-/// - if data arrives at three quarters of its rate or more although its window has room. Without a pacer, a window that is not full
-///   delivers at most 0.56 of the kernel's rate, unless the round trip has just become shorter.
+/// - if data arrives at three quarters of its rate or more although its window has room and data waits to be sent. Without a pacer, a
+///   window that is not full delivers at most 0.56 of the kernel's rate, unless the round trip has just become shorter.
 ///
 /// A control of its own that starts with a rate that fills its window within a round trip is not recognised until it is slower.
 pub fn shows_pacing(info: &TcpInfo) -> bool {
     let Some(rate) = info.pacing_rate().filter(|_| info.rtt > 0) else { return false };
     let (rate, delivered) = (rate as f64, info.delivery_rate as f64);
     let window = f64::from(info.snd_cwnd) * f64::from(info.snd_mss) * 1e6 / f64::from(info.rtt);
-    rate < window || (!fills_window(info) && !info.delivery_rate_app_limited() && delivered >= 0.75 * rate)
+    let could_send = info.notsent_bytes > 0 && !fills_window(info) && !info.delivery_rate_app_limited();
+    rate < window || (could_send && delivered >= 0.75 * rate)
 }
 
 /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits for its
@@ -169,8 +170,10 @@ mod tests {
         assert!(shows_pacing(&TcpInfo { pacing_rate: 600_000, ..unpaced }));
         assert!(shows_pacing(&TcpInfo { pacing_rate: 600_000, unacked: 100, ..unpaced }));
         // CUBIC behind `fq`, after a fall of the round-trip time: it sends at its rate, and the window has room.
-        let behind_fq = TcpInfo { delivery_rate: 1_150_000, ..unpaced };
+        let behind_fq = TcpInfo { delivery_rate: 1_150_000, notsent_bytes: 1, ..unpaced };
         assert!(shows_pacing(&behind_fq));
+        // Its last bytes are on their way, and the rate is that of before.
+        assert!(!shows_pacing(&TcpInfo { notsent_bytes: 0, ..behind_fq }));
         assert!(!shows_pacing(&TcpInfo { unacked: 100, ..behind_fq }));
         assert!(!shows_pacing(&TcpInfo { flags: 1, ..behind_fq }));
         // In slow start without a pacer.

@@ -534,8 +534,8 @@ impl Run<'_> {
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
             retransmission_rate: part(|row| row.retransmitted),
-            // Earlier results have numbers where nothing was known: of UDP, and of connections of real hosts.
-            limited: limited().filter(|_| rows.iter().any(|row| row.cc.is_some())),
+            // Earlier results have zeros where nothing was known: of UDP, and of connections of real hosts.
+            limited: limited().filter(|shares| shares.iter().flatten().any(|&share| share > 0.0)),
         }
     }
 }
@@ -561,10 +561,9 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// (sum x)^2 / (n sum x^2) over the goodputs of the TCP flows' copies. What UDP sends is the application's choice, and so
-/// is what real hosts do.
+/// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice.
 fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
-    let rates: Vec<f64> = rows.iter().filter(|row| row.cc.is_some()).map(|row| row.goodput_mbps).collect();
+    let rates: Vec<f64> = rows.iter().filter(|row| row.transport == "tcp").map(|row| row.goodput_mbps).collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
 }

@@ -75,14 +75,25 @@ struct Campaign {
 
 pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
     let campaign = load(&args.file)?;
+    let out = args.out.clone().unwrap_or_else(|| Path::new("ranway-out").join(stem(&args.file)));
+    let check_interfaces = || program::check_interfaces(&args.file, &campaign.file.place);
+    if args.dry_run || !out.exists() {
+        check_interfaces()?;
+    }
     if args.dry_run {
         let mut out = terminal::stdout();
         write!(out, "{}: {}\n{}", campaign.file.title, campaign.size(), campaign.plan.text())?;
         return Ok(());
     }
     campaign.check_environment()?;
-    let out = args.out.clone().unwrap_or_else(|| Path::new("ranway-out").join(stem(&args.file)));
     let mut store = Store::open(&out, campaign.state()?, &mut |what| message!("warning: {what}"))?;
+    // A campaign that has finished is summarised and published anywhere.
+    for test in &campaign.plan.tests {
+        if !store.has_finished(test)? {
+            check_interfaces()?;
+            break;
+        }
+    }
     let interrupted = campaign.run(&mut store, args.quiet || args.json)?;
     let summary = Summary::of(&campaign.file, &campaign.plan, &store, campaign.complete())?;
     store.write("summary.json", &summary)?;
@@ -92,7 +103,7 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
             exports.push(export_monroe(&campaign.file, &campaign.plan, &store, campaign.complete())?);
         }
         if args.publish {
-            let scrub = Scrub::of_this_machine(campaign.identities());
+            let scrub = Scrub::of_this_machine(campaign.identities()).with_labels(campaign.interfaces());
             exports.push(export_publication(&campaign.file, &campaign.plan, &store, &summary, &scrub)?);
         }
     }
@@ -138,7 +149,6 @@ fn load(path: &str) -> Result<Campaign, Failure> {
     campaign.check_tests()?;
     program::check_access(&campaign.file.place)?;
     program::check_congestion(path, &campaign.file)?;
-    program::check_interfaces(path, &campaign.file.place)?;
     Ok(Campaign { server: campaign.resolve()?, ..campaign })
 }
 
@@ -220,11 +230,17 @@ impl Campaign {
         )
     }
 
+    /// The interfaces whose names identify a machine, with what they are called where they are published.
+    fn interfaces(&self) -> Vec<(String, String)> {
+        let numbered = self.file.place.interfaces.iter().zip(1..);
+        let telling = numbered.filter(|(name, _)| has_hardware_address(name));
+        telling.map(|(name, number)| (name.clone(), format!("interface-{number}"))).collect()
+    }
+
     /// Words that identify people and machines, beside those of this machine.
     fn identities(&self) -> Vec<String> {
         let mut words = self.file.publish.remove.clone();
         words.extend(self.file.place.token.clone());
-        words.extend(self.file.place.interfaces.iter().filter(|name| has_hardware_address(name)).cloned());
         let server = match self.file.kind() {
             WhereKind::Server(server) => Some(server),
             _ => None,

@@ -436,9 +436,11 @@ fn first_reached(server: &str, addresses: &[SocketAddr], interface: Option<&str>
         if why.kind() != ErrorKind::ConnectionRefused || start.elapsed() >= STARTING {
             let is_elsewhere = why.kind() == ErrorKind::ConnectionRefused && !address.ip().to_canonical().is_loopback();
             let listens = || is_elsewhere.then(|| "; `ranway measure serve` needs --listen to be reached".to_owned());
+            let through = || Some(format!("; `{}` needs an address and a route to the server", interface?));
             let hint = meter::written_as_port(server)
                 .map(|written| format!("; write {written} if the last group is a port"))
                 .or_else(listens)
+                .or_else(through)
                 .unwrap_or_default();
             return Err(anyhow!("{server}: no server at {address}: {why}{hint}").into());
         }
