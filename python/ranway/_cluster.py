@@ -6,13 +6,14 @@ the command has ended or was interrupted, and so is this. Why it failed goes to 
 
 import _thread
 import json
+import logging
+import os
 import sys
 import threading
 from pathlib import Path
 
 import distributed
 
-from ranway._errors import RanwayError, ScenarioError
 from ranway._scenario import Scenario
 from ranway._sweep import run_jobs
 
@@ -22,8 +23,13 @@ _TIMEOUT_S = 10
 
 def _client(scheduler: str) -> distributed.Client:
     """Returns a client of the scheduler at an address, or the one that a file describes."""
-    where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
-    return distributed.Client(**where, timeout=_TIMEOUT_S, set_as_default=False)
+    address = scheduler
+    if Path(scheduler).is_file():
+        described = json.loads(Path(scheduler).read_text())
+        address = described.get("address") if isinstance(described, dict) else None
+        if not isinstance(address, str):
+            raise ValueError("the file has no address: `dask scheduler --scheduler-file` writes one")
+    return distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
 
 
 def _end_with_input() -> None:
@@ -34,6 +40,7 @@ def _end_with_input() -> None:
 def main() -> int:
     """Returns the exit code."""
     request = json.loads(sys.stdin.readline())
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         # The command has told its warnings.
@@ -42,9 +49,11 @@ def main() -> int:
             run_jobs(scenario, Path(request["out"]), client, progress=request["progress"])
     except KeyboardInterrupt:
         return 130
-    except (OSError, ValueError, RanwayError, ScenarioError) as error:
-        print(" ".join(str(error).split()))
-        return 1
+    # Whatever it was, the command tells it in one line.
+    except Exception as error:
+        print(" ".join(str(error).split()) or type(error).__name__, flush=True)
+        # A client without a scheduler would try to take leave of it for many seconds.
+        os._exit(1)
     return 0
 
 

@@ -76,9 +76,17 @@ def test_ctrl_c_ends_it_and_the_same_command_resumes(command: Path, scheduler: s
 
 def test_what_is_missing_is_one_line(command: Path, place: Path) -> None:
     nowhere = ["sweep", "two.toml", *OPTIONS, "--dask"]
-    code, out, err = ended(start(command, place, *nowhere, "tcp://127.0.0.1:9"))
-    assert (code, out) == (1, "") and err.startswith("error: --dask tcp://127.0.0.1:9: "), err
-    assert err.count("\n") == 1, err
+    (place / "none.json").write_text('{"address": 5}')
+    for scheduler, code_of, why in [
+        ("tcp://127.0.0.1:9", 1, ""),
+        ("none.json", 1, "the file has no address"),
+        ("two.toml", 1, ""),
+        ("nonsense", 2, "there is no such file, and an address has a port"),
+    ]:
+        began = time.monotonic()
+        code, out, err = ended(start(command, place, *nowhere, scheduler))
+        assert (code, out) == (code_of, "") and err.startswith(f"error: --dask {scheduler}: {why}"), err
+        assert err.count("\n") == 1 and time.monotonic() - began < 30, err
     # A Python without Dask, and none at all.
     (place / "python3").write_text("#!/bin/sh\nexec /usr/bin/env -i " + sys.executable + ' -S "$@"\n')
     (place / "python3").chmod(0o755)

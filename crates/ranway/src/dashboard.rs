@@ -14,6 +14,11 @@ use units::Span;
 pub(crate) struct DashboardArgs {}
 
 impl DashboardArgs {
+    /// There is none to want.
+    pub(crate) fn is_wanted(&self) -> bool {
+        false
+    }
+
     /// There is none to start.
     pub(crate) fn start(
         &self,

@@ -2,7 +2,7 @@
 
 use crate::args::{EndArgs, MergeArgs, Shard, SweepArgs};
 use crate::dashboard::{Dashboard, Runs};
-use crate::dask;
+use crate::dask::Dask;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::out::{counted, default_out, stem};
@@ -25,12 +25,13 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     sim::check(&loaded).map_err(wrong)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let place = in_progress(&out)?;
-    // An address that cannot be used is known before anything is written.
-    let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
-    if args.dask.is_some() && dashboard.is_some() {
+    if args.dask.is_some() && args.dashboard.is_wanted() {
         let what = "--dashboard shows what runs in this process: Dask's own page shows what runs on its cluster";
         return Err(Failure::Invalid(what.to_owned()));
     }
+    let dask = args.dask.as_deref().map(Dask::new).transpose()?;
+    // An address that cannot be used is known before anything is written.
+    let dashboard = args.dashboard.start("sweep", || sim::meta(&loaded), args.ending.quiet, |_| {})?;
     // A place that cannot be written to is known before the work is done. Shards, which begin together, only look at it.
     if args.shard.is_none() {
         drop(Output::create(&out)?);
@@ -46,10 +47,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if left.len() < mine.len() && !args.ending.quiet {
         message!("{} of {} have finished before", mine.len() - left.len(), counted(mine.len() as u64, "job"));
     }
-    let finished = match &args.dask {
-        Some(scheduler) if !left.is_empty() => {
-            dask::run(scheduler, &args.scenario, &out, args.ending.quiet)?;
-            dir.finished()?.len()
+    let finished = match &dask {
+        Some(dask) if !left.is_empty() => {
+            let is_interrupted = dask.run(&args.scenario, &out, args.ending.quiet)?;
+            let finished = dir.finished()?.len();
+            if finished < mine.len() && !is_interrupted {
+                let left = counted((mine.len() - finished) as u64, "job");
+                return Err(anyhow::anyhow!("Python ended before {left}, and told no reason").into());
+            }
+            finished
         }
         Some(_) => mine.len(),
         None => mine.len() - left.len() + run_here(&loaded, left, &dir, args, dashboard.as_ref())?,

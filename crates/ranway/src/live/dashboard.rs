@@ -44,6 +44,11 @@ pub(crate) struct DashboardArgs {
 }
 
 impl DashboardArgs {
+    /// Whether it is asked for.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.dashboard.is_some()
+    }
+
     /// Starts the dashboard of `command`, if it is wanted, with what `adapt` adds, and prints its address; if `quiet`, only with a
     /// token that the user does not know yet.
     pub(crate) fn start(
