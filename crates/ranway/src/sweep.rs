@@ -109,7 +109,7 @@ fn left_of(dir: &SweepDir, jobs: &[Job], quiet: bool) -> Result<Vec<Job>, Failur
         !stop.load(Relaxed)
     });
     drop(bar);
-    let Some(left) = left? else {
+    let Some(left) = left.map_err(given)? else {
         message!("interrupted while finished jobs were checked; the same command resumes");
         return Err(Failure::Interrupted);
     };
@@ -194,6 +194,7 @@ fn given(error: record::Error) -> Failure {
         record::Error::NotSweep { .. }
         | record::Error::LostSweep { .. }
         | record::Error::OtherSweep { .. }
+        | record::Error::NotJob { .. }
         | record::Error::InsideSweep { .. }
         | record::Error::Merge(_) => Failure::Invalid(error.to_string()),
         error => error.into(),

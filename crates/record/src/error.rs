@@ -60,10 +60,21 @@ pub enum Error {
         path: PathBuf,
     },
     /// The directory of a sweep has jobs, but not the file that says what was run.
-    #[error("{} holds jobs, but its sweep.json is lost: start the same sweep again to make it anew", .path.display())]
+    #[error("{} holds jobs, but its sweep.json is lost: {remedy}", .path.display())]
     LostSweep {
         /// The directory.
         path: PathBuf,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// In place of a job's file there is something that a sweep does not replace: a directory, a file that cannot be read, or a job
+    /// of another sweep.
+    #[error("{} {what}: move it away or remove it, and start the same sweep again", .path.display())]
+    NotJob {
+        /// The entry.
+        path: PathBuf,
+        /// What it is, as in "is a directory".
+        what: String,
     },
     /// The results of a sweep would go into its directory of jobs.
     #[error("{}: it is inside {}, which is removed when the results are written: choose another directory", .path.display(), .sweep.display())]
@@ -130,12 +141,24 @@ fn advice(doing: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         _ if is_file(doing, source) => ": it is a file; choose a directory that is new, is empty or holds results",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space or choose another directory",
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if doing != "read" => {
             ": choose a directory that you may write to"
         }
         io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
             ": a mount point cannot be replaced; choose a directory below it"
         }
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_read_is_not_told_where_to_write() {
+        let said = |doing| Error::io(doing, Path::new("x"))(io::ErrorKind::PermissionDenied.into()).to_string();
+        assert_eq!(said("write"), "cannot write x: permission denied: choose a directory that you may write to");
+        assert_eq!(said("read"), "cannot read x: permission denied");
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 
 use crate::merge::{difference, one_after_the_other};
 use crate::report::Chosen;
-use crate::results::{from_files, from_json, json, to_files};
+use crate::results::{from_files, json, to_files};
 use crate::table::{Appender, Table};
 use crate::tables::each_table;
 use crate::{Error, Job, MergeError, Meta, Output, OutputFile, PointSummary, Results, Summary, Tables, Timing, report};
@@ -49,6 +49,12 @@ const WORTH_KEEPING: usize = 1_000;
 const MOST_READERS: usize = 8;
 /// The largest file of a job that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
+/// The largest `job.json` that is read, in bytes.
+const LARGEST_DESCRIPTION: u64 = 1 << 20;
+/// How much of a table's file is digested at a time, in bytes.
+const PIECE: u64 = 1 << 20;
+/// The length of a digest as text, in bytes.
+const DIGEST_LEN: usize = 64;
 /// How many jobs are asked of which sweep they are, if `sweep.json` does not say.
 const WITNESSES: usize = 8;
 
@@ -71,7 +77,7 @@ impl SweepFile {
         }
         let path = dir.path().join(SWEEP);
         let file = io::BufReader::new(dir.read(SWEEP)?);
-        let file: SweepFile = serde_json::from_reader(file).map_err(|error| Error::damaged(&path, &error))?;
+        let mut file: SweepFile = serde_json::from_reader(file).map_err(|error| Error::damaged(&path, &error))?;
         if file.format != FORMAT {
             let what = format!("its format is {}, this program reads {FORMAT}", file.format);
             return Err(Error::damaged(&path, &what));
@@ -81,6 +87,8 @@ impl SweepFile {
         if !fits || !file.runs.iter().all(|runs| possible.contains(runs)) {
             return Err(Error::damaged(&path, &"its runs do not fit its points"));
         }
+        // Not written, so not part of the digest either.
+        file.meta.partial = None;
         Ok(Some(file))
     }
 
@@ -102,33 +110,47 @@ impl SweepFile {
         difference(&self.meta, &other.meta).or(runs).or((self.inputs != other.inputs).then_some(INPUTS))
     }
 
-    /// Checks that this file may replace the one in `dir`, of which reading gave `found`: nothing is there, or finished jobs are of
-    /// this sweep, so that the one there is lost or damaged. Returns whether there are such jobs.
-    fn may_replace(&self, dir: &Dir, found: Result<Option<SweepFile>, Error>) -> Result<bool, Error> {
+    /// Checks that this file, which was found in the directory at `path`, is of the sweep that is wanted there.
+    fn check_same(&self, wanted: &SweepFile, path: &Path) -> Result<(), Error> {
+        match self.difference(wanted) {
+            Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that this file may be written to `dir`, where there is none, or one that gave the error `unreadable`: either the
+    /// directory is empty, or the first finished jobs are all of this sweep. Returns whether there are such jobs.
+    fn may_replace(&self, dir: &Dir, unreadable: Option<Error>) -> Result<bool, Error> {
         let (names, path) = (dir.names()?, || dir.path().to_owned());
-        if matches!(found, Ok(None)) && names.iter().any(|name| name == SWEEP) {
+        if unreadable.is_none() && names.iter().any(|name| name == SWEEP) {
             // Another process has made it just now.
             return Ok(false);
         }
-        let jobs = names.iter().filter(|name| is_job(name)).filter_map(|name| describe(dir, name));
-        let sweeps: Vec<String> = jobs.map(|job| job.sweep).take(WITNESSES).collect();
-        if sweeps.contains(&self.id()) {
-            return Ok(true);
+        let (id, jobs) = (self.id(), names.iter().filter(|name| is_job(name)));
+        let described = jobs.filter_map(|name| Some((name, describe(dir, name)?))).take(WITNESSES);
+        let (ours, others): (Vec<_>, Vec<(&OsString, JobFile)>) = described.partition(|(_, job)| job.sweep == id);
+        match (ours.is_empty(), others.first()) {
+            (false, None) => return Ok(true),
+            (false, Some((name, _))) => return Err(of_another_sweep(&path().join(name))),
+            (true, Some(_)) => return Err(Error::OtherSweep { path: path(), what: IDENTITY }),
+            (true, None) => {}
         }
-        Err(match found {
-            Ok(Some(file)) => Error::OtherSweep { path: path(), what: file.difference(self).unwrap_or(INPUTS) },
-            _ if !sweeps.is_empty() => Error::OtherSweep { path: path(), what: IDENTITY },
-            Err(Error::Damaged { path: file, what }) => {
-                let what = format!("{what}; no job tells what was run: choose another directory, or remove this one");
-                Error::damaged(&file, &what)
+        let untold = "no job tells what was run: choose another directory, or remove this one";
+        match unreadable {
+            Some(Error::Damaged { path: file, what }) => Err(Error::damaged(&file, &format!("{what}; {untold}"))),
+            Some(error) => Err(error),
+            None => {
+                // What begins with a point is of a process that was killed before the file had its name.
+                let foreign = |name: &&OsString| !name.to_string_lossy().starts_with('.') && !is_job(name);
+                match names.iter().find(foreign) {
+                    Some(entry) => Err(Error::Foreign { path: path(), entry: entry.to_string_lossy().into_owned() }),
+                    None if names.iter().any(|name| is_job(name)) => {
+                        Err(Error::LostSweep { path: path(), remedy: untold })
+                    }
+                    None => Ok(false),
+                }
             }
-            Err(error) => error,
-            // What begins with a point is of a process that was killed before the file had its name.
-            Ok(None) => match names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.')) {
-                Some(entry) => Error::Foreign { path: path(), entry: entry.into_owned() },
-                None => return Ok(false),
-            },
-        })
+        }
     }
 }
 
@@ -173,11 +195,12 @@ impl SweepDir {
     /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point; `inputs` are texts of everything
     /// that the jobs depend on, in an order that does not change: every point's scenario, traces, recorded channels.
     ///
-    /// A `sweep.json` that is lost or damaged is made anew if a finished job shows that it is of this sweep.
+    /// A `sweep.json` that is lost or damaged is made anew if the first finished jobs are all of this sweep.
     ///
     /// # Errors
-    /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::Foreign`] if it is of something else,
-    /// [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
+    /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::NotJob`] if `sweep.json` is lost or damaged and some
+    /// jobs are of another sweep, [`Error::LostSweep`] if no job can be read either, [`Error::Foreign`] if the directory is of
+    /// something else, [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
     pub fn open_or_create(
         path: &Path,
         meta: &Meta,
@@ -192,19 +215,21 @@ impl SweepDir {
         let meta = Meta { partial: None, ..meta.clone() };
         let wanted = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: hex(digest), meta };
         let (dir, made) = Dir::open_or_make(path)?;
-        let found = SweepFile::read(&dir);
-        let is_there = matches!(&found, Ok(Some(file)) if file.difference(&wanted).is_none());
-        let restored = !is_there && wanted.may_replace(&dir, found)?;
-        if !is_there {
-            wanted.write(&dir)?;
-        }
+        let unreadable = match SweepFile::read(&dir) {
+            Ok(Some(file)) => {
+                file.check_same(&wanted, path)?;
+                return Ok(SweepDir::new(dir, wanted, false));
+            }
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        let restored = wanted.may_replace(&dir, unreadable)?;
+        wanted.write(&dir)?;
         made.keep();
         // Of several processes that begin at the same time, the last one's file stays; all should be the same.
         let file = SweepFile::read(&dir)?.ok_or_else(|| Error::NotSweep { path: path.to_owned() })?;
-        match file.difference(&wanted) {
-            Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
-            None => Ok(SweepDir::new(dir, file, restored)),
-        }
+        file.check_same(&wanted, path)?;
+        Ok(SweepDir::new(dir, wanted, restored))
     }
 
     /// Opens the directory of a sweep.
@@ -215,7 +240,10 @@ impl SweepDir {
         let dir = Dir::open(path)?;
         match SweepFile::read(&dir) {
             Ok(Some(file)) => Ok(SweepDir::new(dir, file, false)),
-            Ok(None) if dir.names()?.iter().any(|name| is_job(name)) => Err(Error::LostSweep { path: path.to_owned() }),
+            Ok(None) if dir.names()?.iter().any(|name| is_job(name)) => {
+                let remedy = "start the same sweep again to make it anew";
+                Err(Error::LostSweep { path: path.to_owned(), remedy })
+            }
             Ok(None) => Err(Error::NotSweep { path: path.to_owned() }),
             Err(Error::Damaged { path, what }) => {
                 Err(Error::damaged(&path, &format!("{what}; start the same sweep again to make it anew")))
@@ -250,16 +278,18 @@ impl SweepDir {
     /// Returns `None` if `progress` said to stop.
     ///
     /// # Errors
+    /// [`Error::NotJob`] if running a job would replace a directory, a file that cannot be read, or a job of another sweep;
     /// [`Error::Io`].
     pub fn unfinished(&self, jobs: &[Job], progress: &mut dyn FnMut(f64) -> bool) -> Result<Option<Unfinished>, Error> {
         let finished = self.finished()?;
         let (there, mut left): (Vec<Job>, Vec<Job>) = jobs.iter().copied().partition(|job| finished.contains(job));
         let (count, mut checked, mut damaged) = (there.len(), 0, Vec::new());
-        let check = |job| (job, self.read_file(job).map(drop));
+        let check = |job| (job, self.read_file(job, |_, _| {}));
         let all = read_ahead(there.into_iter(), check, |(job, read)| {
             match read {
+                Ok(_) => {}
                 Err(Error::Damaged { .. }) => damaged.push(job),
-                read => read?,
+                Err(error) => return Err(error),
             }
             checked += 1;
             Ok(progress(f64::from(checked) / count as f64))
@@ -313,9 +343,12 @@ impl SweepDir {
     /// Reads the results of a finished job.
     ///
     /// # Errors
-    /// [`Error::Damaged`] names the file; [`Error::Io`].
+    /// [`Error::Damaged`] and [`Error::NotJob`] name the file; [`Error::Io`].
     pub fn read_job(&self, job: Job) -> Result<(Tables, Timing), Error> {
-        let (mut files, timing) = self.read_file(job)?;
+        let mut files = Files::new();
+        let timing = self.read_file(job, |name, piece| {
+            files.entry(name.to_owned()).or_default().extend_from_slice(piece);
+        })?;
         // The file is as it was written, so the sweep would take it for a finished job again.
         let wrong = |what: &dyn fmt::Display| {
             let path = self.path().join(name_of(job));
@@ -328,35 +361,55 @@ impl SweepDir {
         Ok((tables, timing))
     }
 
-    /// Reads the tables' files in the file of a finished job, and checks that they are as they were written.
+    /// Reads the file of a finished job, and checks that the tables' files in it are as they were written. `take` is called with
+    /// the name and the next piece of each of them, before they are checked.
     ///
     /// # Errors
-    /// [`Error::Damaged`] names the file; [`Error::Io`].
-    fn read_file(&self, job: Job) -> Result<(Files, Timing), Error> {
+    /// [`Error::Damaged`] and [`Error::NotJob`] name the file; [`Error::Io`].
+    fn read_file(&self, job: Job, mut take: impl FnMut(&str, &[u8])) -> Result<Timing, Error> {
         let name = name_of(job);
         let path = self.path().join(&name);
         let damaged = |what: &dyn fmt::Display| {
             Error::damaged(&path, &format!("{what}; start the same sweep again to redo the job"))
         };
-        let file = self.dir.read(&name)?;
-        let mut files = Files::new();
+        let file = self.dir.read(&name).map_err(|error| match (self.dir.look(&name), error) {
+            (Ok(Some((kind, _))), _) if kind.is_dir() => not_job(&path, "is a directory"),
+            (Ok(Some((kind, _))), _) if !kind.is_file() => damaged(&"it is not a regular file"),
+            (_, disk::Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                not_job(&path, &format!("cannot be read ({source})"))
+            }
+            (_, error) => error.into(),
+        })?;
         let mut archive = tar::Archive::new(io::BufReader::new(file).take(LARGEST));
-        for entry in archive.entries().map_err(|error| damaged(&error))? {
+        let mut entries = entries(&mut archive).map_err(|error| damaged(&error))?;
+        let description = read_description(&mut entries).map_err(|error| damaged(&error))?;
+        if description.sweep != self.id {
+            return Err(of_another_sweep(&path));
+        }
+        if description.job != job {
+            return Err(damaged(&"it is of another job"));
+        }
+        let (mut missing, mut piece) = (description.tables, Vec::new());
+        for entry in entries {
             let mut entry = entry.map_err(|error| damaged(&error))?;
             let name = entry.path().map_err(|error| damaged(&error))?.to_string_lossy().into_owned();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
-            files.insert(name, bytes);
+            let Some(expected) = missing.remove(&name) else {
+                return Err(damaged(&format!("it holds {name:?}, which {JOB} does not list")));
+            };
+            let mut digest = Sha256::new();
+            while entry.by_ref().take(PIECE).read_to_end(&mut piece).map_err(|error| damaged(&error))? > 0 {
+                digest.update(&piece);
+                take(&name, &piece);
+                piece.clear();
+            }
+            if hex(digest) != expected {
+                return Err(damaged(&format!("{name} is changed")));
+            }
         }
-        let description: JobFile = from_json(JOB, &files).map_err(|error| damaged(&error))?;
-        if description.sweep != self.id || description.job != job {
-            return Err(damaged(&"it is of another sweep or job"));
+        match missing.keys().next() {
+            Some(name) => Err(damaged(&format!("{name} is missing"))),
+            None => Ok(description.timing),
         }
-        files.remove(JOB);
-        if digests(&files) != description.tables {
-            return Err(damaged(&"a table is missing or changed"));
-        }
-        Ok((files, description.timing))
     }
 
     /// Removes the directory and what sweeps write there.
@@ -410,12 +463,42 @@ fn is_job(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| job_of(name).is_some())
 }
 
+/// The error for an entry that running a job would replace, though it is not a file of this job.
+fn not_job(path: &Path, what: &str) -> Error {
+    Error::NotJob { path: path.to_owned(), what: what.to_owned() }
+}
+
+fn of_another_sweep(path: &Path) -> Error {
+    not_job(path, "is a job of another sweep")
+}
+
+/// The entries of a job's file. They are raw: the extensions that the library would otherwise read into memory, such as long
+/// names, are never written.
+fn entries<R: Read>(archive: &mut tar::Archive<R>) -> io::Result<tar::Entries<'_, R>> {
+    Ok(archive.entries()?.raw(true))
+}
+
+/// Reads `job.json`, the first entry of a job's file.
+fn read_description<R: Read>(entries: &mut tar::Entries<'_, R>) -> io::Result<JobFile> {
+    let first = entries.next().ok_or_else(|| io::Error::other("it has no entries"))??;
+    if first.path()?.as_os_str() != OsStr::new(JOB) {
+        return Err(io::Error::other(format!("it does not begin with {JOB}")));
+    }
+    let mut text = Vec::new();
+    first.take(LARGEST_DESCRIPTION).read_to_end(&mut text)?;
+    let description: JobFile = serde_json::from_slice(&text)?;
+    // Otherwise it would pass for a job of another sweep.
+    if description.sweep.len() != DIGEST_LEN || !description.sweep.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(io::Error::other(format!("{JOB} names no sweep")));
+    }
+    Ok(description)
+}
+
 /// What the file of a job says of itself, if it can be read.
 fn describe(dir: &Dir, name: &OsStr) -> Option<JobFile> {
     let mut archive = tar::Archive::new(io::BufReader::new(dir.read(name).ok()?).take(LARGEST));
-    // It comes first.
-    let description = archive.entries().ok()?.next()?.ok()?;
-    serde_json::from_reader(description).ok()
+    let mut entries = entries(&mut archive).ok()?;
+    read_description(&mut entries).ok()
 }
 
 /// A digest as text.

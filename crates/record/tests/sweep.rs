@@ -5,7 +5,10 @@
 mod made_up;
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::Command;
 
 use record::tables::RttRow;
 use record::{Error, Job, MergeError, Output, Results, SweepDir, Tables, Timing, Unfinished, assemble};
@@ -208,7 +211,6 @@ fn a_lost_description_is_made_anew_if_a_job_tells_that_it_is_of_the_same_sweep()
     let file = path.join("sweep.json");
     let whole = fs::read(&file).unwrap();
     let cut = whole[..whole.len() / 2].to_vec();
-    let other_title = String::from_utf8(whole.clone()).unwrap().replace("A sweep", "B sweep").into_bytes();
 
     // Without a job, nothing tells what the file was.
     fs::write(&file, &cut).unwrap();
@@ -219,7 +221,7 @@ fn a_lost_description_is_made_anew_if_a_job_tells_that_it_is_of_the_same_sweep()
     sweep.write(first, &of_job(&results, first), &Timing::default()).unwrap();
     let mut other = made_up::sweep("A sweep", 2, 10);
     other.meta.seed += 1;
-    for damaged in [None, Some(Vec::new()), Some(cut), Some(vec![0; 4096]), Some(other_title)] {
+    for damaged in [None, Some(Vec::new()), Some(cut), Some(vec![0; 4096])] {
         match &damaged {
             None => fs::remove_file(&file).unwrap(),
             Some(bytes) => fs::write(&file, bytes).unwrap(),
@@ -244,4 +246,147 @@ fn a_lost_description_is_made_anew_if_a_job_tells_that_it_is_of_the_same_sweep()
     let error = SweepDir::open(&path).unwrap_err();
     assert!(matches!(error, Error::LostSweep { .. }), "{error}");
     assert!(error.to_string().contains("start the same sweep again to make it anew"), "{error}");
+}
+
+/// A sweep, and one that differs in its seed.
+fn two_sweeps() -> (Results, Results) {
+    let (results, mut other) = (made_up::sweep("A sweep", 2, 10), made_up::sweep("A sweep", 2, 10));
+    other.meta.seed += 1;
+    (results, other)
+}
+
+/// A directory with the finished jobs of a sweep.
+fn finished(path: &Path, results: &Results) -> SweepDir {
+    let sweep = open(path, results, 2).unwrap();
+    sweep.jobs().iter().for_each(|&job| sweep.write(job, &of_job(results, job), &Timing::default()).unwrap());
+    sweep
+}
+
+#[test]
+fn a_description_that_can_be_read_wins_over_a_job_of_another_sweep() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, other) = two_sweeps();
+    let (path, theirs) = (temp.path().join("jobs"), temp.path().join("theirs"));
+    let (sweep, _) = (finished(&path, &results), finished(&theirs, &other));
+    let (file, job) = (path.join("sweep.json"), path.join("0-0.tar"));
+    let (whole, own) = (fs::read(&file).unwrap(), fs::read(&job).unwrap());
+    fs::copy(theirs.join("0-0.tar"), &job).unwrap();
+    let error = open(&path, &other, 2).unwrap_err();
+    assert!(matches!(error, Error::OtherSweep { what: "seed", .. }), "{error}");
+    assert_eq!(fs::read(&file).unwrap(), whole);
+
+    // Its own sweep does not replace the job either; nor does any sweep if the description is lost.
+    let again = open(&path, &results, 2).unwrap();
+    let mut said = vec![again.unfinished(&again.jobs(), &mut |_| true).unwrap_err()];
+    said.push(sweep.read_job(sweep.jobs()[0]).unwrap_err());
+    fs::remove_file(&file).unwrap();
+    said.push(open(&path, &results, 2).unwrap_err());
+    for error in said {
+        assert!(matches!(error, Error::NotJob { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("jobs/0-0.tar is a job of another sweep: move it away"), "{said}");
+    }
+    assert!(matches!(open(&path, &other, 2).unwrap_err(), Error::NotJob { .. }));
+    assert!(!file.exists(), "nothing is written");
+    fs::write(&job, own).unwrap();
+    assert!(left(&open(&path, &results, 2).unwrap()).jobs.is_empty());
+}
+
+#[test]
+fn fields_of_the_description_that_do_not_matter_damage_no_job() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, _) = two_sweeps();
+    results.write(&temp.path().join("whole")).unwrap();
+    let path = temp.path().join("jobs");
+    finished(&path, &results);
+    let file = path.join("sweep.json");
+    let partial = "\"meta\": {\"partial\": {\"finished\": 1, \"of\": 4},";
+    let changed = fs::read_to_string(&file).unwrap().replacen("\"meta\": {", partial, 1);
+    assert!(changed.contains(partial));
+    fs::write(&file, changed).unwrap();
+    assert_eq!(left(&open(&path, &results, 2).unwrap()), Unfinished::default());
+    merged(&[SweepDir::open(&path).unwrap()], &temp.path().join("merged")).unwrap();
+    assert_same(&temp.path().join("whole"), &temp.path().join("merged"));
+}
+
+#[test]
+fn an_entry_that_the_job_does_not_list_is_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, _) = two_sweeps();
+    let path = temp.path().join("jobs");
+    let sweep = finished(&path, &results);
+    let (job, file) = (sweep.jobs()[0], path.join("0-0.tar"));
+    let mut bytes = fs::read(&file).unwrap();
+    // Two blocks of zeros end the archive.
+    bytes.truncate(bytes.len() - 1024);
+    // A name of any length is read into memory by those who interpret it.
+    for kind in [tar::EntryType::Regular, tar::EntryType::GNULongName] {
+        let mut header = tar::Header::new_ustar();
+        header.set_path("more.parquet").unwrap();
+        header.set_entry_type(kind);
+        header.set_size(3 << 30);
+        header.set_cksum();
+        fs::write(&file, [&bytes[..], header.as_bytes()].concat()).unwrap();
+        // Sparse: it takes no space on the disk.
+        fs::File::options().write(true).open(&file).unwrap().set_len(bytes.len() as u64 + (3 << 30)).unwrap();
+        let said = sweep.read_job(job).unwrap_err().to_string();
+        assert!(said.contains("it holds \"more.parquet\", which job.json does not list"), "{said}");
+        assert_eq!(left(&sweep).jobs, [job]);
+    }
+}
+
+#[test]
+fn links_pipes_and_sockets_are_replaced_and_anything_else_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, _) = two_sweeps();
+    let path = temp.path().join("jobs");
+    let sweep = finished(&path, &results);
+    let (job, file) = (sweep.jobs()[0], path.join("0-0.tar"));
+    let elsewhere = temp.path().join("elsewhere.tar");
+    fs::copy(&file, &elsewhere).unwrap();
+    let link = || symlink(&elsewhere, &file).unwrap();
+    let pipe = || assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let socket = || drop(UnixListener::bind(&file).unwrap());
+    for make in [&link as &dyn Fn(), &pipe, &socket] {
+        fs::remove_file(&file).unwrap();
+        make();
+        assert_eq!(left(&sweep).jobs, [job]);
+        sweep.write(job, &of_job(&results, job), &Timing::default()).unwrap();
+        assert!(left(&sweep).jobs.is_empty());
+    }
+    assert!(elsewhere.exists());
+
+    let refused = |what: &str| {
+        let error = sweep.unfinished(&sweep.jobs(), &mut |_| true).unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, Error::NotJob { .. }) && said.contains(&format!("jobs/0-0.tar {what}")), "{said}");
+        assert!(said.ends_with("move it away or remove it, and start the same sweep again"), "{said}");
+    };
+    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    // Root may read it nevertheless.
+    if fs::read(&file).is_err() {
+        refused("cannot be read (Permission denied");
+    }
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    refused("is a directory");
+}
+
+#[test]
+fn without_description_and_readable_jobs_the_sweep_says_that_it_is_lost() {
+    let temp = tempfile::tempdir().unwrap();
+    let (results, _) = two_sweeps();
+    let path = temp.path().join("jobs");
+    let sweep = finished(&path, &results);
+    fs::remove_file(path.join("sweep.json")).unwrap();
+    for job in sweep.jobs() {
+        fs::write(path.join(format!("{}-{}.tar", job.point, job.run)), "").unwrap();
+    }
+    let error = open(&path, &results, 2).unwrap_err();
+    assert!(matches!(error, Error::LostSweep { .. }), "{error}");
+    assert!(error.to_string().contains("no job tells what was run: choose another directory, or remove"), "{error}");
+    // What no sweep has written is not to be removed with it.
+    fs::write(path.join("notes.txt"), "x").unwrap();
+    let error = open(&path, &results, 2).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { entry, .. } if entry == "notes.txt"), "{error}");
 }
