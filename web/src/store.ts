@@ -29,7 +29,7 @@ export type Action = (state: State) => State;
 export interface Growth extends Partial<Result> {
   /** Index of the result; the first unused one, with `meta`, `timing` and `summary`, begins a new result. */
   index: number;
-  /** Flows that leave the page. */
+  /** Flows and UEs that leave the page. */
   gone?: Gone[];
 }
 
@@ -178,20 +178,22 @@ function grownResult(result: Result, { gone = [], ...growth }: Partial<Result> &
   const left = new Set(gone.map(({ name, conn }) => `${name}\u0000${conn}`));
   const stays = ({ name, conn }: { name: string; conn: number | null }): boolean => !left.has(`${name}\u0000${conn}`);
   const flows = left.size === 0 ? result.flows : result.flows.filter(({ flow, conn }) => stays({ name: flow, conn }));
-  const series = left.size === 0 ? result.series : result.series.filter((one) => !FLOW_KINDS.has(one.kind) || stays(one));
+  const series = left.size === 0 ? result.series : result.series.filter((one) => !LEAVING_KINDS.has(one.kind) || stays(one));
+  const ues = left.size === 0 ? result.ues : result.ues.filter(({ ue }) => stays({ name: ue, conn: null }));
   return {
     meta: growth.meta ?? result.meta,
     timing: growth.timing ?? result.timing,
     summary: { points: [...summaries.values()] },
     flows: withRows(flows, growth.flows, (row) => `${row.point} ${row.run} ${row.conn} ${row.flow}`),
     links: withRows(result.links, growth.links, (row) => `${row.point} ${row.run} ${row.link}`),
-    ues: withRows(result.ues, growth.ues, (row) => `${row.point} ${row.run} ${row.direction} ${row.ue}`),
+    ues: withRows(ues, growth.ues, (row) => `${row.point} ${row.run} ${row.direction} ${row.ue}`),
     mobility: [...result.mobility, ...(growth.mobility ?? [])],
     series: withSeries(series, growth.series ?? [], points),
   };
 }
 
-const FLOW_KINDS: ReadonlySet<string> = new Set(["goodput", "samples", "rtts", "owds", "proxy"]);
+/** The kinds of series that flows and UEs take with them. */
+const LEAVING_KINDS: ReadonlySet<string> = new Set(["goodput", "samples", "rtts", "owds", "proxy", "radio"]);
 
 /** Puts each of `more` in the place of the row with the same key, or at the end. */
 function withRows<R>(rows: R[], more: R[] = [], keyOf: (row: R) => string): R[] {

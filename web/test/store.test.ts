@@ -113,6 +113,17 @@ test("rows of a flow and distributions are replaced, flows that are gone leave, 
   assert.equal(store.state.data.content.last, undefined, "what follows is not what followed then");
 });
 
+test("a UE that is gone leaves with its rows and series, and its cell stays", () => {
+  const store = new Store({ ...content(result("a", 1)), live, events: [] });
+  const row = (ue: string) => ({ point: 0, run: 0, ue, direction: "downlink" }) as unknown as Result["ues"][number];
+  const of = (kind: Series["kind"], name: string): Series => ({ ...series(name, { t: [1], dl_prbs: [0.5] }), kind, conn: null });
+  store.dispatch(append({ live, results: [{ index: 0, ues: [row("one"), row("two")], series: [of("radio", "one"), of("radio", "two"), of("cell", "one")] }] }));
+  store.dispatch(append({ live, results: [{ index: 0, gone: [{ name: "one", conn: null }] }] }));
+  const now = store.state.data.content.results[0]!;
+  assert.deepEqual(now.ues.map(({ ue }) => ue), ["two"]);
+  assert.deepEqual(now.series.filter(({ kind }) => kind === "radio" || kind === "cell").map(({ kind, name }) => [kind, name]), [["radio", "two"], ["cell", "one"]]);
+});
+
 test("a series that grows keeps its peaks, its newest values and a bounded length", () => {
   const store = new Store({ ...content(result("a", 1)), live, events: [] });
   for (let t = 0; t < 500; t++) store.dispatch(append({ live, results: [{ index: 0, series: [series("download", { t: [t], y: [t === 123 ? 1e6 : 1] })] }] }));

@@ -648,7 +648,7 @@ t_s: number | null,
 text: string, };
 
 /**
- * A flow that is no longer kept.
+ * A flow or a UE that is no longer kept.
  */
 export type Gone = {
 /**
@@ -656,6 +656,6 @@ export type Gone = {
  */
 name: string,
 /**
- * Its copy.
+ * Its copy; missing of a UE.
  */
 conn: number | null, };

@@ -300,6 +300,13 @@ impl Board {
         self.changed = true;
     }
 
+    /// Forgets a UE likewise. What is known of its cells stays.
+    pub fn forget_ue(&mut self, ue: &str) {
+        self.history.forget_ue(ue);
+        self.subjects.forget_ue(ue);
+        self.changed = true;
+    }
+
     /// The newest values of the series, if they are all of one run.
     pub fn latest(&self) -> Vec<Latest<'_>> {
         self.history.latest()

@@ -34,13 +34,13 @@ struct Key {
     technology: Option<String>,
 }
 
-/// A flow that is no longer kept.
+/// A flow or a UE that is no longer kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Gone {
     /// Its name.
     pub(super) name: String,
-    /// Its copy.
+    /// Its copy; missing of a UE.
     pub(super) conn: Option<u32>,
 }
 
@@ -280,6 +280,15 @@ impl History {
         self.others.retain(|flow| flow.2 != name);
     }
 
+    /// Removes the series of the UE of this name.
+    pub(super) fn forget_ue(&mut self, name: &str) {
+        let before = self.series.len();
+        self.series.retain(|key, _| key.name != name || key.kind.subject() != "ue");
+        if self.series.len() < before {
+            self.gone.push(Gone { name: name.to_owned(), conn: None });
+        }
+    }
+
     fn extend(&mut self, more: &Series<'_>) {
         let key = key_of(more);
         if self.is_full() && !self.series.contains_key(&key) {
@@ -317,7 +326,7 @@ impl History {
         }
     }
 
-    /// Flows whose series are gone since the last call.
+    /// Flows and UEs whose series are gone since the last call.
     pub(super) fn take_gone(&mut self) -> Vec<Gone> {
         std::mem::take(&mut self.gone)
     }

@@ -153,6 +153,20 @@ impl Subjects {
         self.changed_flows.retain(|key| !is_it(key));
     }
 
+    /// Forgets a UE.
+    pub(super) fn forget_ue(&mut self, name: &str) {
+        let Subjects { ues, changed_points, rows, .. } = self;
+        ues.retain(|key, _| {
+            let stays = key.2 != name;
+            if !stays {
+                *rows = rows.saturating_sub(1);
+                changed_points.insert(key.0);
+            }
+            stays
+        });
+        self.changed_ues.retain(|key| key.2 != name);
+    }
+
     /// Runs whose means are left out.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out.len() as u64

@@ -204,6 +204,40 @@ fn a_flow_that_is_forgotten_leaves_nothing() {
 }
 
 #[test]
+fn a_ue_that_is_forgotten_leaves_nothing() {
+    let mut board = board();
+    let add = |board: &mut Board, t_s: f64, ues: &[&str]| {
+        let mut tables = Tables::default();
+        for ue in ues {
+            tables.radio.push(&RadioRow { ue, t_s, cell: "c", dl_mbps: 1.0, ..RadioRow::default() });
+            tables.ues.push(&UeRow { ue, direction: "downlink", measured_s: 1.0, ..UeRow::default() });
+        }
+        board.add(&tables);
+    };
+    add(&mut board, 1.0, &["a", "b"]);
+    growth(&mut board);
+    board.forget_ue("a");
+    let grown = growth(&mut board);
+    assert_eq!(grown["results"][0]["gone"], serde_json::json!([{ "name": "a", "conn": null }]));
+    let of_point = |grown: &Value| grown["results"][0]["summary"]["points"][0]["ues"].as_array().map(Vec::len);
+    assert_eq!(of_point(&grown), Some(1), "the means are renewed");
+    let all = whole(&board)["results"][0].clone();
+    assert_eq!((all["ues"].as_array().map(Vec::len), &all["ues"][0]["ue"]), (Some(1), &"b".into()));
+    assert!(!all["series"].to_string().contains("\"a\""), "{all}");
+    let names = |board: &Board| board.latest().iter().map(|one| one.name.to_owned()).collect::<Vec<_>>();
+    assert!(names(&board).iter().all(|name| name != "a") && names(&board).contains(&"c".to_owned()));
+    // It comes back before anybody has seen that it was gone.
+    board.forget_ue("b");
+    add(&mut board, 2.0, &["b"]);
+    let grown = growth(&mut board);
+    assert_eq!(grown["results"][0]["gone"], serde_json::json!([{ "name": "b", "conn": null }]));
+    assert_eq!((&grown["results"][0]["ues"][0]["ue"], of_point(&grown)), (&"b".into(), Some(1)));
+    assert_eq!(column(&whole(&board)["results"][0], "radio", "b", "t"), [2.0]);
+    board.forget_ue("nobody");
+    assert_eq!(growth(&mut board)["results"][0]["gone"], serde_json::json!([]));
+}
+
+#[test]
 fn a_flow_that_goes_on_makes_no_room_however_long_a_look_was_ago() {
     let mut board = board();
     let names: Vec<String> = (0..=MOST_FLOWS + 1).map(|n| format!("flow {n:04}")).collect();
