@@ -96,6 +96,30 @@ fn reported(shown: &Shown) {
 }
 
 #[test]
+fn the_page_of_rnis_has_all_reports_of_a_feed_that_falls_silent() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let socket = dir.path().join("reports");
+    let input = format!("recording:unix:{}", socket.display());
+    let shown = Shown::start(dir.path(), &["rnis", "--listen", "127.0.0.1:0", "--input", &input, "--dashboard"]);
+    let mut feed = found("the socket for reports", || UnixStream::connect(&socket).map_err(|why| why.to_string()));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
+    let report = |rnti: u16| {
+        let text = format!(
+            r#"{{"time_us":{now},"interval_us":100000,"cell":7,"rnti":{rnti},"n_prb":100,"slots":100,"acked_bits":800000,"blocks":0,"failed":0}}"#
+        );
+        text + "\n"
+    };
+    feed.write_all((1..=9).map(report).collect::<String>().as_bytes()).expect("it is open");
+    found("each UE of the burst", || {
+        let metrics = shown.metrics();
+        let is_there = |rnti| metric(&metrics, &format!("ranway_ue_dl_mbps{{ue=\"7/{rnti:#x}\"}}")) == Some(8.0);
+        if (1..=9).all(is_there) { Ok(()) } else { Err(metrics) }
+    });
+    shown.signal("-INT");
+    assert_eq!(shown.end().0, Some(0));
+}
+
+#[test]
 fn the_page_of_a_measurement_has_each_of_its_flows() {
     let (server, dir) = (MeasureServer::start("127.0.0.1:0"), tempfile::tempdir().expect("a temporary directory"));
     let options = ["-d", "up", "--flows", "3", "-t", "6s", "--idle", "1s", "--hops", "0", "--modem", "none"];

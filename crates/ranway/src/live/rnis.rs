@@ -122,13 +122,13 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
     let title = || untitled("Radio network information".to_owned());
     // The addresses of UEs are nobody else's business.
     let dashboard = args.dashboard.start("rnis", title, quiet, |options| options.is_private = true)?;
-    let mut shown = dashboard.as_ref().map(|page| Reports::new(page.publisher()));
+    let shown = dashboard.as_ref().map(|page| Reports::new(page.publisher())).transpose()?;
     let print = args.print;
     let (failed, failure) = mpsc::channel();
     let take: Option<TakeRecord> = if print || shown.is_some() {
         Some(Box::new(move |record: &Record| {
             if let Record::Report(report) = record {
-                shown.iter_mut().for_each(|shown| shown.take(report));
+                shown.iter().for_each(|shown| shown.take(report));
             }
             if !print {
                 return true;

@@ -1,15 +1,23 @@
 //! What the page shows of commands that have a few values: a measurement, the backlog service, the PEP, radio reports.
 
+use super::locked;
 use ::services::dashboard::Publisher;
+use netio::Error;
 use record::Tables;
-use record::report::live::Counter;
+use record::report::live::{Board, Counter, SILENCE_S};
 use record::tables::{RadioRow, UeRow};
 use rnis::RadioReport;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// UEs of which reports are shown.
+/// UEs of which reports are shown; further ones wait until others have been silent for a while.
 const MOST_UES: usize = 1_000;
+/// The longest silence of a UE that is shown, in seconds, however long the intervals are that its reports tell.
+const LONGEST_SILENCE_S: f64 = 7_200.0;
+/// The interval between two looks whether the dashboard wants the reports.
+const TICK: Duration = Duration::from_millis(100);
 
 /// What reports on UEs do not tell.
 const UNREPORTED: [&str; 28] = [
@@ -78,24 +86,57 @@ fn publish(publisher: &Publisher, t_s: f64, (rows, counters): (Tables, Vec<Count
 
 /// Shows the reports on UEs.
 pub(crate) struct Reports {
-    publisher: Publisher,
     begun: Instant,
-    known: Known,
+    known: Arc<Mutex<Known>>,
 }
 
 impl Reports {
-    pub(crate) fn new(publisher: Publisher) -> Reports {
+    /// Starts a thread that has the dashboard show the reports whenever it wants them, for as long as this exists: the last
+    /// reports before a pause are shown, and UEs leave, without a further report.
+    ///
+    /// # Errors
+    /// [`Error::System`] without a thread.
+    pub(crate) fn new(publisher: Publisher) -> Result<Reports, Error> {
         publisher.publish(|board| board.leave_out(&UNREPORTED));
-        Reports { publisher, begun: Instant::now(), known: Known::default() }
+        let (begun, known) = (Instant::now(), Arc::<Mutex<Known>>::default());
+        let shown = Arc::downgrade(&known);
+        let run = move || {
+            while let Some(known) = shown.upgrade() {
+                if publisher.is_due() {
+                    publisher.publish(move |board| {
+                        let now_s = begun.elapsed().as_secs_f64();
+                        let news = locked(&known).take_news(now_s);
+                        news.show(now_s, board);
+                    });
+                }
+                thread::sleep(TICK);
+            }
+        };
+        thread::Builder::new().name("reports".into()).spawn(run).map_err(Error::system("start the dashboard"))?;
+        Ok(Reports { begun, known })
     }
 
-    /// Takes a report, and shows those since the last time, if the dashboard wants them.
-    pub(crate) fn take(&mut self, report: &RadioReport) {
-        self.known.add(report);
-        if self.publisher.is_due() {
-            let t_s = self.begun.elapsed().as_secs_f64();
-            let rows = self.known.rows(t_s);
-            publish(&self.publisher, t_s, (rows, Vec::new()));
+    /// Takes a report.
+    pub(crate) fn take(&self, report: &RadioReport) {
+        // The time is taken with the lock: it never precedes what has been shown.
+        let mut known = locked(&self.known);
+        known.add(report, self.begun.elapsed().as_secs_f64());
+    }
+}
+
+/// What has changed since the last publication.
+struct News {
+    rows: Tables,
+    /// UEs that have been silent for too long.
+    silent: Vec<String>,
+}
+
+impl News {
+    fn show(&self, now_s: f64, board: &mut Board) {
+        self.silent.iter().for_each(|ue| board.forget_ue(ue));
+        if self.rows.row_count() > 0 {
+            board.add(&self.rows);
+            board.change(|live| live.t_s = Some(now_s));
         }
     }
 }
@@ -104,6 +145,8 @@ impl Reports {
 #[derive(Default)]
 struct Known {
     ues: BTreeMap<String, Ue>,
+    /// When the newest report came.
+    newest_s: f64,
     /// The resource blocks that all UEs of a cell used since the last publication, of cells that tell.
     cells: BTreeMap<u64, Share>,
 }
@@ -115,6 +158,8 @@ struct Ue {
     new: Sum,
     all: Sum,
     latest: Option<RadioReport>,
+    /// When it leaves, unless there is another report until then.
+    until_s: f64,
 }
 
 /// Resource blocks that were used, of those that there were.
@@ -163,7 +208,8 @@ impl Sum {
 }
 
 impl Known {
-    fn add(&mut self, report: &RadioReport) {
+    /// Adds a report that came at `now_s`.
+    fn add(&mut self, report: &RadioReport, now_s: f64) {
         let at = report.ue.address.map(|address| address.to_string());
         let name = at.unwrap_or_else(|| format!("{}/{:#x}", report.cell, report.ue.rnti));
         if self.ues.len() >= MOST_UES && !self.ues.contains_key(&name) {
@@ -173,14 +219,27 @@ impl Known {
         ue.new.add(report);
         ue.all.add(report);
         ue.latest = Some(report.clone());
+        // Some feeds report less often than others are forgotten.
+        ue.until_s = now_s + (2.0 * report.interval.as_secs_f64()).clamp(SILENCE_S, LONGEST_SILENCE_S);
+        self.newest_s = now_s;
         if self.cells.len() < MOST_UES || self.cells.contains_key(&report.cell) {
             self.cells.entry(report.cell).or_default().add(report.cell_prbs, report);
         }
     }
 
-    /// The rows of the UEs with reports since the last call. What these did not tell is missing.
-    fn rows(&mut self, t_s: f64) -> Tables {
+    /// Returns what is new since the last call, and forgets UEs that have been silent for too long.
+    fn take_news(&mut self, now_s: f64) -> News {
+        let silent: Vec<String> =
+            self.ues.iter().filter(|(_, ue)| now_s >= ue.until_s).map(|(name, _)| name.clone()).collect();
+        silent.iter().for_each(|name| drop(self.ues.remove(name)));
+        News { rows: self.rows(), silent }
+    }
+
+    /// The rows of the UEs with reports since the last call. What these did not tell is missing. The page adds up rows of one time,
+    /// so all have that of the newest report.
+    fn rows(&mut self) -> Tables {
         let mut rows = Tables::default();
+        let t_s = self.newest_s;
         let cells = std::mem::take(&mut self.cells);
         let mut told = BTreeSet::new();
         for (name, ue) in &mut self.ues {
@@ -222,6 +281,8 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::Meta;
+    use units::Span;
 
     /// A report on a UE of cell 7, which has 1000 block-slots, with more fields.
     fn report(rnti: u16, more: &str) -> RadioReport {
@@ -234,8 +295,8 @@ mod tests {
 
     fn rows(reports: &[RadioReport]) -> Tables {
         let mut known = Known::default();
-        reports.iter().for_each(|report| known.add(report));
-        known.rows(1.0)
+        reports.iter().for_each(|report| known.add(report, 1.0));
+        known.rows()
     }
 
     #[test]
@@ -267,6 +328,59 @@ mod tests {
         assert_eq!((sum(&tables), shares(&tables)), (0.9, vec![None, None]));
         let tables = rows(&[report(61, r#","prbs":250"#), report(62, r#","prbs":500"#), report(63, "")]);
         assert_eq!((sum(&tables), shares(&tables)), (0.75, vec![Some(0.25), Some(0.5), None]));
+    }
+
+    #[test]
+    fn ues_that_are_silent_leave_the_page_and_make_room() {
+        let (mut known, mut board) = (Known::default(), Board::new("one".to_owned(), "rnis", Meta::default(), false));
+        let ues = |board: &Board| {
+            let latest = board.latest();
+            let names: BTreeSet<&str> = latest.iter().filter(|one| one.of == "ue").map(|one| one.name).collect();
+            names.len()
+        };
+        (0..1_000).for_each(|rnti| known.add(&report(rnti, ""), 1.0));
+        known.take_news(1.0).show(1.0, &mut board);
+        // There is no room for another one, and one goes on.
+        known.add(&report(1_000, ""), 2.0);
+        known.add(&report(7, ""), 2.0);
+        known.take_news(2.0).show(2.0, &mut board);
+        assert_eq!((known.ues.len(), ues(&board)), (MOST_UES, MOST_UES));
+        let now_s = 1.0 + SILENCE_S;
+        known.take_news(now_s - 0.1).show(now_s - 0.1, &mut board);
+        assert_eq!(ues(&board), MOST_UES);
+        known.take_news(now_s).show(now_s, &mut board);
+        assert_eq!((known.ues.len(), ues(&board)), (1, 1));
+        known.add(&report(1_000, ""), now_s);
+        known.take_news(now_s).show(now_s, &mut board);
+        assert!(board.latest().iter().any(|one| one.name == "7/0x3e8"));
+        assert_eq!(ues(&board), 2);
+    }
+
+    #[test]
+    fn a_ue_with_rare_reports_stays_from_one_to_the_next() {
+        let mut known = Known::default();
+        let rare = |interval_s| RadioReport { interval: Span::from_secs(interval_s), ..report(61, "") };
+        known.add(&rare(60), 1.0);
+        assert_eq!(known.take_news(120.9).silent, [""; 0]);
+        assert_eq!(known.take_news(121.0).silent, ["7/0x3d"]);
+        // However long it is said to be, it ends.
+        known.add(&rare(1_000_000), 1.0);
+        assert_eq!(known.take_news(1.0 + LONGEST_SILENCE_S).silent, ["7/0x3d"]);
+    }
+
+    #[test]
+    fn rows_have_the_time_of_the_reports_and_appear_once() {
+        let (mut known, mut board) = (Known::default(), Board::new("one".to_owned(), "rnis", Meta::default(), false));
+        known.add(&report(61, ""), 1.0);
+        known.add(&report(62, ""), 1.5);
+        let news = known.take_news(9.0);
+        let times = |rows: &Tables| rows.radio.iter().map(|row| row.t_s).collect::<Vec<_>>();
+        assert_eq!(times(&news.rows), [1.5, 1.5], "not that of the publication");
+        news.show(9.0, &mut board);
+        assert_eq!(board.live().t_s, Some(9.0));
+        board.growth(true);
+        known.take_news(10.0).show(10.0, &mut board);
+        assert_eq!(board.growth(true), None, "without reports, nothing is new");
     }
 
     #[test]
