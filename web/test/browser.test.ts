@@ -300,7 +300,7 @@ test("a measurement has its latency, queues and radio on one time axis, and what
     "Where packets waited: modem and radio,network behind,whole path",
     "RSRP of the serving cell: wwan0: LTE",
   ]);
-  assert.equal(found["limits"], "upload-cubic cubic,0,1,0,0,0|upload-bbr bbr,0,0.25,0,0.75,0");
+  assert.equal(found["limits"], "upload-cubic cubic,0,1,0,0,0,0|upload-bbr bbr,0,0.25,0,0.75,0,0");
   assert.ok(found["facts"]!.split("|").includes("Round trips a minute: 1\u202f234 (upload), 378 (download and upload)"), found["facts"]);
   assert.equal(found["notes"], "A proxy on the path answers for the server: TCP is answered within 1 ms.|Not measured: the host's queue: the kernel stamped no data of uploads.");
 });
