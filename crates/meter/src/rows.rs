@@ -401,8 +401,11 @@ mod tests {
         }
     }
 
+    /// What the summary has of a flow.
+    type Shown = (String, Option<String>, f64, Option<[f64; 2]>);
+
     /// The name, the congestion control, the copies, and the shares of congestion window and pacing of each flow in the summary.
-    fn summary(flows: Vec<FlowOutcome>) -> Vec<(String, Option<String>, f64, Option<[f64; 2]>)> {
+    fn summary(flows: Vec<FlowOutcome>) -> Vec<Shown> {
         let outcome = Outcome {
             loads: vec![Load { times: LoadTimes::of_ms([0, 0, 0, 2000, 2000]), flows }],
             finished: 1,

@@ -362,7 +362,7 @@ fn links_pipes_and_sockets_are_replaced_and_anything_else_is_named() {
         assert!(matches!(error, Error::NotJob { .. }) && said.contains(&format!("jobs/0-0.tar {what}")), "{said}");
         assert!(said.ends_with("move it away or remove it, and start the same sweep again"), "{said}");
     };
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o0)).unwrap();
     // Root may read it nevertheless.
     if fs::read(&file).is_err() {
         refused("cannot be read (Permission denied");

@@ -162,7 +162,9 @@ impl State {
     fn take_forgotten(&mut self, t_s: f64) -> Vec<String> {
         let is_over = |place: &Place| place.left_s.is_some_and(|left_s| t_s - left_s >= SILENCE_S);
         let over: Vec<Ends> = self.largest.iter().filter(|(_, place)| is_over(place)).map(|(ends, _)| *ends).collect();
-        over.iter().for_each(|ends| drop(self.largest.remove(ends)));
+        for ends in &over {
+            self.largest.remove(ends);
+        }
         over.into_iter().map(name_of).collect()
     }
 }

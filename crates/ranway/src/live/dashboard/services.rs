@@ -231,7 +231,9 @@ impl Known {
     fn take_news(&mut self, now_s: f64) -> News {
         let silent: Vec<String> =
             self.ues.iter().filter(|(_, ue)| now_s >= ue.until_s).map(|(name, _)| name.clone()).collect();
-        silent.iter().for_each(|name| drop(self.ues.remove(name)));
+        for name in &silent {
+            self.ues.remove(name);
+        }
         News { rows: self.rows(), silent }
     }
 
