@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_acknowledged_long_before_the_server_has_them_are_a_proxys() {
+    fn bytes_that_are_acknowledged_long_before_the_server_has_them_are_those_of_a_proxy() {
         let signs = of(upload(2_000_000), None).expect("a sign");
         let [ProxySign::Data { ahead, late }] = signs[..] else { panic!("{signs:?}") };
         // Of 5 MB in the middle and 2 MB ahead, 1 % may be framing.
