@@ -70,7 +70,7 @@ fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
         ("time,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
         ("time,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),
         ("time,mbps\n", "no lines after the header"),
-        ("time,mbps\n0,0\n9,0\n", "fewer than 1500 bytes pass in that time: the trace would be empty"),
+        ("time,mbps\n0,0\n9,0\n", "the rates let no packet of 1500 bytes pass in that time: the trace would be empty"),
         ("time,mbps\n0,1e7\n99,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
         ("time,bytes\n0,1e300\n0,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
     ] {

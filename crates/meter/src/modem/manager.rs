@@ -109,8 +109,6 @@ pub(super) fn follow(
 struct Followed {
     path: String,
     name: String,
-    /// The interval of signals before it was changed.
-    before: Option<u32>,
     /// The interval of signals in seconds; 0 if there is none.
     rate: u32,
     /// Failures in succession of `GetCellInfo`.
@@ -123,6 +121,8 @@ struct Followed {
 struct Manager {
     bus: Connection,
     modems: Vec<Followed>,
+    /// Modems whose interval of signals was changed, with the one before. `modems` may be empty when sampling is cut short.
+    changed: Vec<(String, u32)>,
     /// The names of all modems that were seen.
     names: Vec<String>,
     /// The interfaces that carry the data of modems that were followed.
@@ -134,7 +134,14 @@ impl Manager {
     async fn connect(bus: Option<&str>) -> Result<Manager, String> {
         let builder = bus.map_or_else(Builder::system, Builder::address);
         let bus = builder.method_timeout(PATIENCE).build().await.map_err(|why| format!("no system bus: {why}"))?;
-        let manager = Manager { bus, modems: Vec::new(), names: Vec::new(), interfaces: Vec::new(), refused: None };
+        let manager = Manager {
+            bus,
+            modems: Vec::new(),
+            changed: Vec::new(),
+            names: Vec::new(),
+            interfaces: Vec::new(),
+            refused: None,
+        };
         let bus = "org.freedesktop.DBus";
         let is_there = manager.bus.call_method(Some(bus), "/org/freedesktop/DBus", Some(bus), "NameHasOwner", &SERVICE);
         let is_there: Result<bool, _> = is_there.await.and_then(|answer| answer.body().deserialize());
@@ -215,7 +222,7 @@ impl Manager {
             if wanted.is_some_and(|wanted| !is_meant(wanted)) {
                 continue;
             }
-            let mut modem = Followed { path, name, before: None, rate: 0, failures: 0, cells: Vec::new() };
+            let mut modem = Followed { path, name, rate: 0, failures: 0, cells: Vec::new() };
             self.set_up(&mut modem).await;
             let interfaces = self.interfaces_of(&modem.path, &ports).await;
             self.interfaces.extend(interfaces);
@@ -245,18 +252,18 @@ impl Manager {
         }
         let path = modem.path.as_str();
         match self.bus.call_method(Some(SERVICE), path, Some(SIGNAL), "Setup", &1u32).await {
-            Ok(_) => (modem.before, modem.rate) = (Some(modem.rate), 1),
+            Ok(_) => {
+                self.changed.push((modem.path.clone(), modem.rate));
+                modem.rate = 1;
+            }
             Err(_) => self.refused = Some("ModemManager does not let this user set the interval of signals"),
         }
     }
 
     /// Sets the intervals of signals back.
     async fn restore(&mut self) {
-        for modem in &self.modems {
-            if let Some(rate) = modem.before {
-                let path = modem.path.as_str();
-                let _ = self.bus.call_method(Some(SERVICE), path, Some(SIGNAL), "Setup", &rate).await;
-            }
+        for (path, rate) in &self.changed {
+            let _ = self.bus.call_method(Some(SERVICE), path.as_str(), Some(SIGNAL), "Setup", rate).await;
         }
     }
 
