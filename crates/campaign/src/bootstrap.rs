@@ -1,6 +1,7 @@
 //! The cluster bootstrap: the test is the unit, and its flows are nested in it ([`observe::bootstrap`]). The interval is that
 //! between the percentiles of the resamples.
 
+use des::Streams;
 use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -34,6 +35,16 @@ pub fn median_interval(tests: &[Vec<f64>], random: &mut Xoshiro256PlusPlus) -> O
     }
     let mut medians = resample(tests, RESAMPLES, random, |values| median(values));
     Some((quantile(&mut medians, 0.025)?, quantile(&mut medians, 0.975)?))
+}
+
+/// A median, and the ends of its 95 % interval; these are missing with fewer than two tests.
+pub(crate) type Middle = (f64, Option<f64>, Option<f64>);
+
+/// Returns the median of all flows of `tests` with its interval; `None` without values. `stream` names the random numbers.
+pub(crate) fn middle(tests: &[Vec<f64>], seed: u64, stream: &str) -> Option<Middle> {
+    let middle = median(&mut tests.concat())?;
+    let interval = median_interval(tests, &mut Streams::new(seed, 0).named(stream));
+    Some((middle, interval.map(|(low, _)| low), interval.map(|(_, high)| high)))
 }
 
 /// The median; the mean of the two in the middle if their number is even. Sorts the values.

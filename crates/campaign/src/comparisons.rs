@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use des::Streams;
 use serde::Serialize;
 
-use crate::bootstrap::{median, median_interval};
+use crate::bootstrap::middle;
 use crate::file::Direction;
-use crate::measures::{Measure, Values, measures_of, of_test};
+use crate::measures::{ByMeasure, Values, by_measure, of_test};
 use crate::plan::Combination;
 
 /// The values of each combination's tests, by their blocks.
@@ -32,7 +31,7 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// By the names of flows (`download`, `upload`) and measures.
-    pub measures: BTreeMap<&'static str, BTreeMap<&'static str, Difference>>,
+    pub measures: ByMeasure<Difference>,
 }
 
 /// Differences within blocks: the second congestion control's value less the first one's, in the measure's unit.
@@ -77,41 +76,31 @@ pub(crate) fn compare(seed: u64, combinations: &[Combination], found: &Found<'_>
     comparisons
 }
 
-fn differences(
-    seed: u64,
-    (first, second): (&Combination, &Combination),
-    found: &Found<'_>,
-) -> BTreeMap<&'static str, BTreeMap<&'static str, Difference>> {
+fn differences(seed: u64, (first, second): (&Combination, &Combination), found: &Found<'_>) -> ByMeasure<Difference> {
     let (Some(ours), Some(theirs)) = (found.get(first), found.get(second)) else { return BTreeMap::new() };
-    let of_direction = |(place, &name): (usize, &&'static str)| {
-        let of_measure = |(measure, _, of): Measure| {
-            let difference = |(block, test): (&u32, &Vec<Values>)| {
-                let value = |test: &Vec<Values>| of_test(test.get(place)?, of);
-                Some(value(theirs.get(block)?)? - value(test)?)
-            };
-            let differences: Vec<f64> = ours.iter().filter_map(difference).collect();
-            let (a, b, flows, direction) = (&first.cc, &second.cc, first.flows, first.direction.name());
-            let through = first.through(' ');
-            let stream = format!("campaign comparison {a} {b} {flows} {direction}{through} {name} {measure}");
-            Some((measure, Difference::of(&differences, seed, &stream)?))
+    by_measure(first, |(place, name), (measure, _, of)| {
+        let difference = |(block, test): (&u32, &Vec<Values>)| {
+            let value = |test: &Vec<Values>| of_test(test.get(place)?, of);
+            Some(value(theirs.get(block)?)? - value(test)?)
         };
-        let found: BTreeMap<_, _> = measures_of(first.flows).filter_map(of_measure).collect();
-        (!found.is_empty()).then_some((name, found))
-    };
-    first.direction.flows().iter().enumerate().filter_map(of_direction).collect()
+        let differences: Vec<f64> = ours.iter().filter_map(difference).collect();
+        let (a, b, flows, direction) = (&first.cc, &second.cc, first.flows, first.direction.name());
+        let through = first.through(' ');
+        let stream = format!("campaign comparison {a} {b} {flows} {direction}{through} {name} {measure}");
+        Difference::of(&differences, seed, &stream)
+    })
 }
 
 impl Difference {
     /// Summarises the differences of some blocks; `None` without any. `stream` names the random numbers.
     fn of(differences: &[f64], seed: u64, stream: &str) -> Option<Difference> {
-        let middle = median(&mut differences.to_vec())?;
         let blocks: Vec<Vec<f64>> = differences.iter().map(|&difference| vec![difference]).collect();
-        let interval = median_interval(&blocks, &mut Streams::new(seed, 0).named(stream));
+        let (median, low, high) = middle(&blocks, seed, stream)?;
         let count = |is_it: fn(f64) -> bool| differences.iter().filter(|&&difference| is_it(difference)).count();
         Some(Difference {
-            median: middle,
-            low: interval.map(|(low, _)| low),
-            high: interval.map(|(_, high)| high),
+            median,
+            low,
+            high,
             blocks: differences.len(),
             larger: count(|difference| difference > 0.0),
             smaller: count(|difference| difference < 0.0),

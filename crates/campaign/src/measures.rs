@@ -1,5 +1,7 @@
 //! The values of a test, from its tables.
 
+use std::collections::BTreeMap;
+
 use record::tables::FlowRow;
 use record::{Results, Tables};
 
@@ -63,8 +65,24 @@ pub(crate) const MEASURES: [Measure; 9] = [
 ];
 
 /// Returns the measures that mean something with a number of flows: one flow is always fair to itself.
-pub(crate) fn measures_of(flows: u32) -> impl Iterator<Item = Measure> {
+fn measures_of(flows: u32) -> impl Iterator<Item = Measure> {
     MEASURES.into_iter().filter(move |(name, _, _)| flows > 1 || !name.starts_with("jain"))
+}
+
+/// By the names of flows (`download`, `upload`) and of measures.
+pub(crate) type ByMeasure<T> = BTreeMap<&'static str, BTreeMap<&'static str, T>>;
+
+/// Collects what `of` finds for each kind of flows of a combination, given the place of their direction and their name, and each measure.
+pub(crate) fn by_measure<T>(
+    combination: &Combination,
+    of: impl Fn((usize, &'static str), Measure) -> Option<T>,
+) -> ByMeasure<T> {
+    let flows = combination.direction.flows().iter().copied().enumerate();
+    let all = flows.map(|flows| {
+        let found = |measure: Measure| Some((measure.0, of(flows, measure)?));
+        (flows.1, measures_of(combination.flows).filter_map(found).collect::<BTreeMap<_, _>>())
+    });
+    all.filter(|(_, found)| !found.is_empty()).collect()
 }
 
 /// The one value of a test: the median of its flows.

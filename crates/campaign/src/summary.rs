@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use des::Streams;
 use record::Results;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::bootstrap::{RESAMPLES, median, median_interval};
+use crate::bootstrap::{Middle, RESAMPLES, middle};
 use crate::comparisons::{Comparison, Difference, Found, compare};
 use crate::distributions::Distribution;
-use crate::measures::{MEASURES, Measure, Values, measures_of, of_test, values};
+use crate::measures::{ByMeasure, MEASURES, Values, by_measure, of_test, values};
 use crate::plan::{Combination, Plan};
 use crate::store::{Outcome, Store};
 use crate::{Error, File};
@@ -41,9 +40,9 @@ pub struct CombinationSummary {
     pub tests: usize,
     /// By the names of flows (`download`, `upload`) and measures. Measures that begin with `flow_` have a value for each flow, the
     /// others one for each test.
-    pub measures: BTreeMap<&'static str, BTreeMap<&'static str, Estimate>>,
+    pub measures: ByMeasure<Estimate>,
     /// By the same names: how a value of each test, the median of its flows, is distributed.
-    pub distributions: BTreeMap<&'static str, BTreeMap<&'static str, Distribution>>,
+    pub distributions: ByMeasure<Distribution>,
 }
 
 /// A test without results.
@@ -180,11 +179,7 @@ impl Summary {
         let mut rows = vec![self.row("cc", "flows", "direction", "interface", TITLES)];
         for of in &self.combinations {
             for (name, estimates) in &of.measures {
-                let cell = |name: &str, digits: usize| {
-                    let estimate = estimates.get(name);
-                    estimate.map_or_else(|| "-".to_owned(), |of| interval((of.median, of.low, of.high), digits))
-                };
-                let [throughput, rtt, jain] = SHOWN.map(|(name, digits)| cell(name, digits));
+                let [throughput, rtt, jain] = cells(estimates, |of| (of.median, of.low, of.high));
                 rows.push(self.row_of(&of.combination, name, [of.tests.to_string(), throughput, rtt, jain]));
             }
         }
@@ -227,11 +222,7 @@ impl Summary {
             vec![self.row("difference", "flows", "direction", "interface", ["blocks", throughput, rtt, jain])];
         for of in &self.comparisons {
             for (name, differences) in &of.measures {
-                let cell = |name: &str, digits: usize| {
-                    let difference = differences.get(name);
-                    difference.map_or_else(|| "-".to_owned(), |of| interval((of.median, of.low, of.high), digits))
-                };
-                let [throughput, rtt, jain] = SHOWN.map(|(name, digits)| cell(name, digits));
+                let [throughput, rtt, jain] = cells(differences, |of| (of.median, of.low, of.high));
                 let blocks = differences.values().map(|Difference { blocks, .. }| blocks).max().unwrap_or(&0);
                 rows.push(self.row(
                     &format!("{} - {}", of.second, of.first),
@@ -276,8 +267,13 @@ const TITLES: [&str; 4] = ["tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"];
 /// The measures of these tables, with their digits.
 const SHOWN: [(&str, usize); 3] = [("throughput_mbps", 2), ("flow_rtt_ms", 1), ("jain", 3)];
 
+/// The cells of these measures.
+fn cells<T>(found: &BTreeMap<&'static str, T>, of: impl Fn(&T) -> Middle) -> [String; 3] {
+    SHOWN.map(|(name, digits)| found.get(name).map_or_else(|| "-".to_owned(), |found| interval(of(found), digits)))
+}
+
 /// A value with its interval, if it has one.
-fn interval((value, low, high): (f64, Option<f64>, Option<f64>), digits: usize) -> String {
+fn interval((value, low, high): Middle, digits: usize) -> String {
     match (low, high) {
         (Some(low), Some(high)) => format!("{value:.digits$} [{low:.digits$}, {high:.digits$}]"),
         _ => format!("{value:.digits$}"),
@@ -295,57 +291,21 @@ fn table(text: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-fn distributions(
-    combination: &Combination,
-    tests: &[Vec<Values>],
-) -> BTreeMap<&'static str, BTreeMap<&'static str, Distribution>> {
-    let of_direction = |(place, &name): (usize, &&'static str)| {
-        let values = || tests.iter().filter_map(move |test| test.get(place));
-        let of_measure = |(measure, _, of): Measure| {
-            Some((measure, Distribution::of(values().filter_map(|values| of_test(values, of)).collect())?))
-        };
-        let found: BTreeMap<_, _> = measures_of(combination.flows).filter_map(of_measure).collect();
-        (!found.is_empty()).then_some((name, found))
-    };
-    combination.direction.flows().iter().enumerate().filter_map(of_direction).collect()
+fn distributions(combination: &Combination, tests: &[Vec<Values>]) -> ByMeasure<Distribution> {
+    by_measure(combination, |(place, _), (_, _, of)| {
+        Distribution::of(tests.iter().filter_map(|test| of_test(test.get(place)?, of)).collect())
+    })
 }
 
-fn measures(
-    seed: u64,
-    combination: &Combination,
-    tests: &[Vec<Values>],
-) -> BTreeMap<&'static str, BTreeMap<&'static str, Estimate>> {
+fn measures(seed: u64, combination: &Combination, tests: &[Vec<Values>]) -> ByMeasure<Estimate> {
     let Combination { cc, flows, direction, .. } = combination;
     let of_all = format!("{cc} {flows} {}{}", direction.name(), combination.through(' '));
-    let mut found = BTreeMap::new();
-    for (place, &name) in direction.flows().iter().enumerate() {
-        let mut estimates = BTreeMap::new();
-        for (measure, _, of) in measures_of(*flows) {
-            let clusters: Vec<Vec<f64>> = tests
-                .iter()
-                .filter_map(|test| Some(of(test.get(place)?)))
-                .filter(|values| !values.is_empty())
-                .collect();
-            let mut all = clusters.concat();
-            let Some(middle) = median(&mut all) else { continue };
-            let stream = format!("campaign bootstrap {of_all} {name} {measure}");
-            let interval = median_interval(&clusters, &mut Streams::new(seed, 0).named(&stream));
-            estimates.insert(
-                measure,
-                Estimate {
-                    median: middle,
-                    low: interval.map(|(low, _)| low),
-                    high: interval.map(|(_, high)| high),
-                    tests: clusters.len(),
-                    values: all.len(),
-                },
-            );
-        }
-        if !estimates.is_empty() {
-            found.insert(name, estimates);
-        }
-    }
-    found
+    by_measure(combination, |(place, name), (measure, _, of)| {
+        let clusters: Vec<Vec<f64>> =
+            tests.iter().filter_map(|test| Some(of(test.get(place)?))).filter(|values| !values.is_empty()).collect();
+        let (median, low, high) = middle(&clusters, seed, &format!("campaign bootstrap {of_all} {name} {measure}"))?;
+        Some(Estimate { median, low, high, tests: clusters.len(), values: clusters.iter().map(Vec::len).sum() })
+    })
 }
 
 #[cfg(test)]
