@@ -68,7 +68,7 @@ pub use line::{check_congestion, kernel_name};
 pub use measure::host_port::{HostPort, written_as_port};
 pub use measure::rmbt::token::Key;
 pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
-pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase};
+pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase, flow_name};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use proxy::ProxySign;
 pub use remote::Remote;

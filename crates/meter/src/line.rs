@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use netio::socket::bind_device;
+use netio::socket::{begin_connection, stream_through};
 use netio::{errqueue, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::TcpCongestion;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
 use rustls::ClientConnection;
 use units::{Span, Time};
 use wire::tcp_info::{self, TcpInfo};
@@ -132,19 +132,12 @@ impl Line {
         stop: &Arc<AtomicBool>,
     ) -> Result<Line, Fault> {
         let failed = |source: io::Error| Fault::Connect { server: format!("{name} ({address})"), source };
-        let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket = socket(family, SockType::Stream, flags, None).map_err(|errno| failed(errno.into()))?;
-        bind_device(&socket, interface).map_err(failed)?;
+        let socket = stream_through(address, interface).map_err(failed)?;
         if let Some(name) = congestion {
             setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))?;
         }
         let start = Instant::now();
-        match connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &SockaddrStorage::from(address)) {
-            Ok(()) | Err(nix::errno::Errno::EINPROGRESS) => {}
-            Err(errno) => return Err(failed(errno.into())),
-        }
-        let socket = TcpStream::from(socket);
+        let socket = begin_connection(socket, address).map_err(failed)?;
         let mut line = Line {
             socket,
             clock,

@@ -131,6 +131,11 @@ pub(crate) fn is_paced(congestion: &str, info: &TcpInfo) -> bool {
     congestion.contains("bbr") || shows_pacing(info)
 }
 
+/// The name of flows of a direction in tables, with the congestion control that tells them from others of this direction.
+pub fn flow_name(way: Way, control: Option<&str>) -> String {
+    control.map_or_else(|| way.name().to_owned(), |control| format!("{}-{control}", way.name()))
+}
+
 /// What scenarios call a congestion control of the kernel.
 pub(crate) fn scenario_name(congestion: &str) -> &str {
     if congestion == "reno" { "new-reno" } else { congestion }
@@ -197,12 +202,12 @@ impl Load {
     /// The name of one of its flows in tables: the direction and, if the flows of this direction have several congestion controls,
     /// its own, as `upload-bbr`. Flows of one name are summarised together, and what limits different controls differs.
     pub fn name(&self, flow: &FlowOutcome) -> String {
-        let way = flow.way.name();
-        let Some(control) = flow.control() else { return way.to_owned() };
         // A flow that failed early may have none.
-        let differs =
-            |other: &FlowOutcome| other.way == flow.way && other.control().is_some_and(|other| other != control);
-        if self.flows.iter().any(differs) { format!("{way}-{control}") } else { way.to_owned() }
+        let differs = |control: &&str| {
+            let other_has = |other: &FlowOutcome| other.control().is_some_and(|other| other != *control);
+            self.flows.iter().any(|other| other.way == flow.way && other_has(other))
+        };
+        flow_name(flow.way, flow.control().filter(differs))
     }
 
     /// Whether it has flows of this direction.

@@ -45,21 +45,35 @@ pub fn bind_device(socket: impl AsFd, interface: Option<&str>) -> io::Result<()>
     Ok(interface.map_or(Ok(()), |name| setsockopt(&socket, BindToDevice, &name.into()))?)
 }
 
+/// Makes a socket for a TCP connection to an address, through an interface if one is given ([`bind_device`]). It does not block.
+///
+/// # Errors
+/// The system's answer.
+pub fn stream_through(address: SocketAddr, interface: Option<&str>) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    bind_device(&socket, interface)?;
+    Ok(socket)
+}
+
+/// Begins to connect a socket that does not block. It can be written to when it is connected or has failed.
+///
+/// # Errors
+/// The system's answer.
+pub fn begin_connection(socket: OwnedFd, address: SocketAddr) -> io::Result<TcpStream> {
+    match connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(TcpStream::from(socket)),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Connects by TCP within `patience`, through an interface if one is given ([`bind_device`]).
 ///
 /// # Errors
 /// The system's answer; [`io::ErrorKind::TimedOut`].
 pub fn connect_through(address: SocketAddr, interface: Option<&str>, patience: Duration) -> io::Result<TcpStream> {
     let deadline = Instant::now() + patience;
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    bind_device(&socket, interface)?;
-    match connect(&socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let stream = TcpStream::from(socket);
+    let stream = begin_connection(stream_through(address, interface)?, address)?;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

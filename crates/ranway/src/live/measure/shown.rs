@@ -1,6 +1,6 @@
 //! A measurement on the dashboard: each flow by itself, and the round-trip times of probes.
 
-use meter::{FlowGlance, Glance, Plan, Probe, Way, ends};
+use meter::{FlowGlance, Glance, Plan, Probe, Way, ends, flow_name};
 use observe::limits::Limits;
 use record::tables::{FlowRow, LatencyRow, SampleRow};
 use record::{Tables, ms};
@@ -76,11 +76,8 @@ impl Flows {
         }
         for Known { last: flow, limits, shown } in self.known.values_mut().filter(|known| known.last.at > known.shown.0)
         {
-            let name = if self.has_several_controls && !flow.control.is_empty() {
-                format!("{}-{}", flow.way.name(), flow.control)
-            } else {
-                flow.way.name().to_owned()
-            };
+            let control = Some(flow.control.as_str()).filter(|name| !name.is_empty());
+            let name = flow_name(flow.way, control.filter(|_| self.has_several_controls));
             let conn = flow.number as u32;
             let mbps =
                 |bytes: u64, since: Time| Rate::over(Bytes::new(bytes), flow.at.saturating_since(since)).as_mbps();
@@ -105,7 +102,7 @@ impl Flows {
                 flow: &name,
                 conn,
                 transport: "tcp",
-                cc: Some(flow.control.as_str()).filter(|name| !name.is_empty()),
+                cc: control,
                 from,
                 to,
                 start_s: second(flow.start),
