@@ -332,6 +332,10 @@ fn root_a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends() {
 
 #[test]
 fn root_a_sender_without_mdcc_is_not_affected_by_a_pep() {
+    conclusive(a_sender_without_mdcc_is_not_affected_by_a_pep);
+}
+
+fn a_sender_without_mdcc_is_not_affected_by_a_pep(_: &mut Watch) {
     let Some(mut net) = Net::with_queue(0.0, 5000) else { return };
     net.start_pep(&["--all"]);
     let names =

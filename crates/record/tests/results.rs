@@ -479,7 +479,7 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
 #[test]
 fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_back() {
     let mut results = made_up::single("an emulation", 10);
-    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..results.tables.flows.row(0) };
+    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..results.tables.flows.row(0) }.with_limits(None);
     let at = |from: f64| FlowRow { measured_from_s: from, measured_to_s: from + 5.0, bytes: 5_000_000, ..flow };
     let mut tables = record::Tables::default();
     tables.flows.push(&at(0.0));
