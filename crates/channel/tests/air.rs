@@ -118,9 +118,13 @@ fn neighbours_interfere_on_the_blocks_on_which_they_transmit() {
     let mut own = Sinr::default();
     air.uplink(0, ms(0), 1, &mut own);
     close(mw * air.interference_per_mw(0, 1), f64::from(own.at(0)), 1e-3 * f64::from(own.at(0)));
+    let mut heard = [0.0; 3];
+    air.interference(0, |other, per_mw| heard[other] = per_mw);
+    assert_eq!(heard, [0.0, air.interference_per_mw(0, 1), air.interference_per_mw(0, 2)]);
     // A SINR that was set has no interference.
     air.set_sinr(Some(7.0));
     assert!(air.is_set() && air.interference_per_mw(0, 1) == 0.0);
+    air.interference(0, |other, per_mw| panic!("{other} {per_mw}"));
     air.downlink_among(
         0,
         ms(0),

@@ -1,6 +1,7 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
-//! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs,
+//! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs, [`cells`]
+//! are all of the network,
 //! [`adaptation`] and [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`configured`] and
 //! [`occasions`] what is granted without them, [`harq`] stores blocks until they are decoded, [`carriers`] are those of a
 //! UE, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
@@ -10,6 +11,7 @@ pub(crate) mod adaptation;
 pub(crate) mod blocks;
 pub(crate) mod carriers;
 pub(crate) mod cell;
+pub(crate) mod cells;
 pub(crate) mod configured;
 pub(crate) mod downlink;
 pub(crate) mod drx;

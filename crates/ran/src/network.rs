@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::handover::{Handover, Measurements};
 use crate::mac::adaptation::{self, decibels};
 use crate::mac::cell::{Cell, OnAir};
+use crate::mac::cells::Cells;
 use crate::mac::harq::Parcel;
 use crate::mac::interference::Interference;
 use crate::mac::sched::Candidate;
@@ -84,7 +85,7 @@ pub(crate) struct Io<'a, D, S> {
 pub struct Ran<P> {
     pub(crate) handover: Handover,
     /// The cells that may serve a UE, followed by their secondary carriers.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Cells,
     /// How many may serve a UE.
     pub(crate) serving_cells: usize,
     pub(crate) interference: Interference,
@@ -147,7 +148,7 @@ impl<P: Packet> Ran<P> {
             interference,
             has_configured: config.cells.iter().any(|cell| cell.mac.configured.is_some()),
             serving_cells,
-            cells,
+            cells: Cells::new(cells),
             ues,
             calendar: Calendar::new(),
             tick,
@@ -441,7 +442,7 @@ impl<P: Packet> Ran<P> {
     #[inline]
     fn next_due(&self) -> Option<u64> {
         let mut first = None;
-        for cell in self.cells.iter().filter(|cell| cell.is_busy()) {
+        for cell in self.cells.busy() {
             let slot = cell.slots.tick(cell.slots.next_at(self.next_tick));
             if slot == self.next_tick {
                 // Nothing is earlier.
@@ -505,7 +506,9 @@ impl<P: Packet> Ran<P> {
         self.due = due;
         let beginning = |cell: &Cell| cell.slots.begins_at(tick).then(|| cell.slots.next_at(tick));
         self.interference.begin(tick);
-        for cell in 0..self.cells.len() {
+        let mut from = 0;
+        while let Some(cell) = self.cells.attended_from(from) {
+            from = cell + 1;
             let Some(slot) = beginning(&self.cells[cell]) else { continue };
             if self.cells[cell].mac.drx.is_some() {
                 self.put_to_sleep(cell, slot);
@@ -515,13 +518,16 @@ impl<P: Packet> Ran<P> {
             }
         }
         self.send_downlinks(io);
-        for cell in 0..self.cells.len() {
+        let mut from = 0;
+        while let Some(cell) = self.cells.attended_from(from) {
+            from = cell + 1;
             let Some(slot) = beginning(&self.cells[cell]) else { continue };
             if !self.cells[cell].uplink.active.ues().is_empty() {
                 self.schedule_uplink(cell, slot);
             }
             self.cells[cell].reserved = crate::mac::blocks::Blocks::none();
         }
+        self.cells.forget_idle();
     }
 
     /// Adds a calendar entry for `ue` in `slot` of its cell, or in the next slot if that has passed.
@@ -574,9 +580,9 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn activate_downlink(&mut self, ue: u32) {
         let Ue { serving, secondary, .. } = self.ues[ue as usize];
-        self.cells[serving].downlink.activate(ue);
+        self.cells.activate(serving, Direction::Downlink, ue);
         if let Some(secondary) = secondary {
-            self.cells[secondary].downlink.activate(ue);
+            self.cells.activate(secondary, Direction::Downlink, ue);
         }
     }
 

@@ -120,13 +120,17 @@ impl Air {
             if occupied.is_silent() || index == serving || other.first != cell.first {
                 continue;
             }
+            if occupied.prbs == 0 {
+                even += self.idle_mw(serving, index, occupied);
+                continue;
+            }
             let (idle, more) = self.heard_mw(serving, index, occupied);
             even += idle;
             let others = self.sites.cells[index].carrier.prbs;
             let is_alike = others == prbs && other.subcarrier_hz == cell.subcarrier_hz;
             if !is_alike || occupied.prbs >= prbs {
                 even += more * f64::from(occupied.prbs) / f64::from(others);
-            } else if occupied.prbs > 0 {
+            } else {
                 if steps.is_empty() {
                     steps.resize(usize::from(prbs) + 1, 0.0);
                 }
@@ -161,8 +165,15 @@ impl Air {
         if background == 0.0 || occupied.beam.is_none() {
             return (mw * background, mw * (1.0 - background));
         }
-        let idle = self.interfering_mw(serving, index, None) * density * background;
+        let idle = self.idle_mw(serving, index, occupied);
         (idle, mw - idle)
+    }
+
+    /// Returns the power in mW of a resource element that the UE receives from cell `index` on blocks without data.
+    #[inline]
+    fn idle_mw(&self, serving: usize, index: usize, occupied: &Occupied) -> f64 {
+        let density = self.sites.carriers[serving].density_of(self.sites.carriers[index]);
+        self.interfering_mw(serving, index, None) * density * f64::from(occupied.background)
     }
 
     /// Returns the power over noise in a resource block with which `other` receives what the UE sends to `serving`, for a
@@ -172,8 +183,29 @@ impl Air {
         if self.set_db.is_some() {
             return 0.0;
         }
+        self.over_noise(serving, other, self.interfering_mw(serving, other, None))
+    }
+
+    /// Calls `heard` with each other cell and what [`Air::interference_per_mw`] returns for it, which may be left out if it is
+    /// zero.
+    #[inline]
+    pub fn interference(&self, serving: usize, mut heard: impl FnMut(usize, f64)) {
+        if self.set_db.is_some() {
+            return;
+        }
+        let has_beams = self.array.is_some() || !self.beamed.is_empty();
+        for (other, &mw) in self.received_mw.iter().enumerate().filter(|(other, _)| *other != serving) {
+            let mw = if has_beams { self.interfering_mw(serving, other, None) } else { mw };
+            heard(other, self.over_noise(serving, other, mw));
+        }
+    }
+
+    /// Returns the power over noise in a resource block with which `other` receives what the UE sends to `serving` with 1 mW, if
+    /// the UE receives `mw` in a resource element of `other`.
+    #[inline]
+    fn over_noise(&self, serving: usize, other: usize, mw: f64) -> f64 {
         let [at, from] = [other, serving].map(|index| self.sites.carriers[index]);
-        self.interfering_mw(serving, other, None) * at.uplink_per_rsrp * at.density_of(from)
+        mw * at.uplink_per_rsrp * at.density_of(from)
     }
 
     /// Returns whether the SINR was set ([`Air::set_sinr`]), so that there is no interference.

@@ -182,12 +182,6 @@ fn fewest(size: impl Fn(u16) -> u32, usable: impl Fn(u16) -> u32, bits: u32, mos
 }
 
 impl Side {
-    /// Marks `ue` as active.
-    #[inline]
-    pub(crate) fn activate(&mut self, ue: u32) {
-        self.active.insert(ue);
-    }
-
     /// Marks `ue` as inactive.
     #[inline]
     pub(crate) fn remove(&mut self, ue: u32) {

@@ -304,7 +304,7 @@ impl<P: Packet> Ran<P> {
         }
         if may_repeat {
             self.ues[index as usize].down[carrier].harq.failed(process);
-            self.cells[cell].downlink.activate(index);
+            self.cells.activate(cell, Direction::Downlink, index);
         } else {
             self.give_up(index, Direction::Downlink, number, io.drops);
             self.ues[index as usize].down[carrier].harq.finished(process);

@@ -108,9 +108,11 @@ pub(crate) struct Interference {
     any_shared: [bool; 2],
     /// Number of changes of the loads.
     version: u32,
-    /// What the cells transmit, and until when.
+    /// What the cells transmit, and until when; zero if they do not.
     on_air: Box<[Occupied]>,
     ends: Box<[u64]>,
+    /// The cells that transmit.
+    sending: Vec<usize>,
     senders: Vec<Sender>,
     /// Reused buffers.
     steps: Vec<f64>,
@@ -146,6 +148,7 @@ impl Interference {
             version: 0,
             on_air: cells.iter().map(quiet).collect(),
             ends: vec![0; cells.len()].into(),
+            sending: Vec::new(),
             senders: Vec::new(),
             steps: Vec::new(),
             sinr: Sinr::default(),
@@ -219,14 +222,14 @@ impl Interference {
     /// Forgets what ended before `tick`.
     #[inline]
     pub(crate) fn begin(&mut self, tick: u64) {
-        if !self.any_shared(Direction::Downlink) {
-            return;
-        }
-        for (on_air, end) in self.on_air.iter_mut().zip(&self.ends) {
-            if *end <= tick {
-                (on_air.prbs, on_air.beam) = (0, None);
+        let Interference { sending, on_air, ends, .. } = self;
+        sending.retain(|cell| {
+            let goes_on = ends[*cell] > tick;
+            if !goes_on {
+                (on_air[*cell].prbs, on_air[*cell].beam, ends[*cell]) = (0, None, 0);
             }
-        }
+            goes_on
+        });
     }
 
     /// `cell` transmits on `prbs` resource blocks, for its mean load.
@@ -241,6 +244,9 @@ impl Interference {
         let prbs = blocks.len() as u16;
         let on_air = &mut self.on_air[cell];
         *on_air = Occupied { first: blocks.start, prbs, beam, ..*on_air };
+        if self.ends[cell] == 0 {
+            self.sending.push(cell);
+        }
         self.ends[cell] = end;
         if let (Some(beam), Ok(index)) = (beam, self.means.beams_of(cell)) {
             self.means.beams[index].add(beam, prbs);
@@ -284,11 +290,12 @@ impl Interference {
         let (first, count) = prbs;
         let mw = air.block_mw(cell, now, count);
         self.senders.push(Sender { ue, cell, first, end: first + count, until, mw });
-        for other in 0..self.carriers.len() {
-            if other != cell && self.carriers[other].uplink_hz == self.carriers[cell].uplink_hz {
-                self.means.cells[other].heard += mw * air.interference_per_mw(cell, other) * f64::from(count);
+        let Interference { means, carriers, .. } = self;
+        air.interference(cell, |other, per_mw| {
+            if carriers[other].uplink_hz == carriers[cell].uplink_hz {
+                means.cells[other].heard += mw * per_mw * f64::from(count);
             }
-        }
+        });
     }
 
     /// Adds the interference of other UEs to `sinr`, with which `cell` receives a UE on `blocks`. `air` returns a UE's

@@ -75,7 +75,7 @@ impl<P: Packet> Ran<P> {
         for (way, _) in needs.into_iter().filter(|(_, needs)| *needs) {
             match way {
                 Direction::Downlink => self.activate_downlink(index),
-                Direction::Uplink => self.cells[cell].uplink.activate(index),
+                Direction::Uplink => self.cells.activate(cell, Direction::Uplink, index),
             }
         }
     }

@@ -37,10 +37,10 @@ impl<P: Packet> Ran<P> {
         let with_data = ue.with_uplink_data(now);
         let new = with_data & !ue.had_data;
         let old = core::mem::replace(&mut ue.had_data, with_data) & with_data;
-        let cell = &mut self.cells[ue.serving];
-        if !cell.mac.rat.reports_buffers() {
+        let serving = ue.serving;
+        if !self.cells[serving].mac.rat.reports_buffers() {
             if with_data != 0 {
-                cell.uplink.activate(index);
+                self.cells.activate(serving, Direction::Uplink, index);
             }
         } else if new != 0 && ue.is_urgent(new, old) {
             ue.request_state.trigger();
@@ -144,7 +144,7 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn update_uplink_activity(&mut self, index: u32) {
         let ue = &self.ues[index as usize];
         if ue.estimate.wants() {
-            self.cells[ue.serving].uplink.activate(index);
+            self.cells.activate(ue.serving, Direction::Uplink, index);
         }
     }
 
@@ -514,17 +514,18 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let cell = &mut self.cells[ue.serving];
+        let serving = ue.serving;
+        let cell = &self.cells[serving];
         ue.adapt_uplink(&cell.mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts < cell.mac.transmissions {
             if let Some(again) = cell.mac.rat.repetition(tti) {
-                cell.reserved = cell.reserved.and(Blocks::run(transport.first_prb, transport.prbs));
+                self.cells.reserve(serving, Blocks::run(transport.first_prb, transport.prbs));
                 ue.up.past.served(tti, transport.bits);
                 self.note(again, index, Kind::UplinkTransmit, process);
             } else {
                 ue.up.harq.failed(process);
-                cell.uplink.activate(index);
+                self.cells.activate(serving, Direction::Uplink, index);
             }
         } else {
             let now = ue.slots.start(tti);
