@@ -14,11 +14,11 @@ table! {
         /// Its kind: `echo` (ICMP), `hop` (a datagram with a small hop limit), `handshake` (of TCP), `request` (an answer of the
         /// server's program on a connection without load).
         "" probe: str,
-        /// The hop limit of `hop`; missing of others.
+        /// The hop limit of `hop`; missing for other kinds.
         "" hop: opt_u64,
         /// The part of the measurement: `before`, `during` or `after` the load.
         "" phase: str,
-        /// When the answer came, after that; missing if none came in time.
+        /// Time until the answer came; missing if none came in time.
         "ms" rtt_ms: opt_f64,
     }
 }
@@ -36,11 +36,11 @@ table! {
         "" conn: u32,
         /// When it was written to the socket.
         "s" t_s: f64,
-        /// From then until the queueing discipline of the host had its last byte: in the send buffer.
+        /// Time from then until the host's queue discipline had its last byte: in the send buffer.
         "ms" buffer_ms: opt_f64,
-        /// From then until the driver had it: in the queue of the host.
+        /// Time from then until the driver had it: in the queue of the host.
         "ms" host_ms: opt_f64,
-        /// From then until it was acknowledged: in the modem and the network, there and back.
+        /// Time from then until it was acknowledged: in the modem and the network, there and back.
         "ms" path_ms: opt_f64,
     }
 }
@@ -87,7 +87,7 @@ table! {
         "B" bytes_acked: u64,
         /// Bytes received since the connection began.
         "B" bytes_received: u64,
-        /// Bytes in the send buffer that were not sent yet.
+        /// Bytes in the send buffer that have not been sent yet.
         "B" notsent_bytes: u32,
         /// Latest measure of the delivery rate.
         "Mbit/s" delivery_mbps: f64,
@@ -118,9 +118,9 @@ table! {
         "" run: u32,
         /// When it was read.
         "s" t_s: f64,
-        /// Who told it: `modemmanager` or `monroe`.
+        /// Source of the values: `modemmanager` or `monroe`.
         "" source: str,
-        /// The most by which the values may be older than that; missing if there is no bound.
+        /// Upper bound on the age of the values at that moment; missing if there is none.
         "ms" lag_ms: opt_f64,
         /// The modem, by its network interface.
         "" modem: str,
@@ -155,7 +155,7 @@ table! {
         "" run: u32,
         /// When the second began.
         "s" t_s: f64,
-        /// In the queueing discipline of the host: the median of its writes.
+        /// In the queue discipline of the host: the median of its writes.
         "ms" host_ms: opt_f64,
         /// In the modem and the radio access: up to the first router behind them.
         "ms" modem_ms: opt_f64,
@@ -163,7 +163,7 @@ table! {
         "ms" network_ms: opt_f64,
         /// On the whole path, there and back.
         "ms" total_ms: opt_f64,
-        /// Where they waited longest, if that was for 10 ms: `host`, `modem` or `network`; empty otherwise.
+        /// Where they waited longest, if that was for at least 10 ms: `host`, `modem` or `network`; empty otherwise.
         "" worst: str,
     }
 }
@@ -240,7 +240,8 @@ table! {
         "B" mss: opt_u64,
         /// Maximum segment size in the receiver's SYN.
         "B" peer_mss: opt_u64,
-        /// Maximum segment size in the sender's SYN at the other end, of two captures: another one tells of a middlebox.
+        /// Maximum segment size in the sender's SYN at the other end, with two captures; a different value reveals a
+        /// middlebox.
         "B" far_mss: opt_u64,
         /// Window scale shift in the sender's SYN; missing if it offered none.
         "" window_scale: opt_u64,
@@ -248,7 +249,7 @@ table! {
         "" peer_window_scale: opt_u64,
         /// Options in the sender's SYN, as `mss wscale sack timestamps`; empty if it was not captured.
         "" options: str,
-        /// The same at the other end, of two captures.
+        /// The same at the other end, with two captures.
         "" far_options: str,
         /// From the client's SYN to the server's answer, from where the capture was made.
         "ms" handshake_server_ms: opt_f64,
@@ -291,9 +292,9 @@ table! {
         "B" pipe_bytes: u64,
         /// The receive window that the receiver advertised last; missing if its scale is not known.
         "B" window_bytes: opt_u64,
-        /// Retransmissions since the sample before.
+        /// Retransmissions since the previous sample.
         "" retransmitted: u64,
-        /// Segments out of order since the sample before.
+        /// Segments out of order since the previous sample.
         "" out_of_order: u64,
     }
 }
@@ -336,14 +337,14 @@ table! {
         "" other: str,
         /// Packets that were found in both, of a sample of all.
         "" matched: u64,
-        /// What the second clock was ahead by in the middle of the capture.
+        /// By how much the second clock was ahead in the middle of the capture.
         "ms" offset_ms: f64,
-        /// Half of the smallest round-trip time between the captures: by so much the offset may be wrong if all of that
+        /// Bound on the offset's error: half of the smallest round-trip time between the captures, reached if all of it
         /// was in one direction.
         "ms" offset_bound_ms: f64,
         /// How much faster the second clock runs.
         "ppm" drift_ppm: f64,
-        /// Half of the difference between the drifts by packets of either direction.
+        /// Half of the difference between the drifts as estimated from the packets of each direction.
         "ppm" drift_bound_ppm: f64,
     }
 }

@@ -17,7 +17,7 @@ table! {
         "" conn: u32,
         /// The transport protocol: `tcp` or `udp`; of real hosts also `icmp`, or `ip` for any other.
         "" transport: str,
-        /// The congestion control; missing for UDP, and where nothing tells it.
+        /// The congestion control; missing for UDP, and where it is not known.
         "" cc: opt_str,
         /// The host that sends the data.
         "" from: str,
@@ -29,16 +29,17 @@ table! {
         "s" end_s: opt_f64,
         /// Whether its application ended within the run and all was delivered.
         "" completed: bool,
-        /// When the counting of the bytes below began: the start, or the end of the warm-up if that is later.
+        /// Start of the measured interval: the flow's start, or the end of the warm-up if that is later.
         "s" measured_from_s: f64,
-        /// When the counting ended: the last delivery if it completed, else the end of the run. What real hosts send without
-        /// TCP never completes, but ends with the last delivery before 10 s of silence at the run's end.
+        /// End of the measured interval: the last delivery if the flow completed, else the end of the run. A flow of
+        /// real hosts without TCP never completes; if it was silent for the last 10 s of the run, its interval ends
+        /// with its last delivery.
         "s" measured_to_s: f64,
         /// Payload that arrived at the receiving end for the first time in the measured interval, in order or not.
         "B" bytes: u64,
         /// `bytes` over the measured interval.
         "Mbit/s" goodput_mbps: f64,
-        /// IP bytes (headers and retransmissions too) that arrived at the receiver over the measured interval.
+        /// IP bytes that arrived at the receiver, headers and retransmissions included, over the measured interval.
         "Mbit/s" throughput_mbps: f64,
         /// Mean completion time of its finished transfers (table `transfers`); missing if it finished none.
         "s" completion_s: opt_f64,
@@ -68,7 +69,7 @@ table! {
         "ms" owd_p95_ms: opt_f64,
         /// Data segments sent, retransmissions included.
         "" segments_sent: opt_u64,
-        /// Data segments retransmitted for whichever reason.
+        /// Data segments retransmitted for any reason.
         "" retransmitted: opt_u64,
         /// Of these, in fast recovery.
         "" retrans_fast: opt_u64,
@@ -82,14 +83,14 @@ table! {
         "" undos: opt_u64,
         /// Duplicate acknowledgements that the sender received.
         "" dup_acks: opt_u64,
-        /// The most of them in succession, since the start: after one loss, as long as nothing new was acknowledged.
+        /// The most of them in succession, without an acknowledgement of new data between them, since the start.
         "" max_dup_acks: opt_u64,
         /// Its packets that were marked with congestion experienced.
         "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction.
         "" lost_packets: opt_u64,
-        /// Share of its connections' time in which the application had nothing to send (0 to 1). Like the others, it is
-        /// missing if nothing tells what limited the sender.
+        /// Share of its connections' time in which the application had nothing to send (0 to 1). Like the other shares,
+        /// it is missing if it is not known what limited the sender.
         "1" limited_app: opt_f64,
         /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
         "1" limited_cwnd: opt_f64,
@@ -97,10 +98,10 @@ table! {
         "1" limited_rwnd: opt_f64,
         /// Share of its connections' time in which pacing held the sender back (0 to 1).
         "1" limited_pacing: opt_f64,
-        /// Share of its connections' time in which a full send buffer held the sender back (0 to 1). In results of earlier versions it
-        /// is missing, and part of `limited_other`.
+        /// Share of its connections' time in which a full send buffer held the sender back (0 to 1). Missing in results
+        /// of earlier versions, where it is part of `limited_other`.
         "1" limited_sndbuf: opt_f64,
-        /// The rest of its connections' time: the handshake, the queue of its own host (0 to 1).
+        /// The rest of its connections' time, such as the handshake and the queue of its own host (0 to 1).
         "1" limited_other: opt_f64,
         /// Mean congestion window of a connection over time.
         "B" mean_cwnd_bytes: opt_f64,
@@ -128,13 +129,13 @@ table! {
         "" conn: u32,
         /// The moment.
         "s" t_s: f64,
-        /// Payload that arrived for the first time since the sample before, over that interval.
+        /// Payload that arrived for the first time since the previous sample, over that interval.
         "Mbit/s" goodput_mbps: f64,
         /// Congestion window.
         "B" cwnd_bytes: opt_u64,
-        /// With `mdcc`, the window of the wired domain, which a PEP's reports clock.
+        /// With `mdcc`, the window of the wired domain, which is clocked by a PEP's reports.
         "B" cwnd_pep_bytes: opt_u64,
-        /// With `mdcc`, the window of the whole path; missing while no PEP is heard.
+        /// With `mdcc`, the window of the whole path; missing while no PEP reports.
         "B" cwnd_e2e_bytes: opt_u64,
         /// Slow start threshold; missing while infinite.
         "B" ssthresh_bytes: opt_u64,
@@ -142,20 +143,20 @@ table! {
         "B" in_flight_bytes: opt_u64,
         /// Smoothed round-trip time; missing before the first sample.
         "ms" srtt_ms: opt_f64,
-        /// The latest round-trip time sample; missing if there was none since the sample before.
+        /// The latest round-trip time sample; missing if there was none since the previous sample.
         "ms" rtt_ms: opt_f64,
-        /// Mean one-way delay of the data packets that arrived since the sample before; missing if none did.
+        /// Mean one-way delay of the data packets that arrived since the previous sample; missing if none did.
         "ms" owd_ms: opt_f64,
-        /// Its packets that were lost since the sample before, in either direction.
+        /// Its packets that were lost since the previous sample, in either direction.
         "" lost: opt_u64,
         /// Retransmission timeout.
         "ms" rto_ms: opt_f64,
         /// Pacing rate; missing if the sender does not pace.
         "Mbit/s" pacing_mbps: opt_f64,
-        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer),
-        /// `hostq` (the queue of its own host) or `idle`.
+        /// What limits the sender: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer), `hostq` (the queue of
+        /// its own host) or `idle`.
         "" limit: str,
-        /// The sender's state, as `slow-start` or `recovery`; `closed` without a connection.
+        /// The sender's state, such as `slow-start` or `recovery`; `closed` without a connection.
         "" state: str,
     }
 }
@@ -216,12 +217,12 @@ table! {
         "" dropped: u64,
         /// Packets marked with congestion experienced since the start.
         "" marked: u64,
-        /// What the link carried since the sample before, over that interval.
+        /// Rate at which the link carried packets since the previous sample.
         "Mbit/s" served_mbps: f64,
-        /// What the link could have carried since the sample before, over that interval; missing for a link without a rate
-        /// and after its rate was changed by hand.
+        /// Rate at which the link could have carried packets since the previous sample; missing for a link without a
+        /// rate and after its rate was changed by hand.
         "Mbit/s" capacity_mbps: opt_f64,
-        /// How long the packet that left last was queued; missing if none left since the sample before.
+        /// Time that the packet that left last spent in the queue; missing if none left since the previous sample.
         "ms" sojourn_ms: opt_f64,
     }
 }
@@ -277,7 +278,7 @@ table! {
         "" conn: u32,
         /// The link on which it happened; empty if at a host.
         "" link: str,
-        /// The end of the flow that the packet goes to: `from` or `to`; empty if it is about no packet.
+        /// The end of the flow that the packet goes to: `from` or `to`; empty if the event is not about a packet.
         "" towards: str,
         /// Sequence number as in the packet, modulo 2^32 from the connection's initial one; of UDP, the datagram's number.
         "" seq: u64,
@@ -285,7 +286,7 @@ table! {
         "" ack: u64,
         /// Bytes of the packet, IP header included.
         "B" len: u32,
-        /// More about it: a drop's reason, the state entered.
+        /// Further details: the reason of a drop, or the state entered.
         "" detail: str,
     }
 }
@@ -303,9 +304,9 @@ table! {
         "" conn: u32,
         /// The transfer's number within the copy, from 0 in the order of their starts.
         "" index: u32,
-        /// When it was asked for.
+        /// When it was requested.
         "s" start_s: f64,
-        /// From then to its last byte; missing if it was not finished.
+        /// Time from then to its last byte; missing if it was not finished.
         "s" completion_s: opt_f64,
         /// The bytes delivered.
         "B" bytes: u64,
@@ -334,11 +335,11 @@ table! {
         "" retransmissions: u64,
         /// Share of the blocks whose first transmission was not decoded (0 to 1).
         "1" block_error_rate: f64,
-        /// Blocks that HARQ gave up, left to RLC.
+        /// Blocks that HARQ gave up and left to RLC.
         "" residual_errors: u64,
-        /// Resource blocks (PRB, each for 1 ms) that it was given, retransmissions included.
+        /// Resource blocks (PRB, each for one TTI or slot) that it was given, retransmissions included.
         "" prbs: u64,
-        /// `prbs` over those of the carrier in the measured time (0 to 1); missing if it is not known.
+        /// `prbs` over all resource blocks of the carrier in the measured time (0 to 1); missing if it is not known.
         "1" utilisation: opt_f64,
         /// Bytes of the blocks that carried nothing.
         "B" padding_bytes: u64,
@@ -354,30 +355,31 @@ table! {
         "" random_accesses: u64,
         /// Handovers that reached their target; both directions together.
         "" handovers: u64,
-        /// Handovers that did not; both directions together.
+        /// Handovers that did not reach their target; both directions together.
         "" handover_failures: u64,
         /// Radio links lost; both directions together.
         "" link_failures: u64,
         /// Share of the measured time in which the UE slept (0 to 1), by discontinuous reception; the same in both directions.
         "1" asleep: f64,
-        /// Mean of the delivered packets' time outside the radio: before they came to the cell (downlink), from the cell to
-        /// their end (uplink); 0 if none was delivered.
+        /// Mean time of the delivered packets outside the radio: before they reached the cell (downlink), or from the
+        /// cell to their destination (uplink); 0 if none was delivered.
         "ms" core_ms: f64,
-        /// Mean of the delivered packets' time from their arrival at the cell (downlink) or the host (uplink) until the
-        /// first byte was sent over the air; 0 if none was delivered.
+        /// Mean time of the delivered packets from their arrival at the cell (downlink) or the host (uplink) until
+        /// their first byte was sent over the air; 0 if none was delivered.
         "ms" queue_ms: f64,
-        /// From then until the last byte was sent: segmentation and scheduling; likewise.
+        /// Mean time from then until their last byte was sent: segmentation and scheduling; 0 if none was delivered.
         "ms" air_ms: f64,
-        /// From then until the last byte was decoded: HARQ, and RLC's retransmissions; likewise.
+        /// Mean time from then until their last byte was decoded: HARQ and RLC's retransmissions; 0 if none was
+        /// delivered.
         "ms" harq_ms: f64,
-        /// From then until delivery: the wait in RLC for what was missing before; likewise.
+        /// Mean time from then until delivery: the wait in RLC for missing earlier data; 0 if none was delivered.
         "ms" rlc_ms: f64,
-        /// Packets delivered: the means above are over these.
+        /// Packets delivered, over which the means above are taken.
         "" packets: u64,
-        /// The time that the cells' reports on the UE to the proxy cover; in the downlink's row.
+        /// Time that is covered by the cells' reports on the UE to the proxy; in the downlink's row.
         "s" reported_s: f64,
-        /// The bytes of these reports, lost ones included, as the JSON that `ranway rnis` sends, without what transports
-        /// add; likewise.
+        /// Bytes of these reports, lost ones included, as the JSON that `ranway rnis` sends, without the overhead of
+        /// transports; in the downlink's row.
         "B" report_bytes: u64,
     }
 }
@@ -403,21 +405,24 @@ table! {
         "dB" sinr_db: opt_f64,
         /// The latest wideband channel quality indicator that the cell has (0 to 15).
         "" cqi: u32,
-        /// Mean modulation and coding scheme of the downlink transmissions since the sample before; missing without any.
+        /// Mean modulation and coding scheme of the downlink transmissions since the previous sample; missing if there
+        /// were none.
         "" dl_mcs: opt_f64,
-        /// Mean modulation and coding scheme of the uplink transmissions since the sample before; missing without any.
+        /// Mean modulation and coding scheme of the uplink transmissions since the previous sample; missing if there
+        /// were none.
         "" ul_mcs: opt_f64,
-        /// Bits of the downlink transport blocks first sent since the sample before, over that interval.
+        /// Bits of the downlink transport blocks first sent since the previous sample, over that interval.
         "Mbit/s" dl_mbps: f64,
-        /// Bits of the uplink transport blocks first sent since the sample before, over that interval.
+        /// Bits of the uplink transport blocks first sent since the previous sample, over that interval.
         "Mbit/s" ul_mbps: f64,
-        /// Share of the resource blocks of its downlink carriers that it was given since the sample before (0 to 1); missing
-        /// if it is not known.
+        /// Share of the resource blocks of its downlink carriers that it was given since the previous sample (0 to 1);
+        /// missing if it is not known.
         "1" dl_prbs: opt_f64,
-        /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
+        /// Share of the uplink carrier's resource blocks that it was given since the previous sample (0 to 1).
         "1" ul_prbs: f64,
-        /// The same of all downlink carriers of the cell, whether the UE receives them or not: these add up over its UEs.
-        /// What another cell gave it before a handover does not count. Missing if it is not known.
+        /// The same as a share of all downlink carriers of the cell, whether the UE receives them or not, so that the
+        /// shares of the cell's UEs add up. Blocks that another cell gave it before a handover do not count. Missing if
+        /// it is not known.
         "1" dl_cell_prbs: opt_f64,
         /// Bytes that wait for it in the base station (PDCP and RLC); missing if they are not known.
         "B" dl_queue_bytes: opt_u64,
@@ -427,28 +432,28 @@ table! {
         "B" host_queue_bytes: u64,
         /// Bytes that wait for it above the base station's PDCP and RLC, if there is a queue there.
         "B" dl_above_bytes: u64,
-        /// How many bytes byte queue limits let into PDCP and RLC of the base station.
+        /// Bytes that byte queue limits admit to PDCP and RLC of the base station.
         "B" dl_limit_bytes: opt_u64,
-        /// How many bytes byte queue limits let into the modem.
+        /// Bytes that byte queue limits admit to the modem.
         "B" ul_limit_bytes: opt_u64,
-        /// HARQ retransmissions since the sample before, both directions together.
+        /// HARQ retransmissions since the previous sample, both directions together.
         "" harq_retx: u64,
-        /// Share of the downlink transport blocks first sent since the sample before that were not decoded at once (0 to
-        /// 1); missing without any.
+        /// Of the downlink transport blocks first sent since the previous sample, the share that was not decoded at
+        /// once (0 to 1); missing if there were none.
         "1" dl_bler: opt_f64,
-        /// The same of the uplink.
+        /// The same for the uplink.
         "1" ul_bler: opt_f64,
         /// Bytes of packets that PDCP and RLC of the base station hold for it: those that wait and, in AM, those that
         /// were sent and are not acknowledged.
         "B" dl_buffer_bytes: u64,
-        /// The same of its modem.
+        /// The same for its modem.
         "B" ul_buffer_bytes: u64,
         /// Whether it has line of sight to the serving cell, or the last that served; true for channels that do not
         /// distinguish.
         "" los: bool,
         /// The beam of that cell's antenna array; missing without an array at either end.
         "" cell_beam: opt_u64,
-        /// The beam of its own antenna array; likewise.
+        /// The beam of its own antenna array; missing without an array at either end.
         "" ue_beam: opt_u64,
         /// Loss by blockers between it and that cell.
         "dB" blocked_db: f64,
@@ -473,7 +478,7 @@ table! {
         "" event: str,
         /// The cell concerned: the target, or the one that it connected to or lost; empty if there is none.
         "" cell: str,
-        /// For how long no cell served it, of `connected`; missing of others.
+        /// For `connected`, the time for which no cell served it; missing for other events.
         "ms" interruption_ms: opt_f64,
     }
 }
@@ -485,7 +490,7 @@ table! {
         "" point: u32,
         /// Repetition of the point.
         "" run: u32,
-        /// When its subframe began, exactly.
+        /// When its subframe or slot began, exactly.
         "ns" t_ns: u64,
         /// The UE's name in the scenario.
         "" ue: str,
@@ -497,11 +502,11 @@ table! {
         "" direction: str,
         /// HARQ process.
         "" process: u32,
-        /// 1 for the block's first transmission, then 2 and on.
+        /// 1 for the block's first transmission, 2 for the next, and so on.
         "" attempt: u32,
         /// Whether the receiver could decode the block after this transmission.
         "" decoded: bool,
-        /// Modulation and coding scheme, its index.
+        /// Index of the modulation and coding scheme.
         "" mcs: u32,
         /// Spatial layers.
         "" layers: u32,
@@ -533,19 +538,20 @@ table! {
         "" node: str,
         /// Data segments that passed it.
         "" segments: u64,
-        /// Bytes of the IP packets of those.
+        /// Bytes of the IP packets of these segments.
         "B" bytes: u64,
         /// Reports that it sent (PEP-ACKs and PEP-NACKs).
         "" reports: u64,
-        /// Of these, those that named something missing (PEP-NACKs).
+        /// Of these, those that named missing ranges (PEP-NACKs).
         "" nacks: u64,
         /// Bytes of the reports' IP packets.
         "B" report_bytes: u64,
-        /// Reports that were due but would have been more than what had come.
+        /// Reports that were due, but not sent because they would have exceeded the bytes received from the sender's
+        /// side.
         "" withheld: u64,
         /// Flows that it remembered at the end.
         "" flows: u64,
-        /// Flows that it forgot for others.
+        /// Flows that it forgot to make room for others.
         "" evicted: u64,
     }
 }
@@ -565,7 +571,7 @@ table! {
         "" ue: str,
         /// The moment.
         "s" t_s: f64,
-        /// What RAPID takes the flow for: `fast`, `slow` or `idle`; empty without RAPID.
+        /// RAPID's classification of the flow: `fast`, `slow` or `idle`; empty without RAPID.
         "" category: str,
         /// The payload rate that RAPID promises it.
         "Mbit/s" promised_mbps: opt_f64,
