@@ -561,11 +561,18 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice.
+/// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice, and flows of
+/// real hosts, whose congestion control may be unknown, only share a link if they are all there at the same time.
 fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
-    let rates: Vec<f64> = rows.iter().filter(|row| row.transport == "tcp").map(|row| row.goodput_mbps).collect();
-    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
-    if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
+    let rows: Vec<&FlowRow<'_>> = rows.iter().filter(|row| row.transport == "tcp").collect();
+    let begin = rows.iter().map(|row| row.measured_from_s).fold(f64::NEG_INFINITY, f64::max);
+    let end = rows.iter().map(|row| row.measured_to_s).fold(f64::INFINITY, f64::min);
+    if rows.len() < 2 || begin >= end && rows.iter().any(|row| row.cc.is_none()) {
+        return None;
+    }
+    let rates = || rows.iter().map(|row| row.goodput_mbps);
+    let (sum, squares): (f64, f64) = (rates().sum(), rates().map(|rate| rate * rate).sum());
+    ratio(sum * sum, rows.len() as f64 * squares)
 }
 
 /// The 97.5 % quantile of Student's t: a table, and beyond it the first two terms of the Cornish-Fisher expansion, which

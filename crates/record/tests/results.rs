@@ -478,8 +478,9 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
 
 #[test]
 fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_back() {
-    let mut results = made_up::single("an emulation", 10);
-    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..results.tables.flows.row(0) }.with_limits(None);
+    let template = made_up::single("an emulation", 10);
+    let mut results = template.clone();
+    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..template.tables.flows.row(0) }.with_limits(None);
     let at = |from: f64| FlowRow { measured_from_s: from, measured_to_s: from + 5.0, bytes: 5_000_000, ..flow };
     let mut tables = record::Tables::default();
     tables.flows.push(&at(0.0));
@@ -491,6 +492,14 @@ fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_
     assert_eq!(point.flows.iter().map(|flow| flow.goodput_mbps.unwrap().mean).collect::<Vec<_>>(), [8.0, 8.0]);
     assert_eq!(point.flows.iter().map(|flow| flow.limited).collect::<Vec<_>>(), [None, None]);
     assert_eq!(point.jain, None);
+    // Those that are there at the same time share what there is.
+    results.tables.flows.push(&FlowRow { flow: "tcp server:80 > ue:3", ..at(5.0) });
+    assert_eq!(results.summary().points[0].jain, None);
+    results.tables.flows = Flows::default();
+    for from in [0.0, 2.5] {
+        results.tables.flows.push(&at(from));
+    }
+    assert_eq!(results.summary().points[0].jain.unwrap().mean, 1.0);
 }
 
 #[test]
