@@ -23,13 +23,13 @@ _TIMEOUT_S = 10
 
 def _client(scheduler: str) -> distributed.Client:
     """Returns a client of the scheduler at an address, or the one that a file describes."""
-    address = scheduler
+    address: object = scheduler
     if Path(scheduler).is_file():
         described = json.loads(Path(scheduler).read_text())
         address = described.get("address") if isinstance(described, dict) else None
         if not isinstance(address, str):
             raise ValueError("the file has no address: `dask scheduler --scheduler-file` writes one")
-    return distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)
+    return distributed.Client(address, timeout=_TIMEOUT_S, set_as_default=False)  # type: ignore[no-untyped-call]
 
 
 def _end_with_input() -> None:

@@ -187,7 +187,8 @@ def test_shares_of_time_are_stacked_to_a_hundred(swept: ranway.Results) -> None:
     ax = plot.limits(swept, flow="first")
     ends = [patch.get_x() + patch.get_width() for patch in ax.patches]  # type: ignore[attr-defined]
     assert max(ends) == pytest.approx(100)
-    assert len(ax.patches) == 4 * 5
+    # Application, congestion window, receive window, pacing, send buffer, and the rest.
+    assert len(ax.patches) == 4 * 6
 
 
 def test_what_cannot_be_drawn_is_said(swept: ranway.Results) -> None:

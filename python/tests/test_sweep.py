@@ -298,12 +298,17 @@ def test_a_sweep_without_workers_says_so_and_goes_on_with_new_ones(
 def test_a_sweep_ends_with_its_scheduler(lossy: ranway.Scenario, whole: Path, tmp_path: Path) -> None:
     to = ("--scheduler-file", tmp_path / "scheduler")
     with dask("scheduler", *to, "--port", "0") as scheduler, dask("worker", *to, "--nthreads", "1") as worker:
+
+        def kill(progress: ranway.Progress) -> None:
+            if progress.runs_done > 0:
+                scheduler.kill()
+
         try:
             with (
                 distributed.Client(scheduler_file=str(tmp_path / "scheduler"), timeout="20s") as client,
                 pytest.raises(ranway.RanwayError, match=r"scheduler is gone.*sweep\.sweep; the same call resumes"),
             ):
-                ranway.sweep(lossy, out=tmp_path / "sweep", client=client, progress=lambda _: scheduler.kill())
+                ranway.sweep(lossy, out=tmp_path / "sweep", client=client, progress=kill)
         finally:
             scheduler.kill()
             worker.terminate()
