@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -110,6 +111,8 @@ def main() -> int:
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
+    # What was started and created goes away then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found: dict[str, dict[str, list[float]]] = {}
     places = {"loopback": (None, None, "127.0.0.1"), "veth": (*SPACES, "10.9.9.2")}
     with veth():
