@@ -253,7 +253,9 @@ impl Summary {
         let runs = gather(&results.tables);
         let points = results.meta.points.iter().enumerate();
         let emulated = results.timing.lateness.is_some();
-        let summarise = |(point, at): (usize, &Point)| summarise(point as u32, at.values.clone(), &runs, emulated);
+        let strangers = emulated || results.meta.scenario.get("analysed").is_some();
+        let summarise =
+            |(point, at): (usize, &Point)| summarise(point as u32, at.values.clone(), &runs, emulated, strangers);
         Summary { lateness: results.timing.lateness, ..Summary::with(&results.meta, points.map(summarise).collect()) }
     }
 
@@ -273,7 +275,7 @@ impl Summary {
 impl PointSummary {
     /// The summary of the point `point`, of a simulation or an emulation. `tables` has the point's rows at least.
     pub(crate) fn of(point: u32, at: &Point, tables: &Tables, emulated: bool) -> PointSummary {
-        summarise(point, at.values.clone(), &gather(tables), emulated)
+        summarise(point, at.values.clone(), &gather(tables), emulated, emulated)
     }
 }
 
@@ -345,6 +347,7 @@ fn summarise(
     values: BTreeMap<String, Value>,
     runs: &BTreeMap<(u32, u32), Run<'_>>,
     emulated: bool,
+    strangers: bool,
 ) -> PointSummary {
     let mut runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
     // Real hosts are never the same twice; of them, what happened to be equal says nothing.
@@ -380,7 +383,7 @@ fn summarise(
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
         retransmission_rate: over(|run| run.retransmission_rate),
-        jain: Stat::of(runs.iter().filter_map(|run| jain(&run.flows))),
+        jain: Stat::of(runs.iter().filter_map(|run| jain(&run.flows, strangers))),
         flows,
         links: links.into_iter().map(|name| link_summary(name, &runs)).collect(),
         ues: ues.into_iter().map(|name| ue_summary(name, &runs)).collect(),
@@ -561,18 +564,13 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice, and flows of
-/// real hosts, whose congestion control may be unknown, only share a link if they are all there at the same time.
-fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
-    let rows: Vec<&FlowRow<'_>> = rows.iter().filter(|row| row.transport == "tcp").collect();
-    let begin = rows.iter().map(|row| row.measured_from_s).fold(f64::NEG_INFINITY, f64::max);
-    let end = rows.iter().map(|row| row.measured_to_s).fold(f64::INFINITY, f64::min);
-    if rows.len() < 2 || begin >= end && rows.iter().any(|row| row.cc.is_none()) {
-        return None;
-    }
-    let rates = || rows.iter().map(|row| row.goodput_mbps);
-    let (sum, squares): (f64, f64) = (rates().sum(), rates().map(|rate| rate * rate).sum());
-    ratio(sum * sum, rows.len() as f64 * squares)
+/// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice, and so is what
+/// strangers do: whether a connection was there to carry data, and when, nobody knows.
+fn jain(rows: &[FlowRow<'_>], strangers: bool) -> Option<f64> {
+    let competes = |row: &&FlowRow<'_>| row.transport == "tcp" && !(strangers && row.cc.is_none());
+    let rates: Vec<f64> = rows.iter().filter(competes).map(|row| row.goodput_mbps).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
 }
 
 /// The 97.5 % quantile of Student's t: a table, and beyond it the first two terms of the Cornish-Fisher expansion, which

@@ -492,14 +492,17 @@ fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_
     assert_eq!(point.flows.iter().map(|flow| flow.goodput_mbps.unwrap().mean).collect::<Vec<_>>(), [8.0, 8.0]);
     assert_eq!(point.flows.iter().map(|flow| flow.limited).collect::<Vec<_>>(), [None, None]);
     assert_eq!(point.jain, None);
-    // Those that are there at the same time share what there is.
-    results.tables.flows.push(&FlowRow { flow: "tcp server:80 > ue:3", ..at(5.0) });
-    assert_eq!(results.summary().points[0].jain, None);
-    results.tables.flows = Flows::default();
-    for from in [0.0, 2.5] {
-        results.tables.flows.push(&at(from));
+    // Beside them, two simulated flows share a link.
+    for (name, rate) in [("a", 3.0), ("b", 1.0)] {
+        results.tables.flows.push(&FlowRow { flow: name, cc: Some("cubic"), goodput_mbps: rate, ..at(0.0) });
     }
-    assert_eq!(results.summary().points[0].jain.unwrap().mean, 1.0);
+    assert_eq!(results.summary().points[0].jain.unwrap().mean, 0.8);
+    // So it is in captures, which have connections of all kinds; those of a measurement are its own.
+    results.timing.lateness = None;
+    results.meta.scenario = serde_json::json!({ "analysed": [] });
+    assert_eq!(results.summary().points[0].jain.unwrap().mean, 0.8);
+    results.meta.scenario = serde_json::json!({});
+    assert_ne!(results.summary().points[0].jain.unwrap().mean, 0.8);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Cells {
     /// Returns the first cell from `cell` on that may have something to do.
     #[inline]
     pub(crate) fn attended_from(&self, cell: usize) -> Option<usize> {
-        self.attended.iter().copied().find(|attended| *attended >= cell)
+        self.attended.get(self.attended.partition_point(|attended| *attended < cell)).copied()
     }
 
     /// Returns the cells with active UEs.
