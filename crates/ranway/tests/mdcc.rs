@@ -275,6 +275,10 @@ fn the_death_of_a_pep_is_detected_and_nothing_stalls(_: &mut Watch) {
 
 #[test]
 fn root_a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends() {
+    conclusive(a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends);
+}
+
+fn a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends(_: &mut Watch) {
     let Some(net) = Net::new(0.0) else { return };
     let _loaded = Loaded::new(&[]);
     let pep = |limit: &str, options: &[&str]| {
@@ -448,6 +452,10 @@ fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
 
 #[test]
 fn root_reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not() {
+    conclusive(reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not);
+}
+
+fn reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not(_: &mut Watch) {
     let Some(net) = Net::new(0.0) else { return };
     let key = net.dir.path().join("key");
     fs::write(&key, "0123456789abcdef".repeat(2)).expect("it is written");
