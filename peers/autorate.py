@@ -390,6 +390,8 @@ def main() -> int:
         if os.geteuid():
             print("this needs root", file=sys.stderr)
             return 2
+        # What was started and created goes away then, too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         ways = arguments.ways or all_ways(arguments.script is not None)
         # In turns, so that what else the machine does meets all alike.

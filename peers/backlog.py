@@ -148,6 +148,8 @@ def main() -> int:
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
+    # What was started and created goes away then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     ways, kinds = ("bare", "backlog"), ("UDP", "TCP")
     mbps: dict[tuple[str, str], list[float]] = {(kind, way): [] for kind in kinds for way in ways}
     costs: dict[str, list[float]] = {kind: [] for kind in kinds}

@@ -112,7 +112,7 @@ def main() -> int:
         print("this needs root", file=sys.stderr)
         return 2
     # What was started and created goes away then, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     found: dict[str, dict[str, list[float]]] = {}
     places = {"loopback": (None, None, "127.0.0.1"), "veth": (*SPACES, "10.9.9.2")}
     with veth():
