@@ -1,10 +1,10 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
-//! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs, [`cells`]
-//! are all of the network,
-//! [`adaptation`] and [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`configured`] and
-//! [`occasions`] what is granted without them, [`harq`] stores blocks until they are decoded, [`carriers`] are those of a
-//! UE, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
+//! [`downlink`] and [`uplink`] are the steps of a slot, [`cells`] finds the cells that have something to do in it, and
+//! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`adaptation`] and [`power`] determine the size of blocks,
+//! [`requests`] handles uplink requests, [`configured`] and [`occasions`] what is granted without them, [`harq`] stores blocks
+//! until they are decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects
+//! the cells of a carrier.
 
 pub(crate) mod active;
 pub(crate) mod adaptation;

@@ -504,12 +504,10 @@ impl<P: Packet> Ran<P> {
         }
         due.clear();
         self.due = due;
-        let beginning = |cell: &Cell| cell.slots.begins_at(tick).then(|| cell.slots.next_at(tick));
         self.interference.begin(tick);
         let mut from = 0;
-        while let Some(cell) = self.cells.attended_from(from) {
+        while let Some((cell, slot)) = self.cells.beginning(from, tick) {
             from = cell + 1;
-            let Some(slot) = beginning(&self.cells[cell]) else { continue };
             if self.cells[cell].mac.drx.is_some() {
                 self.put_to_sleep(cell, slot);
             }
@@ -519,9 +517,8 @@ impl<P: Packet> Ran<P> {
         }
         self.send_downlinks(io);
         let mut from = 0;
-        while let Some(cell) = self.cells.attended_from(from) {
+        while let Some((cell, slot)) = self.cells.beginning(from, tick) {
             from = cell + 1;
-            let Some(slot) = beginning(&self.cells[cell]) else { continue };
             if !self.cells[cell].uplink.active.ues().is_empty() {
                 self.schedule_uplink(cell, slot);
             }

@@ -10,7 +10,7 @@ use crate::mac::cell::Cell;
 /// See the module. It dereferences to all cells.
 pub(crate) struct Cells {
     all: Vec<Cell>,
-    /// In ascending order: at least all cells that [`Cells::has_work`].
+    /// In ascending order: at least all cells with active UEs or reserved resource blocks.
     attended: Vec<usize>,
 }
 
@@ -41,10 +41,14 @@ impl Cells {
         }
     }
 
-    /// Returns the first cell from `cell` on that may have something to do.
+    /// Returns the first cell from `cell` on that may have something to do in a slot that begins with `tick`, and the slot.
     #[inline]
-    pub(crate) fn attended_from(&self, cell: usize) -> Option<usize> {
-        self.attended.get(self.attended.partition_point(|attended| *attended < cell)).copied()
+    pub(crate) fn beginning(&self, cell: usize, tick: u64) -> Option<(usize, u64)> {
+        let from = self.attended.partition_point(|attended| *attended < cell);
+        self.attended[from..].iter().find_map(|&cell| {
+            let slots = &self.all[cell].slots;
+            slots.begins_at(tick).then(|| (cell, slots.next_at(tick)))
+        })
     }
 
     /// Returns the cells with active UEs.
@@ -57,11 +61,7 @@ impl Cells {
     #[inline]
     pub(crate) fn forget_idle(&mut self) {
         let Cells { all, attended } = self;
-        attended.retain(|cell| Cells::has_work(&all[*cell]));
-    }
-
-    fn has_work(cell: &Cell) -> bool {
-        cell.is_busy() || cell.reserved != Blocks::none()
+        attended.retain(|cell| all[*cell].is_busy() || all[*cell].reserved != Blocks::none());
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
     fn cells_are_attended_in_order_while_they_have_active_ues_or_reserved_blocks() {
         let cell = || Cell::new(&CellConfig::default(), None, Span::from_millis(1));
         let mut cells = Cells::new((0..5).map(|_| cell()).collect());
-        assert_eq!((cells.attended_from(0), cells.busy().count()), (None, 0));
+        assert_eq!((cells.beginning(0, 0), cells.busy().count()), (None, 0));
         cells.activate(3, Direction::Uplink, 7);
         cells.activate(1, Direction::Downlink, 7);
         cells.activate(3, Direction::Downlink, 7);
         cells.reserve(4, Blocks::run(0, 2));
         let attended = |cells: &Cells| {
-            let next = |cell: &usize| cells.attended_from(cell + 1);
-            std::iter::successors(cells.attended_from(0), next).collect::<Vec<_>>()
+            let from = |cell| cells.beginning(cell, 0).map(|(cell, _)| cell);
+            std::iter::successors(from(0), |cell| from(cell + 1)).collect::<Vec<_>>()
         };
         assert_eq!((attended(&cells), cells.busy().count()), (vec![1, 3, 4], 2));
         cells[3].downlink.remove(7);
