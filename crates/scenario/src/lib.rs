@@ -8,7 +8,8 @@
 //! 2. Overrides (`--set KEY=VALUE`): a parameter, or a dotted path such as `dumbbell.rate` or `flows.a.cc` (an element
 //!    of an array by its name or index, or `*` for all). A key that is overridden is no longer swept.
 //! 3. `[sweep]`: the Cartesian product of its arrays gives the points; each key is a parameter or a dotted path.
-//! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer string.
+//! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer string; `"${name.key}"` the
+//!    value of a key of one that is a table.
 //! 5. The table `[tcp]` provides the defaults of the table `tcp` of each flow.
 //! 6. The dumbbell, the LTE or NR network and duplex links are expanded to one-way links and radio hops, flows get their
 //!    routes, and everything is checked.

@@ -368,6 +368,12 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         if is_parameter(name, &declared) {
             given.insert(name.clone(), items[0].origin.clone());
         }
+        for (i, item) in items.iter().enumerate().filter(|(_, item)| item.name().is_some()) {
+            if items[..i].iter().any(|other| other.name() == item.name()) {
+                let message = format!("two values have the name `{item}`");
+                return Err(Fault::new(Some(&item.origin), format!("sweep.{name}"), message).into());
+            }
+        }
     }
 
     let mut points = Vec::with_capacity(count);
@@ -453,7 +459,7 @@ fn mentioned(node: &Node) -> BTreeSet<String> {
         Value::Array(items) => all(&mut items.iter()),
         Value::Text(text) => {
             let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-            names.map(|(name, _)| name.trim().to_owned()).collect()
+            names.map(|(name, _)| name.split('.').next().unwrap_or("").trim().to_owned()).collect()
         }
         _ => BTreeSet::new(),
     }
@@ -479,7 +485,7 @@ struct Substitution<'a> {
     left: usize,
 }
 
-impl Substitution<'_> {
+impl<'a> Substitution<'a> {
     fn node(&mut self, node: &mut Node, path: &mut Vec<Step>) -> Result<(), Fault> {
         self.spend(1, node, path)?;
         match &mut node.value {
@@ -518,10 +524,7 @@ impl Substitution<'_> {
             let end = rest[start..].find('}').map(|i| start + i);
             let end = end.ok_or_else(|| fault("missing `}` after `${`".to_owned()))?;
             let name = rest[start + 2..end].trim();
-            let Some(value) = self.values.get(name) else {
-                return Err(fault(unknown("parameter", name, self.values.keys().map(String::as_str))));
-            };
-            self.used.insert(name.to_owned());
+            let value = self.value(name).map_err(&fault)?;
             if start == 0 && end + 1 == text.len() && result.is_empty() {
                 let mut whole = value.clone();
                 whole.key = at.key.clone();
@@ -545,6 +548,23 @@ impl Substitution<'_> {
         }
         result.push_str(rest);
         Ok(Some(Node { origin: at.origin.clone(), key: at.key.clone(), value: Value::Text(result) }))
+    }
+
+    /// Returns the value of a parameter, or of a key of one that is a table (`remedy.cc`).
+    fn value(&mut self, name: &str) -> Result<&'a Node, String> {
+        let values = self.values;
+        let (parameter, keys) = name.split_once('.').map_or((name, None), |(parameter, keys)| (parameter, Some(keys)));
+        let unknown_parameter = || unknown("parameter", parameter, values.keys().map(String::as_str));
+        let mut value = values.get(parameter).ok_or_else(unknown_parameter)?;
+        self.used.insert(parameter.to_owned());
+        for key in keys.into_iter().flat_map(|keys| keys.split('.')) {
+            let Some(table) = value.table() else {
+                return Err(format!("the parameter `{name}`: {} has no key `{key}`", value.describe()));
+            };
+            let unknown_key = || unknown("key", key, table.keys().map(String::as_str));
+            value = table.get(key).ok_or_else(|| format!("the parameter `{name}`: {}", unknown_key()))?;
+        }
+        Ok(value)
     }
 
     fn spend(&mut self, amount: usize, at: &Node, path: &[Step]) -> Result<(), Fault> {

@@ -64,7 +64,8 @@ pub(crate) struct FileKeys {
     /// in order.
     #[serde(default)]
     include: Vec<String>,
-    /// Named values: `"${name}"` elsewhere becomes the value of `name`, or its text inside a longer string.
+    /// Named values: `"${name}"` elsewhere becomes the value of `name`, or its text inside a longer string, and
+    /// `"${name.key}"` the value of a key of a table.
     #[serde(default)]
     parameters: std::collections::BTreeMap<String, serde_json::Value>,
     /// Arrays of values of parameters and dotted keys (`"dumbbell.rate"`, `"flows.a.cc"`, `"flows.*.cc"`): every

@@ -48,6 +48,11 @@ impl Node {
         if let Value::Table(table) = &mut self.value { Some(table) } else { None }
     }
 
+    /// Returns the key `name` of a table.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.table()?.get("name")?.text()
+    }
+
     /// Returns a single value as JSON; otherwise its text.
     pub(crate) fn scalar(&self) -> serde_json::Value {
         match &self.value {
@@ -88,6 +93,9 @@ impl fmt::Display for Node {
                 f.write_str("]")
             }
             Value::Table(table) => {
+                if let Some(name) = self.name() {
+                    return f.write_str(name);
+                }
                 // The kind describes a table best.
                 let rest = table.iter().filter(|(key, _)| *key != "kind");
                 if let Some(kind) = table.get("kind") {

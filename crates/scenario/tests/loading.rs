@@ -93,6 +93,29 @@ fn a_parameter_is_a_value_alone_and_a_text_inside_a_text() {
 }
 
 #[test]
+fn a_swept_table_changes_several_keys_together() {
+    let sweep = r#"cc = "${system.cc}"
+count = "${system.of.flows}"
+[sweep]
+system = [{ name = "one", cc = "bbr", of = { flows = 1 } }, { name = "two", cc = "mdcc", of = { flows = 2 } }]
+"#;
+    let loaded = load(&[("s", &format!("{BASE}{sweep}"))], &[]).unwrap();
+    let points = loaded.points();
+    assert_eq!(points.iter().map(|point| point.label["system"].as_str()).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(points.iter().map(|point| point.scenario.flows[0].count).collect::<Vec<_>>(), [1, 2]);
+    assert!(matches!(points[1].scenario.flows[0].cc, Cc::Mdcc { .. }));
+    let error = |from: &str, to: &str| {
+        load(&[("s", &format!("{BASE}{}", sweep.replace(from, to)))], &[]).unwrap_err().to_string()
+    };
+    let texts = [error(".cc}", ".c}"), error(".cc}", ".cc.kind}"), error("\"two\"", "\"one\"")];
+    insta::assert_snapshot!(texts.join("\n"), @r#"
+    s:12:6: flows[0].cc: the parameter `system.c`: unknown key `c`; did you mean `cc`?
+    s:12:6: flows[0].cc: the parameter `system.cc.kind`: the string "bbr" has no key `kind`
+    s:15:61: sweep.system: two values have the name `one`
+    "#);
+}
+
+#[test]
 fn a_declared_parameter_that_nothing_uses_is_a_warning() {
     let loaded = load(&[("s", &format!("{BASE}[parameters]\nloss = 1"))], &[]).unwrap();
     let warnings: Vec<_> = loaded.warnings().iter().map(ToString::to_string).collect();
