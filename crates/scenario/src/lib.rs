@@ -66,7 +66,7 @@ pub use lte::{
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
+pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use proxy::{Proxy, ProxyPolicy, RadioWindow, Reports, RoundTrip};
 pub use radio::{LteSide, RadioNetwork};
@@ -74,4 +74,4 @@ pub use reference::reference_markdown;
 pub use schema::schema;
 pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
 pub use technology::{NrBearer, NrRlc, Technology};
-pub use topology::{CORE, host_addresses, hosts, route};
+pub use topology::{CORE, RAN, host_addresses, hosts, route};

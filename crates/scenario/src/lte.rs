@@ -6,6 +6,7 @@ use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
+use crate::network::PepAt;
 use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
@@ -32,13 +33,16 @@ pub struct Lte {
     /// Rate of each host's link. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_rate: Option<Capacity>,
-    /// Whether a lightweight PEP at the core reports on traffic to the cells, to senders that understand its reports
+    /// Whether a lightweight PEP reports on traffic to the cells, to senders that understand its reports
     /// (`cc = "mdcc"`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub pep: bool,
     /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
     #[serde(default, skip_serializing_if = "crate::network::is_zero")]
     pub pep_report_loss: f64,
+    /// Where the PEP is.
+    #[serde(default, skip_serializing_if = "PepAt::is_core")]
+    pub pep_at: PepAt,
     /// A proxy at the core that splits TCP connections. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,

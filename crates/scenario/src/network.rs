@@ -378,3 +378,22 @@ fn one_sender() -> Vec<String> {
 fn one_receiver() -> Vec<String> {
     vec!["receiver".into()]
 }
+
+/// Where the PEP of a radio network is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PepAt {
+    /// One PEP at the core, whichever cell serves a UE.
+    #[default]
+    Core,
+    /// A PEP at each cell, behind the link from the core: after a handover, another one reports, which has not seen the
+    /// connection before.
+    Cells,
+}
+
+impl PepAt {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub(crate) fn is_core(&self) -> bool {
+        *self == PepAt::Core
+    }
+}

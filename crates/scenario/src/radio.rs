@@ -4,6 +4,7 @@ use crate::Capacity;
 use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
+use crate::network::PepAt;
 use crate::nr::Nr;
 use crate::proxy::{Proxy, Reports};
 use crate::technology::Technology;
@@ -18,8 +19,10 @@ pub struct RadioNetwork<'a> {
     pub server_delay: Span,
     /// Rate of each host's link.
     pub server_rate: Option<&'a Capacity>,
-    /// Whether a PEP at the core reports on traffic, and the probability that a report is lost.
+    /// Whether a PEP reports on traffic, and the probability that a report is lost.
     pub pep: Option<f64>,
+    /// Where it is.
+    pub pep_at: PepAt,
     /// The proxy at the core, if there is one.
     pub proxy: Option<&'a Proxy>,
     /// The cells' reports, if the scenario has settings for them.
@@ -73,6 +76,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
             server_delay: lte.server_delay,
             server_rate: lte.server_rate.as_ref(),
             pep: lte.pep.then_some(lte.pep_report_loss),
+            pep_at: lte.pep_at,
             proxy: lte.proxy.as_ref().filter(|proxy| proxy.exists()),
             reports: lte.proxy.as_ref().map(|proxy| &proxy.reports),
             core_link: "s1",
@@ -101,6 +105,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
             server_delay: nr.server_delay,
             server_rate: nr.server_rate.as_ref(),
             pep: nr.pep.then_some(nr.pep_report_loss),
+            pep_at: nr.pep_at,
             proxy: nr.proxy.as_ref().filter(|proxy| proxy.exists()),
             reports: nr.proxy.as_ref().map(|proxy| &proxy.reports),
             core_link: "n3",

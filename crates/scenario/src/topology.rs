@@ -5,7 +5,7 @@ mod link;
 mod radio;
 
 pub use hosts::{host_addresses, hosts};
-pub use radio::CORE;
+pub use radio::{CORE, RAN};
 
 use crate::faults::{Check, MAX_FAULTS, MAX_LINKS, unknown};
 use crate::*;

@@ -236,6 +236,7 @@ const OF_LTE: &[Case] = &[
         "lte.server_rate=0 bit/s",
         "lte.server_rate: 0 bit/s is out of range: must be greater than 0 bit/s and at most 10000 Gbit/s",
     ),
+    ("lte.pep_at=cells", "lte.pep_at: `pep_at` needs a PEP; add `pep = true`"),
     ("lte.pep_report_loss=0.5", "lte.pep_report_loss: `pep_report_loss` needs a PEP; add `pep = true`"),
     ("lte.handover.q_out_db=-51", "lte.handover.q_out_db: -51 is out of range: must be from -50 to 50"),
     ("lte.proxy={ tick = \"2 s\" }", "lte.proxy.tick: 2 s is out of range: must be from 62.5 us to 1 s"),

@@ -67,9 +67,11 @@ pub(crate) struct Middleboxes {
 }
 
 impl Middleboxes {
-    /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
+    /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data. `cells` is the number
+    /// of PEPs at the node of the cells.
     pub(crate) fn place_peps(
         &mut self,
+        cells: usize,
         links: &[scenario::Link],
         routes: &mut Routes,
         (one, other): (u32, u32),
@@ -84,7 +86,8 @@ impl Middleboxes {
             for link in at {
                 let new = || {
                     let random = streams.named(&format!("pep {} reports", link.to));
-                    MiddleboxKind::Pep(Box::new(PepBox::new(link.pep_report_loss, random)))
+                    let count = if link.to == scenario::RAN { cells } else { 1 };
+                    MiddleboxKind::Pep(Box::new(PepBox::new(count, link.pep_report_loss, random)))
                 };
                 self.place(&link.to, new, links, routes, (there, back), parts);
             }
@@ -180,6 +183,7 @@ impl Middleboxes {
         let now = parts.agenda.now();
         let Tap { place, towards_receiver, towards, .. } = self.taps[tap as usize];
         let ce = packet.ecn() == Ecn::Ce;
+        let cell = towards.and_then(|towards| network.cell_of(towards.number));
         let place = &mut self.places[place as usize];
         let parcel = network.traffic.store.get(&packet);
         let verdict = match &parcel.body {
@@ -188,14 +192,14 @@ impl Middleboxes {
                 let flow = FlowKey::Simulated(owner.connection, owner.generation);
                 let arrival = Arrival { packets: 1, packet_len: packet.len(), via: 0 };
                 let way = Way { tap, origin: Origin::Simulated { owner, towards: end, priority } };
-                let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, way };
+                let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, cell, way };
                 place.kind.as_mut().handle_packet(&passing, now)
             }
             Body::Visitor(Visitor { tag, .. }) => match external.segment(*tag, towards_receiver) {
                 Some((flow, segment, arrival)) => {
                     let way = Way { tap, origin: Origin::Visitor(*tag) };
                     let (segment, sent) = (&segment, parcel.sent);
-                    let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, way };
+                    let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, cell, way };
                     place.kind.as_mut().handle_packet(&passing, now)
                 }
                 None => Verdict::Forward,
@@ -250,10 +254,10 @@ impl Middleboxes {
     }
 
     /// Writes the rows of the middleboxes at the end.
-    pub(crate) fn finish(&self, id: RunId, tables: &mut Tables) {
+    pub(crate) fn finish(&self, id: RunId, cells: &[String], tables: &mut Tables) {
         for place in &self.places {
             match &place.kind {
-                MiddleboxKind::Pep(pep) => pep.finish(id, &place.node, &mut tables.peps),
+                MiddleboxKind::Pep(pep) => pep.finish(id, &place.node, cells, &mut tables.peps),
                 MiddleboxKind::Proxy(_) | MiddleboxKind::Custom(_) => {}
             }
         }

@@ -86,6 +86,11 @@ impl Network {
         self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority))
     }
 
+    /// Returns the cell that serves a UE, or served it last, in a radio network.
+    pub(crate) fn cell_of(&self, ue: u32) -> Option<u32> {
+        self.radio.as_ref().map(|radio| radio.cell_of(ue))
+    }
+
     /// Adds a route over named links and radio hops and returns its number.
     ///
     /// # Panics

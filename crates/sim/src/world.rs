@@ -245,7 +245,9 @@ impl World<'_> {
     /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
     pub(crate) fn place_peps(&mut self, one: u32, other: u32) {
         let World { scenario, streams, parts, network, middleboxes, .. } = self;
-        middleboxes.place_peps(&scenario.links, &mut network.routes, (one, other), parts, streams);
+        let at_cells = scenario.radio().filter(|radio| radio.pep_at == scenario::PepAt::Cells);
+        let cells = at_cells.map_or(1, |radio| radio.cells.len());
+        middleboxes.place_peps(cells, &scenario.links, &mut network.routes, (one, other), parts, streams);
     }
 
     /// Puts the scenario's proxy on two routes between the same hosts, one of which leads to a UE.
@@ -388,7 +390,8 @@ impl World<'_> {
         network.catch_up(end);
         hosts.finish(end, &network.traffic.lost, &mut tables);
         link_rows.finish(&mut network.links, &scenario.links, (scenario.warmup, end), &mut tables.links);
-        middleboxes.finish(id, &mut tables);
+        let cells = network.radio.as_ref().map_or(&[][..], |radio| radio.cells());
+        middleboxes.finish(id, cells, &mut tables);
         if let Some(radio) = network.radio {
             radio.finish(end, &mut tables);
         }

@@ -49,6 +49,12 @@ pub(super) fn check_pep(pep: bool, report_loss: f64, c: &mut Check) {
     }
 }
 
+pub(super) fn check_pep_at(pep: bool, at: PepAt, c: &mut Check) {
+    if at == PepAt::Cells && !pep {
+        c.key("pep_at", |c| c.wrong("`pep_at` needs a PEP; add `pep = true`"));
+    }
+}
+
 pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
     let Some(r) = reverse else { return };
     c.key("reverse", |c| {

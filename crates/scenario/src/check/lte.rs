@@ -14,6 +14,7 @@ pub(super) fn check(lte: &Lte, s: &Scenario, c: &mut Check) {
         check_capacity("s1_rate", rate, c);
     }
     check_pep(lte.pep, lte.pep_report_loss, c);
+    check_pep_at(lte.pep, lte.pep_at, c);
     proxy::check(lte.proxy.as_ref(), lte.pep, c);
     let radio = RadioNetwork::from(lte);
     if let Some(side) = &radio.lte {

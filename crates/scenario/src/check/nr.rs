@@ -31,6 +31,7 @@ pub(super) fn check(nr: &Nr, s: &Scenario, c: &mut Check) {
         check_capacity("n3_rate", rate, c);
     }
     check_pep(nr.pep, nr.pep_report_loss, c);
+    check_pep_at(nr.pep, nr.pep_at, c);
     proxy::check(nr.proxy.as_ref(), nr.pep, c);
     c.range("numerology", nr.numerology, 0..=4);
     check_carrier(&nr.carrier(), c);

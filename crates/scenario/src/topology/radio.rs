@@ -7,7 +7,7 @@ use crate::placement::{placed, placed_count};
 /// The node through which the hosts are reached, and at which middleboxes stand.
 pub const CORE: &str = "core";
 /// The node at which the radio hops start.
-const RAN: &str = "ran";
+pub const RAN: &str = "ran";
 
 /// Places and names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
 /// whether the rest of the network can be checked.
@@ -55,14 +55,16 @@ pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue
 
 /// Returns the duplex links.
 pub(super) fn links(radio: &RadioNetwork) -> Vec<Link> {
+    let with_pep = |at: PepAt, link: Link| match radio.pep.filter(|_| radio.pep_at == at) {
+        Some(pep_report_loss) => Link { pep: true, pep_report_loss, ..link },
+        None => link,
+    };
     let internet = |server: &String| Link {
         rate: radio.server_rate.cloned(),
         delay: radio.server_delay,
-        pep: radio.pep.is_some(),
-        pep_report_loss: radio.pep.unwrap_or_default(),
-        ..plain_link(format!("internet-{server}"), server, CORE)
+        ..with_pep(PepAt::Core, plain_link(format!("internet-{server}"), server, CORE))
     };
-    let core = plain_link(radio.core_link.into(), CORE, RAN);
+    let core = with_pep(PepAt::Cells, plain_link(radio.core_link.into(), CORE, RAN));
     let core = Link { rate: radio.core_rate.cloned(), delay: radio.core_delay, ..core };
     radio.servers.iter().map(internet).chain([core]).collect()
 }

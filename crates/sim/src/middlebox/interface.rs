@@ -55,6 +55,8 @@ pub struct Passing<'a> {
     pub ce: bool,
     /// The UE at one end of its way, if there is one.
     pub towards: Option<Towards>,
+    /// The cell that serves that UE, or served it last: its index in the scenario.
+    pub cell: Option<u32>,
     /// Its way, for [`Emission::way`].
     pub way: Way,
 }

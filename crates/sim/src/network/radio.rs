@@ -191,6 +191,16 @@ impl Radio {
         self.meters.finish(&mut self.ran, &self.recorder, now, &mut tables.ues);
     }
 
+    /// Returns the cells' names.
+    pub(crate) fn cells(&self) -> &[String] {
+        self.recorder.cells()
+    }
+
+    /// Returns the cell that serves a UE, or served it last.
+    pub(crate) fn cell_of(&self, ue: u32) -> u32 {
+        self.ran.last_serving(ue)
+    }
+
     /// Returns where each UE is, and the cell that serves it.
     pub(crate) fn places(&self, now: Time) -> Vec<UePlace> {
         let place = |(ue, name): (u32, &String)| UePlace {

@@ -133,6 +133,35 @@ cc = "mdcc"
 }
 
 #[test]
+fn after_a_handover_the_pep_of_the_new_cell_reports() {
+    let drive = |cc: &str| {
+        run(&format!(
+            r#"
+duration = "25 s"
+[lte]
+server_delay = "10 ms"
+pep = true
+pep_at = "cells"
+cells = [{{ name = "west", position = [0, 0, 30] }}, {{ name = "east", position = [600, 0, 30] }}]
+[[lte.ues]]
+name = "phone"
+mobility = {{ kind = "line", from = [50, 20, 1.5], velocity = [30, 0, 0] }}
+channel = {{ kind = "log-distance", exponent = 3.5, at_1m_db = 36 }}
+[[flows]]
+name = "f"
+cc = "{cc}"
+"#
+        ))
+    };
+    let tables = drive("mdcc");
+    assert!(tables.mobility.iter().any(|row| row.event == "connected" && row.cell == "east"));
+    let reports: Vec<_> = tables.peps.iter().map(|pep| (pep.node, pep.reports)).collect();
+    assert!(matches!(reports[..], [("west", 1_000..), ("east", 1_000..)]), "{reports:?}");
+    let (mdcc, cubic) = (flow(&tables, "f").goodput_mbps, flow(&drive("cubic"), "f").goodput_mbps);
+    assert!(mdcc > 0.95 * cubic, "{mdcc} and {cubic}");
+}
+
+#[test]
 fn a_pep_whose_reports_are_all_lost_is_no_pep() {
     let silent = path("\"mdcc\"", true, 40, &format!("{FAST}pep_report_loss = 1.0"), LOSSY);
     let absent = path("\"mdcc\"", false, 40, FAST, LOSSY);
