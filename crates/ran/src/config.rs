@@ -180,8 +180,8 @@ pub struct MacConfig {
     pub rat: Rat,
     /// Maximum number of transmissions of a transport block, at least 1.
     pub transmissions: u8,
-    /// Delay from the end of a transmission until RLC has its contents. Rounded up to whole slots, in LTE at most 3:
-    /// the receiver must have decoded the block to acknowledge it.
+    /// Delay from the end of a transmission until RLC has its contents, in LTE at most 3 ms: the receiver must have decoded
+    /// the block to acknowledge it. What is sent in answer waits for the next slot.
     pub decoding: Span,
     /// Link adaptation.
     pub link: LinkAdaptation,

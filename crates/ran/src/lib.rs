@@ -17,7 +17,8 @@
 //!
 //! # Time
 //! Time is divided into slots, whose length depends on the technology ([`Rat`]): in LTE, TTIs of a millisecond, in NR
-//! down to 62.5 us. The calendar ticks at the shortest slot of all cells. Slots run only while a UE has data to send or
+//! down to 62.5 us. The calendar's ticks are a common divisor of all cells' slots and decoding delays, so that a packet is
+//! delivered when its block is decoded, between slots if need be. Slots run only while a UE has data to send or
 //! data is in flight: if all UEs are idle and stationary, `poll_timeout` returns `None`. A slot processes only the UEs
 //! that are active in it.
 //!

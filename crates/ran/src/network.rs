@@ -8,7 +8,7 @@ use channel::{Air, Direction, Random, Sinr, Site, Sites};
 use units::{Span, Time};
 
 use crate::calendar::{Calendar, Entry, Kind};
-use crate::config::Config;
+use crate::config::{CellConfig, Config};
 use crate::handover::{Handover, Measurements};
 use crate::mac::adaptation::{self, decibels};
 use crate::mac::cell::{Cell, OnAir};
@@ -93,7 +93,7 @@ pub struct Ran<P> {
     has_configured: bool,
     pub(crate) ues: Vec<Ue<P>>,
     pub(crate) calendar: Calendar,
-    /// The calendar's unit: the shortest slot of all cells.
+    /// The calendar's unit, of which all cells' slots and decoding delays are multiples.
     tick: Span,
     /// The first tick not yet processed.
     pub(crate) next_tick: u64,
@@ -118,7 +118,7 @@ impl<P: Packet> Ran<P> {
     /// the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
-        let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
+        let tick = tick(&config.cells);
         let (carriers, secondaries) = config.carriers();
         let cells: Vec<Cell> = carriers.iter().zip(secondaries).map(|(c, second)| Cell::new(c, second, tick)).collect();
         let sites: Vec<Site> = carriers.iter().map(|c| c.site).collect();
@@ -530,9 +530,15 @@ impl<P: Packet> Ran<P> {
     /// Adds a calendar entry for `ue` in `slot` of its cell, or in the next slot if that has passed.
     #[inline]
     pub(crate) fn note(&mut self, slot: u64, ue: u32, kind: Kind, process: u8) {
-        let Ue { epoch, slots, .. } = self.ues[ue as usize];
-        let slot = slot.max(slots.next_at(self.next_tick));
-        self.calendar.at(slots.tick(slot), Entry { ue, epoch, kind, process });
+        let slots = self.ues[ue as usize].slots;
+        self.note_at(slots.tick(slot.max(slots.next_at(self.next_tick))), ue, kind, process);
+    }
+
+    /// Adds a calendar entry for `ue` at `tick`, which has not passed.
+    #[inline]
+    pub(crate) fn note_at(&mut self, tick: u64, ue: u32, kind: Kind, process: u8) {
+        let epoch = self.ues[ue as usize].epoch;
+        self.calendar.at(tick, Entry { ue, epoch, kind, process });
     }
 
     /// Updates the UE's state after its RLC or PDCP entities may have new data or timers.
@@ -682,6 +688,19 @@ impl<P: Packet> Ran<P> {
         }
         stats.of(way).residual_errors += 1;
     }
+}
+
+/// Returns the longest time of which the slots and the decoding delays of all cells are multiples.
+fn tick(cells: &[CellConfig]) -> Span {
+    let spans = cells.iter().flat_map(|cell| [cell.mac.rat.slot(), cell.mac.decoding]);
+    let mut tick = 0;
+    for mut rest in spans.map(Span::as_nanos) {
+        // Euclid's algorithm.
+        while rest > 0 {
+            (tick, rest) = (rest, tick % rest);
+        }
+    }
+    Span::from_nanos(tick)
 }
 
 /// Emits an event if the sink listens.

@@ -246,7 +246,8 @@ pub struct NrMac {
     /// (38.214 6.4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub k2: Option<u8>,
-    /// Decoding delay, from the end of a transmission until RLC receives the block; at most `k1` slots.
+    /// Decoding delay, from the end of a transmission until RLC receives the block; at most `k1` slots. What is sent in
+    /// answer waits for the next slot.
     pub decoding: Span,
     /// Symbols of the downlink's control channel in each slot with downlink, 1 to 3.
     pub control_symbols: u8,

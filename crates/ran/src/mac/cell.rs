@@ -24,8 +24,10 @@ pub(crate) struct Side {
 pub(crate) struct Cell {
     pub(crate) mac: MacConfig,
     pub(crate) slots: Slots,
-    /// Number of slots needed for decoding.
+    /// Number of slots that pass before a decoded block can affect what is sent.
     pub(crate) decoding: u64,
+    /// Number of ticks needed for decoding.
+    decoding_ticks: u64,
     pub(crate) grid: Grid,
     pub(crate) downlink: Side,
     pub(crate) uplink: Side,
@@ -63,11 +65,13 @@ impl Cell {
     /// # Panics
     /// If decoding takes longer than the technology's acknowledgements allow, an NR carrier's pattern is invalid
     /// ([`crate::Nr::is_valid`]), or so are the cycles of discontinuous reception, or
-    /// configured grants do not fit ([`crate::ConfiguredGrant::is_valid`]).
+    /// configured grants do not fit ([`crate::ConfiguredGrant::is_valid`]), or slots and decoding are not whole numbers of
+    /// ticks.
     pub(crate) fn new(config: &CellConfig, secondary: Option<usize>, tick: Span) -> Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
+        assert!(config.mac.decoding.as_nanos().is_multiple_of(tick.as_nanos()), "decoding is a whole number of ticks");
         assert!(rat.is_valid(), "a pattern has control channels");
         let prbs = config.site.carrier.prbs;
         let is_granted = config.mac.configured.is_none_or(|grant| grant.is_valid(rat, prbs));
@@ -81,6 +85,7 @@ impl Cell {
             mac: config.mac,
             slots,
             decoding,
+            decoding_ticks: config.mac.decoding.as_nanos() / tick.as_nanos(),
             grid: rat.grid(config.site.carrier.prbs),
             downlink: side(downlink),
             uplink: side(uplink),
@@ -90,6 +95,12 @@ impl Cell {
             reserved: Blocks::none(),
             granted: [(0, 0); MOST_AHEAD],
         }
+    }
+
+    /// Returns the tick at which a block sent in `slot` has been decoded.
+    #[inline]
+    pub(crate) fn decoded(&self, slot: u64) -> u64 {
+        self.slots.tick(slot + 1) + self.decoding_ticks
     }
 
     /// Returns the technology with the resources of `slot`, after grants for its uplink.

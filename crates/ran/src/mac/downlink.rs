@@ -255,7 +255,7 @@ impl<P: Packet> Ran<P> {
             }
         }
         if decoded {
-            self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, number);
+            self.note_at(self.cells[cell].decoded(tti), index, Kind::DownlinkDecoded, number);
         }
         self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
         if attempt == 1 && self.ues[index as usize].acknowledges() {

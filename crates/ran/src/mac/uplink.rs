@@ -394,6 +394,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let cell = &self.cells[ue.serving];
         let (slots, decoding, rat, serving) = (cell.slots, cell.decoding, cell.rat_in(tti), ue.serving);
+        let known = cell.decoded(tti);
         let now = slots.start(tti);
         let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(process)];
         let blocks = first_prb..first_prb + prbs;
@@ -436,7 +437,7 @@ impl<P: Packet> Ran<P> {
             io.sink.event(now, &Event::Transmission(event));
         }
         if decoded {
-            self.note(tti + 1 + decoding, index, Kind::UplinkDecoded, process);
+            self.note_at(known, index, Kind::UplinkDecoded, process);
         } else {
             self.note(rat.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
         }

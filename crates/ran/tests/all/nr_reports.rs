@@ -32,8 +32,8 @@ fn blocks(world: &World) -> impl Iterator<Item = (Time, Transmission)> {
 fn headrooms(world: &World) -> Vec<(Time, u8, u16)> {
     let level = |event: &Event| if let Event::PowerHeadroom { level, .. } = event { Some(*level) } else { None };
     let reports = world.events.iter().filter_map(|(at, event)| Some((*at, level(event)?)));
-    // A slot, and one to decode it in.
-    let carried = |at: Time| blocks(world).find(|(sent, t)| *sent + Span::from_millis(1) == at && t.decoded);
+    // A slot, and 100 us to decode it in.
+    let carried = |at: Time| blocks(world).find(|(sent, t)| *sent + Span::from_micros(600) == at && t.decoded);
     reports.map(|(at, level)| (at, level, carried(at).expect("a block carried it").1.prbs)).collect()
 }
 

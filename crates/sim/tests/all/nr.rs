@@ -301,9 +301,9 @@ fn a_configured_grant_takes_the_request_out_of_the_uplinks_delay() {
         let requests: u64 = tables.ues.iter().map(|row| row.scheduling_requests).sum();
         (flow(&tables, "f").owd_p50_ms.expect("packets arrived"), requests)
     };
-    // Each 2.5 ms: 1.25 ms on average, the slot, and 100 us to decode it in, which take until the end of the next.
+    // Each 2.5 ms: 1.25 ms on average, the slot, and 100 us to decode it in.
     let (configured, none) = delay("configured_grant = { period = \"2.5 ms\" }");
-    near("with a grant", configured, 1.25 + 0.5 + 0.5, 0.15);
+    near("with a grant", configured, 1.25 + 0.5 + 0.1, 0.15);
     let (requested, all) = delay("");
     assert!(none == 0 && all > 150 && requested > configured + 3.0, "{configured} {requested} {all}");
 }

@@ -167,7 +167,7 @@ fn interference_fades_in_an_nr_cell_only_on_request() {
 #[test]
 fn the_period_of_scheduling_requests_is_what_an_uplink_packet_waits_for() {
     // Slots of 125 us. A packet of 100 bytes at the beginning of slot 0, with an opportunity there: request in 0, grant in
-    // 2 for 5 (K2 = 3), delivered at the beginning of 7. Packets come at any time between opportunities, of which those of
+    // 2 for 5 (K2 = 3), decoded 100 us after its end. Packets come at any time between opportunities, of which those of
     // each two symbols are used once a slot.
     let flow_lines = "[[flows]]\nname = \"f\"\nfrom = \"ue-1\"\nto = \"server\"\n\
                       traffic = { kind = \"cbr\", rate = \"9.07 kbit/s\", packet = \"100 B\" }";
@@ -178,7 +178,7 @@ fn the_period_of_scheduling_requests_is_what_an_uplink_packet_waits_for() {
         let tables = network(60, &nr, &[&behind(70.0)], flow_lines);
         let flow = flow(&tables, "f");
         for (share, delay) in [(0.05, flow.owd_p5_ms), (0.5, flow.owd_p50_ms), (0.95, flow.owd_p95_ms)] {
-            let expected = 0.125 * (7.0 + share * slots);
+            let expected = 0.125 * (6.0 + share * slots) + 0.1;
             let delay = delay.expect("packets arrived");
             assert!(
                 (delay - expected).abs() < 0.004 + 0.01 * 0.125 * slots,
