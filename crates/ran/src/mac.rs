@@ -18,6 +18,7 @@ pub(crate) mod drx;
 pub(crate) mod harq;
 pub(crate) mod interference;
 pub(crate) mod occasions;
+pub(crate) mod opportunities;
 pub(crate) mod power;
 pub(crate) mod requests;
 pub(crate) mod sched;

@@ -198,12 +198,21 @@ impl Rat {
         }
     }
 
-    /// Returns the first slot from `slot` on in which a UE can send a scheduling request.
+    /// Returns the number of slots after which the directions of slots repeat.
     #[inline]
-    pub(crate) fn request_slot(self, slot: u64) -> u64 {
+    pub(crate) fn pattern_slots(self) -> u64 {
         match self {
-            Rat::Lte | Rat::LteIdeal => slot,
-            Rat::Nr(nr) => nr.uplink_control_from(slot),
+            Rat::Lte | Rat::LteIdeal => 1,
+            Rat::Nr(nr) => nr.pattern_slots(),
+        }
+    }
+
+    /// Returns whether a UE can send a scheduling request in `slot`.
+    #[inline]
+    pub(crate) fn carries_requests(self, slot: u64) -> bool {
+        match self {
+            Rat::Lte | Rat::LteIdeal => true,
+            Rat::Nr(nr) => nr.has_uplink_control(slot),
         }
     }
 

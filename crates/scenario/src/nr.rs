@@ -266,7 +266,8 @@ pub struct NrMac {
     /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
     pub outer_loop_db: f64,
     /// Interval between a UE's scheduling request opportunities, from two symbols to 640 slots. One opportunity a slot
-    /// is used.
+    /// is used. In TDD, a UE's opportunities are the uplink slots at its offset in each interval, which should therefore be a
+    /// multiple of the pattern, or one slot.
     pub sr_period: Span,
     /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
     pub sr_prohibit: u8,

@@ -7,6 +7,7 @@ use crate::config::{CellConfig, MacConfig};
 use crate::mac::active::ActiveUes;
 use crate::mac::blocks::Blocks;
 use crate::mac::configured::Places;
+use crate::mac::opportunities::Occasions;
 use crate::mac::sched::Scheduler;
 use crate::rat::{Grid, Rat};
 use crate::slots::Slots;
@@ -35,6 +36,8 @@ pub(crate) struct Cell {
     pub(crate) used: u64,
     /// The cell that is its secondary carrier.
     pub(crate) secondary: Option<usize>,
+    /// The slots of scheduling requests.
+    pub(crate) occasions: Occasions,
     /// Its configured grants.
     pub(crate) places: Option<Places>,
     /// Uplink resource blocks used by retransmissions in the slot for which grants are made next.
@@ -91,6 +94,7 @@ impl Cell {
             uplink: side(uplink),
             used: 0,
             secondary,
+            occasions: Occasions::new(rat, config.mac.requests.sr_period),
             places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),
             granted: [(0, 0); MOST_AHEAD],

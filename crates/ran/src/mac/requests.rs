@@ -13,7 +13,7 @@
 
 use units::Span;
 
-use crate::slots::{Slots, at_or_after};
+use crate::slots::Slots;
 
 /// Logical channel groups: NR's eight, of which LTE has four.
 pub(crate) const GROUPS: usize = 8;
@@ -123,12 +123,6 @@ impl RequestState {
             retx_due: u64::MAX,
             retx_noted: false,
         }
-    }
-
-    /// Returns the first opportunity at or after `tti` for a UE whose opportunities are `offset` into each period.
-    #[inline]
-    pub(crate) fn opportunity(config: &Requests, offset: u32, tti: u64) -> u64 {
-        at_or_after(tti, u64::from(config.sr_period.max(1)), u64::from(offset))
     }
 
     /// Triggers a regular report: data arrived at empty buffers, or with a higher priority, or retxBSR-Timer expired
@@ -366,13 +360,6 @@ impl BufferEstimate {
 mod tests {
     use super::*;
     use crate::rat::Rat;
-
-    #[test]
-    fn opportunities_come_once_a_period_at_the_ues_offset() {
-        let config = Requests { sr_period: 5, ..Requests::default() };
-        let next: Vec<u64> = (10..17).map(|tti| RequestState::opportunity(&config, 7, tti)).collect();
-        assert_eq!(next, [12, 12, 12, 17, 17, 17, 17]);
-    }
 
     #[test]
     fn requests_respect_the_prohibit_timer_and_end_in_random_access() {

@@ -20,7 +20,7 @@ use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
 use crate::mac::harq::Transport;
 use crate::mac::power::Reported;
-use crate::mac::requests::{Opportunity, RequestState, SHORT_BSR};
+use crate::mac::requests::{Opportunity, SHORT_BSR};
 use crate::network::{Io, Ran, emit};
 use crate::rat::{Need, Rat};
 use crate::stats::{Event, Sink, Transmission};
@@ -49,7 +49,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Schedules the next scheduling request opportunity at or after TTI `from`, if a request is pending, or the next
+    /// Schedules the next scheduling request occasion at or after slot `from`, if a request is pending, or the next
     /// occasion of a configured grant.
     #[inline]
     fn note_opportunity(&mut self, index: u32, from: u64) {
@@ -59,9 +59,9 @@ impl<P: Packet> Ran<P> {
         let Ue { request_state, serving, .. } = &mut self.ues[index as usize];
         if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
             request_state.opportunity_noted = true;
-            let mac = &self.cells[*serving].mac;
-            let tti = RequestState::opportunity(&mac.requests, index, from);
-            self.note(mac.rat.request_slot(tti), index, Kind::SchedulingRequest, 0);
+            let cell = &self.cells[*serving];
+            let slot = cell.occasions.next(cell.mac.rat, index, from);
+            self.note(slot, index, Kind::SchedulingRequest, 0);
         }
     }
 

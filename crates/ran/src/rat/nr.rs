@@ -278,15 +278,21 @@ impl Nr {
         self.symbols(slot)[0] >= self.control.max(1)
     }
 
+    /// Returns the number of slots after which their directions repeat.
+    #[inline]
+    pub(super) fn pattern_slots(&self) -> u64 {
+        if let Duplex::Tdd(pattern) = self.duplex { pattern.slots.into() } else { 1 }
+    }
+
     /// Returns whether `slot` has a control channel of the uplink.
     #[inline]
-    fn has_uplink_control(&self, slot: u64) -> bool {
+    pub(super) fn has_uplink_control(&self, slot: u64) -> bool {
         self.symbols(slot)[1] >= self.uplink_control.max(1)
     }
 
     /// Returns the first slot from `slot` on with a control channel of the uplink.
     #[inline]
-    pub(super) fn uplink_control_from(&self, slot: u64) -> u64 {
+    fn uplink_control_from(&self, slot: u64) -> u64 {
         match self.duplex {
             Duplex::Fdd | Duplex::Flexible => slot,
             Duplex::Tdd(_) => (slot..).find(|slot| self.has_uplink_control(*slot)).unwrap_or(slot),

@@ -15,6 +15,7 @@ mod interference;
 mod link;
 mod nr_cell;
 mod nr_configured;
+mod nr_latency;
 mod nr_reports;
 mod nr_scale;
 mod nr_timelines;
