@@ -325,6 +325,18 @@ impl Rat {
         }
     }
 
+    /// Returns what a resource block of the uplink carries in the slot at hand.
+    #[inline]
+    pub(crate) fn uplink_rates(self) -> power::Rates {
+        match self {
+            Rat::Lte | Rat::LteIdeal => power::Rates::Lte,
+            Rat::Nr(nr) => {
+                let way = Direction::Uplink;
+                power::Rates::Nr { table: nr.tables[way as usize], elements: nr.elements(way) as u16 }
+            }
+        }
+    }
+
     /// Returns the largest MCS index of a direction.
     #[inline]
     pub(crate) fn best_mcs(self, direction: Direction) -> u8 {

@@ -212,6 +212,22 @@ pub fn mcs_sinr_db(table: McsTable, mcs: u8) -> f32 {
     mcs_sinrs(table)[usize::from(mcs)]
 }
 
+/// Returns the bits per resource element and layer that the schemes of a table carry at an SINR in dB, linear between
+/// their minimum SINRs ([`mcs_sinr_db`]). Below the first scheme's, they fall with the power, as repetitions of its blocks
+/// make them.
+pub fn efficiency_at(table: McsTable, sinr_db: f32) -> f32 {
+    let (sinrs, schemes) = (mcs_sinrs(table), table.schemes());
+    let of = |mcs: usize| schemes[mcs].efficiency() as f32;
+    match sinrs.partition_point(|&least| least <= sinr_db) {
+        0 => of(0) * libm::exp10f((sinr_db - sinrs[0]) / 10.0),
+        above if above == sinrs.len() => of(above - 1),
+        above => {
+            let (low, high) = (sinrs[above - 1], sinrs[above]);
+            of(above - 1) + (sinr_db - low) / (high - low) * (of(above) - of(above - 1))
+        }
+    }
+}
+
 /// Returns the largest MCS with an error rate of at most 10 % at the minimum SINR of `cqi`, shifted by `olla_offset_db`
 /// (the outer loop's); MCS 0 if there is none.
 #[inline]

@@ -8,6 +8,8 @@
 //! headroom depends only on the path loss and the number of resource blocks. The eNodeB's assumption before the first
 //! report is not standardised: here, the power suffices for one block.
 
+use channel::phy::nr as nr_link;
+use channel::tables::nr::McsTable;
 use units::Span;
 
 use crate::slots::Slots;
@@ -146,23 +148,71 @@ impl Strength {
     pub(crate) fn full_power_prbs(&self) -> u16 {
         largest(self.headroom_db)
     }
+}
 
+/// What a resource block carries at an SINR in the slot at hand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Rates {
+    /// LTE's schemes, with turbo codes.
+    Lte,
+    /// NR's schemes of a table, with LDPC codes, on this many resource elements of a resource block.
+    Nr {
+        /// The table.
+        table: McsTable,
+        /// Resource elements with data.
+        elements: u16,
+    },
+}
+
+impl Rates {
+    /// Returns the SINR in dB below which a block repeats coded bits, so that spreading power further carries no more: that
+    /// of the last scheme below the code's own rate. This is a third for LTE's turbo code (36.212 5.1.3.2), and a fifth for
+    /// NR's LDPC base graph 2, which schemes up to a rate of a quarter use (38.212 5.3.2, 6.2.2).
+    #[inline]
+    fn repeating_sinr_db(self) -> f64 {
+        match self {
+            Rates::Lte => REPEATING_SINR_DB,
+            Rates::Nr { table, .. } => {
+                // Rates are in 1/2048.
+                let repeats = |scheme: &&channel::tables::nr::Mcs| scheme.rate * 5 < 2048;
+                let schemes = table.schemes().iter().take_while(repeats).count();
+                nr_link::mcs_sinr_db(table, schemes as u8 - 1).into()
+            }
+        }
+    }
+
+    /// Returns the bits carried by a resource block at an SINR in dB, smoothed over schemes.
+    #[inline]
+    fn bits_per_block(self, sinr_db: f32) -> f32 {
+        match self {
+            Rates::Lte => bits_per_block(sinr_db),
+            Rates::Nr { table, elements } => f32::from(elements) * nr_link::efficiency_at(table, sinr_db),
+        }
+    }
+}
+
+/// What a UE's blocks carry, depending on the number of resource blocks over which it spreads its power.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) strength: Strength,
+    pub(crate) rates: Rates,
+}
+
+impl Spread {
     /// Returns the maximum number of resource blocks, at least one, up to which more blocks carry more bits.
-    ///
-    /// Below the turbo code's rate of a third (36.212 5.1.3.2) a block repeats coded bits, so spreading power further
-    /// carries no more.
     #[inline]
     pub(crate) fn most_prbs(&self) -> u16 {
-        if self.headroom_db >= WIDEST_DB {
+        let Strength { sinr_db, headroom_db } = self.strength;
+        if headroom_db >= WIDEST_DB {
             return WIDEST;
         }
-        largest(self.headroom_db + (self.sinr_db - REPEATING_SINR_DB).max(0.0))
+        largest(headroom_db + (sinr_db - self.rates.repeating_sinr_db()).max(0.0))
     }
 
     /// Returns the bits of a block on `prbs` resource blocks, smoothed over schemes.
     #[inline]
     pub(crate) fn bits(&self, prbs: u16) -> f32 {
-        f32::from(prbs) * bits_per_block(self.on(prbs) as f32)
+        f32::from(prbs) * self.rates.bits_per_block(self.strength.on(prbs) as f32)
     }
 }
 
@@ -170,7 +220,7 @@ impl Strength {
 const WIDEST: u16 = 275;
 /// The same in dB.
 const WIDEST_DB: f64 = BLOCKS_DB[WIDEST as usize];
-/// The SINR in dB that the uplink's last scheme below a code rate of a third needs.
+/// The SINR in dB that the last scheme of LTE's uplink below a code rate of a third needs.
 const REPEATING_SINR_DB: f64 = channel::phy::MCS_SINR_DB[channel::Direction::Uplink as usize][5] as f64;
 
 /// Returns a number of resource blocks in dB.
@@ -198,7 +248,7 @@ const BLOCKS_DB: [f64; WIDEST as usize + 1] = {
 /// Ten times the decimal logarithm of two.
 const DB_PER_OCTAVE: f64 = 3.010_299_956_639_812;
 
-/// Returns the bits carried by a resource block at an SINR in dB: Shannon's bound with a gap, with a smooth transition
+/// Returns the bits carried by a resource block of LTE at an SINR in dB: Shannon's bound with a gap, with a smooth transition
 /// to the best scheme's size, as the errors of blocks near their required SINR have.
 #[inline]
 fn bits_per_block(sinr_db: f32) -> f32 {
@@ -314,17 +364,41 @@ mod tests {
         for (prbs, sinr_db) in [(1, 20.0), (10, 20.0), (20, 20.0 - DB_PER_OCTAVE), (100, 10.0)] {
             assert!((strength.on(prbs) - sinr_db).abs() < 1e-9, "{prbs}");
         }
-        assert_eq!(strength.most_prbs(), WIDEST);
+        let most =
+            |rates, sinr_db, headroom_db| Spread { strength: Strength { sinr_db, headroom_db }, rates }.most_prbs();
+        assert_eq!(most(Rates::Lte, 20.0, 10.0), WIDEST);
         // 13 dB on one block, -1.31 dB on 26.99.
-        assert_eq!(Strength { sinr_db: 13.0, headroom_db: 0.0 }.most_prbs(), 26);
-        assert_eq!(Strength { sinr_db: -5.0, headroom_db: 0.0 }.most_prbs(), 1);
-        assert_eq!(Strength { sinr_db: -5.0, headroom_db: 6.1 }.most_prbs(), 4);
+        assert_eq!(most(Rates::Lte, 13.0, 0.0), 26);
+        assert_eq!([0.0, 6.1].map(|headroom_db| most(Rates::Lte, -5.0, headroom_db)), [1, 4]);
+        // NR's codes repeat bits below a rate of a fifth: at -3.885 dB, for MCS 2 of the 64QAM table and MCS 8 of the low-rate
+        // table, 386 of 2048. 13 dB on one block are that on 48.8.
+        for table in McsTable::ALL {
+            assert_eq!(most(Rates::Nr { table, elements: 144 }, 13.0, 0.0), 48, "{table:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_nr_carries_what_its_table_and_its_slot_have() {
+        for table in McsTable::ALL {
+            for elements in [24, 144] {
+                let spread = |sinr_db| Spread {
+                    strength: Strength { sinr_db, headroom_db: 30.0 },
+                    rates: Rates::Nr { table, elements },
+                };
+                for (mcs, scheme) in table.schemes().iter().enumerate() {
+                    let least = nr_link::mcs_sinr_db(table, mcs as u8);
+                    let expected = f64::from(elements) * scheme.efficiency() * 10.0;
+                    let bits = f64::from(spread(f64::from(least)).bits(10));
+                    assert!((bits / expected - 1.0).abs() < 1e-4, "{table:?} {mcs}: {bits} {expected}");
+                }
+            }
+        }
     }
 
     #[test]
     fn each_further_block_carries_less_and_what_is_carried_is_about_what_the_tables_say() {
         for sinr_db in [0.0, 10.0, 20.0, 30.0] {
-            let strength = Strength { sinr_db, headroom_db: 0.0 };
+            let strength = Spread { strength: Strength { sinr_db, headroom_db: 0.0 }, rates: Rates::Lte };
             // Over eight blocks, because the table's steps are seen in a single one.
             let more = |n: u16| (strength.bits(n + 8) - strength.bits(n)) / 8.0;
             for n in (1..strength.most_prbs().min(90)).step_by(8) {

@@ -12,7 +12,7 @@
 //! proportional fair gives a TTI to one UE even if it cannot fill it.
 
 use crate::mac::adaptation::Scheme;
-use crate::mac::power::Strength;
+use crate::mac::power::Spread;
 use crate::rat::Sizes;
 
 /// The order in which UEs are served.
@@ -54,7 +54,7 @@ pub(crate) struct Limited {
     /// The value of a bit.
     weight: f32,
     /// The number of bits that blocks carry.
-    strength: Strength,
+    spread: Spread,
     sizes: Sizes,
 }
 
@@ -68,14 +68,8 @@ impl Candidate {
     /// Creates a UE for which a bit has the value `weight`, and whose power does not suffice for `want` blocks; it can
     /// send nothing on fewer than `least`.
     #[inline]
-    pub(crate) fn limited(
-        ue: u32,
-        weight: f32,
-        (least, want): (u16, u16),
-        strength: Strength,
-        sizes: Sizes,
-    ) -> Candidate {
-        let limited = Some(Limited { weight, strength, sizes });
+    pub(crate) fn limited(ue: u32, weight: f32, (least, want): (u16, u16), spread: Spread, sizes: Sizes) -> Candidate {
+        let limited = Some(Limited { weight, spread, sizes });
         let mut candidate = Candidate { limited, least, ..Candidate::new(ue, 0.0, want) };
         candidate.update_metric();
         candidate
@@ -86,8 +80,8 @@ impl Candidate {
     fn next(&self) -> u16 {
         match self.limited {
             None => self.want,
-            Some(Limited { strength, sizes, .. }) if self.got == 0 => {
-                sizes.up_to(strength.full_power_prbs()).max(self.least).min(self.want)
+            Some(Limited { spread, sizes, .. }) if self.got == 0 => {
+                sizes.up_to(spread.strength.full_power_prbs()).max(self.least).min(self.want)
             }
             Some(Limited { sizes, .. }) => sizes.from(self.got + 1).min(self.want),
         }
@@ -96,10 +90,10 @@ impl Candidate {
     /// Computes the value of its next block.
     #[inline]
     fn update_metric(&mut self) {
-        let Some(Limited { weight, strength, .. }) = self.limited else { return };
+        let Some(Limited { weight, spread, .. }) = self.limited else { return };
         let next = self.next();
-        let before = if self.got == 0 { 0.0 } else { strength.bits(self.got) };
-        self.metric = weight * (strength.bits(next) - before) / f32::from(next - self.got);
+        let before = if self.got == 0 { 0.0 } else { spread.bits(self.got) };
+        self.metric = weight * (spread.bits(next) - before) / f32::from(next - self.got);
     }
 }
 

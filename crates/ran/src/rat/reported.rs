@@ -5,6 +5,7 @@ use channel::Direction;
 
 use super::grid::Need;
 use super::kind::Rat;
+use crate::mac::power::Spread;
 use crate::mac::requests::{GROUPS, SHORT_BSR};
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
@@ -38,7 +39,8 @@ pub(super) fn uplink_candidate<P: Packet>(
     let cell = &ran.cells[ue.serving];
     let sizes = cell.grid.sizes;
     let strength = ue.uplink.strength(tti);
-    let most = strength.most_prbs();
+    let spread = Spread { strength, rates: rat.uplink_rates() };
+    let most = spread.most_prbs();
     // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block. In a slot
     // of a few symbols, one block is too small for the channel's scheme.
     let one = if rat.is_nr() { ue.uplink.scheme_at(rat, 1, tti) } else { ue.uplink.scheme(rat, 1, tti) };
@@ -67,7 +69,7 @@ pub(super) fn uplink_candidate<P: Packet>(
         let rate = rat.uplink_bits(mcs, whole) as f32 / f32::from(whole);
         Candidate { least, ..Candidate::new(index, weight * rate, want) }
     } else {
-        Candidate::limited(index, weight, (least, want), strength, sizes)
+        Candidate::limited(index, weight, (least, want), spread, sizes)
     })
 }
 

@@ -41,8 +41,8 @@ fn uplink(tables: &Tables, ue: &str) -> (f64, f64) {
 fn a_ue_at_the_edge_sends_on_the_resource_blocks_that_its_power_suffices_for() {
     // 100 MHz, FDD: 273 resource blocks of 30 kHz, 14 symbols of which one is for control and one for reference signals.
     const PRBS: u16 = 273;
-    // The code rate falls to a third at QPSK's MCS 5, -1.3 dB: on more resource blocks the same bits would be repeated.
-    const REPEATING_DB: f64 = -1.3;
+    // The code rate falls to a fifth at QPSK's MCS 2, -3.885 dB: on more resource blocks the same bits would be repeated.
+    const REPEATING_DB: f64 = -3.885;
     let mut before = f64::INFINITY;
     for (ue_dbm, loss_db) in [(23.0, 80.0), (23.0, 95.0), (23.0, 110.0), (23.0, 120.0), (13.0, 120.0), (23.0, 130.0)] {
         let ue = format!("{}\npower_dbm = {ue_dbm}", behind(loss_db));
