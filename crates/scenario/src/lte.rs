@@ -431,8 +431,9 @@ pub struct Bearer {
     #[serde(skip_serializing_if = "is_default")]
     pub nr: NrBearer,
     /// The queue in front of RLC in the cell. In NR cells the limit `nr.buffer` applies as well, whichever is reached
-    /// first.
-    pub queue: Queue,
+    /// first. Default: a `drop-tail` queue of 1 MB; in a network with `[nr]`, of `nr.buffer`, which then is the only limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// A queue above that one, which then serves as the buffer below it. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<Above>,
@@ -443,16 +444,21 @@ pub struct Bearer {
 
 impl Default for Bearer {
     fn default() -> Bearer {
-        Bearer {
-            qci: 9,
-            rlc: Rlc::default(),
-            nr: NrBearer::default(),
-            queue: Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: Drop::default() },
-            above: None,
-            discard: None,
-        }
+        Bearer { qci: 9, rlc: Rlc::default(), nr: NrBearer::default(), queue: None, above: None, discard: None }
     }
 }
+
+impl Bearer {
+    /// Returns the queue in front of RLC, in a network with `[nr]` or without.
+    pub fn queue(&self, has_nr: bool) -> Queue {
+        let bytes = if has_nr { self.nr.buffer } else { LTE_QUEUE };
+        let default = || Queue::DropTail { packets: None, bytes: Some(bytes), drop: Drop::default() };
+        self.queue.clone().unwrap_or_else(default)
+    }
+}
+
+/// The bytes that the default queue of a bearer holds without NR.
+const LTE_QUEUE: Bytes = Bytes::new(1_000_000);
 
 /// A queue above RLC's buffer in the eNodeB: packets wait in it, where a queue discipline applies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -78,12 +78,12 @@ fading = 3
     assert_eq!(here.mobility, Mobility::Still { position: [1.0, 2.0, 3.0] });
     assert_eq!(here.fading, Some(Fading::Eva { kmh: Some(60.0) }));
     assert_eq!(here.bearer.rlc, Rlc::Um { t_reordering: Span::from_millis(45) });
-    assert_eq!(here.bearer.queue, Queue::default(), "a drop-tail queue without a limit gets one");
+    assert_eq!(here.bearer.queue, Some(Queue::default()), "a drop-tail queue without a limit gets one");
     assert_eq!(here.bearer.discard, Some(Span::from_millis(100)));
     assert_eq!((here.dedicated[0].bearer.qci, here.dedicated[0].bearer.rlc), (1, Rlc::default()));
     assert_eq!(there.fading, Some(Fading::Epa { kmh: Some(3.0) }));
     assert_eq!(
-        there.bearer.queue,
+        there.bearer.queue(false),
         Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: scenario::Drop::Tail }
     );
     assert!(matches!(&there.mobility, Mobility::Waypoints { points } if points[1].1 == [100.0, 0.0, 1.5]));

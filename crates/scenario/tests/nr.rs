@@ -2,7 +2,8 @@
 
 mod common;
 
-use scenario::{Duplex, McsTable, Scenario, Technology};
+use scenario::{Duplex, McsTable, Queue, Scenario, Technology};
+use units::Bytes;
 
 fn load(nr: &str) -> Result<Scenario, String> {
     let text = format!("duration = \"1 s\"\n{nr}\n[[flows]]\ncc = \"cubic\"\n");
@@ -26,6 +27,20 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
     let nr = scenario.nr.as_ref().unwrap();
     assert_eq!((nr.carrier().blocks(), nr.pattern(), nr.mcs_table), (Some(273), Some([3, 1, 1]), McsTable::Qam64));
     assert!(matches!(nr.duplex, Duplex::Tdd { .. }));
+}
+
+#[test]
+fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
+    let queue = |bearer: &str| {
+        let scenario = load(&format!("[nr]\n{UE}{bearer}")).unwrap();
+        let bearer = &scenario.radio().unwrap().ues[0].bearer;
+        (bearer.queue(true), bearer.nr.buffer)
+    };
+    let of = |bytes: u64| Queue::DropTail { packets: None, bytes: Some(Bytes::new(bytes)), drop: scenario::Drop::Tail };
+    assert_eq!(queue(""), (of(6028 * 1024), Bytes::new(6028 * 1024)));
+    assert_eq!(queue("bearer = { nr = { buffer = \"2 MB\" } }"), (of(2_000_000), Bytes::new(2_000_000)));
+    let set = "bearer = { queue = { kind = \"drop-tail\", bytes = \"1 MB\" } }";
+    assert_eq!(queue(set), (of(1_000_000), Bytes::new(6028 * 1024)));
 }
 
 #[test]

@@ -52,8 +52,8 @@ pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, flows: &[Flow], c: &mut Ch
     let [up, down] = [0, 1].map(of);
     let check_bearer = |bearer: &Bearer, c: &mut Check| {
         // The buffer below a queue takes a packet whenever it is empty.
-        if bearer.above.is_none() {
-            c.key("queue", |c| check_queue(&bearer.queue, down, c));
+        if let (None, Some(queue)) = (&bearer.above, &bearer.queue) {
+            c.key("queue", |c| check_queue(queue, down, c));
         }
         c.key("nr", |c| check_holds("buffer", bearer.nr.buffer, down, c));
     };

@@ -431,13 +431,15 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
         }
     });
     c.key("nr", |c| check_nr_bearer(&bearer.nr, c));
-    c.key("queue", |c| check_queue(&bearer.queue, c));
+    if let Some(queue) = &bearer.queue {
+        c.key("queue", |c| check_queue(queue, c));
+    }
     if let Some(above) = &bearer.above {
         c.key("above", |c| {
             c.key("queue", |c| check_queue(&above.queue, c));
             c.key("limit", |c| check_limit(&above.limit, c));
         });
-        if !matches!(bearer.queue, Queue::DropTail { drop: Drop::Tail, .. }) {
+        if !matches!(bearer.queue, None | Some(Queue::DropTail { drop: Drop::Tail, .. })) {
             let what = "with `above`, RLC's buffer must be a `drop-tail` queue that drops arriving packets (`drop = \"tail\"`)";
             c.key("queue", |c| c.wrong(what));
         }

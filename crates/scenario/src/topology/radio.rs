@@ -36,7 +36,7 @@ pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue
     for (i, mut ue) in core::mem::take(all).into_iter().enumerate() {
         let (name, count) = (ue.name.clone(), core::mem::replace(&mut ue.count, 1));
         let bearers = core::iter::once(&mut ue.bearer).chain(ue.dedicated.iter_mut().map(|d| &mut d.bearer));
-        for queue in bearers.map(|bearer| &mut bearer.queue).chain([&mut ue.host_queue]) {
+        for queue in bearers.filter_map(|bearer| bearer.queue.as_mut()).chain([&mut ue.host_queue]) {
             *queue = core::mem::take(queue).with_limit();
         }
         for number in 1..=count {

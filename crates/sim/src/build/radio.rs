@@ -126,7 +126,10 @@ fn ue_config(
             mode: mode(of.rlc, network.lte.is_some_and(|lte| lte.mac.ideal)),
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
-                queue: of.above.as_ref().map_or_else(|| queue(&of.queue, streams, name), |_| aqm::Config::default()),
+                queue: match of.above {
+                    None => queue(&of.queue(network.nr.is_some()), streams, name),
+                    Some(_) => aqm::Config::default(),
+                },
                 discard: of.discard,
             },
             uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
@@ -134,7 +137,7 @@ fn ue_config(
         nr: network.nr.map(|_| nr::mode(&of.nr)),
         above: of.above.as_ref().map(|above| {
             let waiting = queue(&above.queue, streams, &format!("above {name}"));
-            let Queue::DropTail { packets, bytes, .. } = of.queue else {
+            let Queue::DropTail { packets, bytes, .. } = of.queue(network.nr.is_some()) else {
                 unreachable!("a checked buffer is drop-tail")
             };
             self::above(waiting, &above.limit, Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) })

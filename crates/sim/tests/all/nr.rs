@@ -24,6 +24,19 @@ fn a_download_fills_rapids_carrier() {
 }
 
 #[test]
+fn a_download_fills_the_buffer_of_its_bearer() {
+    // Nothing but the documented default limits it, or what is set instead.
+    for (bearer, most) in [("", 6028 * 1024), ("bearer = { nr = { buffer = \"2 MB\" } }", 2_000_000)] {
+        let tables = run(&format!(
+            "duration = \"4 s\"\n{BUFFERS}\n[nr]\nserver_delay = \"10 ms\"\n[[nr.ues]]\nname = \"ue\"\n\
+             channel = {{ kind = \"fixed\", loss_db = 80 }}\n{bearer}\n[[flows]]\nname = \"f\"\n"
+        ));
+        let held = tables.radio.iter().map(|row| row.dl_buffer_bytes).max().expect("samples");
+        assert!(held <= most && held > most * 9 / 10, "{bearer}: {held}");
+    }
+}
+
+#[test]
 fn a_download_is_as_fast_as_in_ns3s_mmwave_module_and_waits_as_long() {
     let more = format!("warmup = \"2 s\"\n{BUFFERS}\nmss = 1400");
     let tables = preset("nr-ns3-mmwave", 8, &more, "");
