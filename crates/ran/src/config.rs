@@ -187,6 +187,9 @@ pub struct MacConfig {
     pub link: LinkAdaptation,
     /// Scheduling requests and buffer status reports.
     pub requests: Requests,
+    /// Number of assignments and grants that the control channel has room for in a slot, both directions together, at least
+    /// one for each; `None` is what its resources suffice for. Not with [`Rat::LteIdeal`], which has no limit.
+    pub assignments: Option<u16>,
     /// Power headroom reports.
     pub power_reports: PowerReports,
     /// Discontinuous reception of the UEs that it serves; `None`: they always listen. Not with [`Rat::LteIdeal`].
@@ -203,6 +206,7 @@ impl Default for MacConfig {
             decoding: Span::from_millis(3),
             link: LinkAdaptation::default(),
             requests: Requests::default(),
+            assignments: None,
             power_reports: PowerReports::default(),
             drx: None,
             configured: None,

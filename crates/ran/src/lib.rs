@@ -31,7 +31,7 @@
 //!
 //! # What is not modelled
 //! Measurement gaps, more than two downlink carriers or one uplink carrier of a UE, guaranteed bit rates, subband CQI,
-//! control channels with errors or limited capacity. Each file lists where it deviates from its source.
+//! priorities between UEs, control channels with errors. Each file lists where it deviates from its source.
 
 #![allow(clippy::doc_markdown, reason = "eNodeB is a name, not code")]
 

@@ -13,6 +13,7 @@ pub(crate) mod carriers;
 pub(crate) mod cell;
 pub(crate) mod cells;
 pub(crate) mod configured;
+pub(crate) mod control;
 pub(crate) mod downlink;
 pub(crate) mod drx;
 pub(crate) mod harq;

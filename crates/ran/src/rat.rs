@@ -263,6 +263,31 @@ impl Rat {
         }
     }
 
+    /// Returns whether control channels have room for a limited number of assignments and grants.
+    #[inline]
+    pub(crate) fn limits_control(self) -> bool {
+        match self {
+            Rat::Lte | Rat::Nr(_) => true,
+            Rat::LteIdeal => false,
+        }
+    }
+
+    /// Returns the control channel elements of a slot on a carrier of `prbs` resource blocks.
+    pub(crate) fn control_elements(self, prbs: u16) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::control_elements(prbs),
+            Rat::Nr(nr) => nr.control_elements(prbs),
+        }
+    }
+
+    /// Returns whether `slot` has a control channel of the downlink.
+    pub(crate) fn carries_grants(self, slot: u64) -> bool {
+        match self {
+            Rat::Lte | Rat::LteIdeal => true,
+            Rat::Nr(nr) => nr.has_control(slot),
+        }
+    }
+
     /// Returns the schedulers of downlink and uplink.
     pub(crate) fn schedulers(self, downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
         match self {

@@ -656,6 +656,10 @@ pub struct Mac {
     pub bsr_period: Span,
     /// How long a UE with data waits without a grant before it requests again.
     pub bsr_retx: Span,
+    /// Number of assignments and grants that the control channel has room for in a TTI, both directions together, 2 to 1000.
+    /// Default: half of the control channel elements of two control symbols, at least 2: 12 in 10 MHz, 25 in 20 MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignments: Option<u16>,
     /// Discontinuous reception. Default: UEs always listen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drx: Option<Drx>,
@@ -678,6 +682,7 @@ impl Default for Mac {
             sr_maximum: 64,
             bsr_period: Span::from_millis(10),
             bsr_retx: Span::from_millis(320),
+            assignments: None,
             drx: None,
             ideal: false,
         }

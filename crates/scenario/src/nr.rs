@@ -279,6 +279,11 @@ pub struct NrMac {
     pub bsr_period: Span,
     /// How long a UE with data waits without a grant before it requests again.
     pub bsr_retx: Span,
+    /// Number of assignments and grants that the control channel has room for in a slot, both directions together, 2 to
+    /// 1000. Default: half of the control channel elements of `control_symbols` over the whole carrier, at least 2: 8 in 106
+    /// resource blocks with one symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignments: Option<u16>,
     /// Discontinuous reception. Default: UEs always listen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drx: Option<NrDrx>,
@@ -309,6 +314,7 @@ impl Default for NrMac {
             first_grant: Bytes::new(150),
             bsr_period: Span::from_millis(5),
             bsr_retx: Span::from_millis(80),
+            assignments: None,
             drx: None,
             configured_grant: None,
         }

@@ -258,6 +258,7 @@ const OF_LTE: &[Case] = &[
         "lte.proxy={ policy = { kind = \"best\", proxy_target = \"2 s\" } }",
         "lte.proxy.policy.proxy_target: 2 s is out of range: must be from 0 ns to 1 s",
     ),
+    ("lte.mac.assignments=1001", "lte.mac.assignments: 1001 is out of range: must be from 2 to 1000"),
     ("lte.mac.cqi=block", "lte.mac.cqi: unknown value `block`; valid values are carrier, worst-group"),
     (
         "lte.cells[0].scheduler=fifo",
@@ -367,6 +368,7 @@ const OF_NR: &[Case] = &[
     ("nr.mac.first_grant=0 B", "nr.mac.first_grant: 0 B is out of range: must be from 1 B to 100 kB"),
     ("nr.mac.bsr_period=0 s", "nr.mac.bsr_period: 0 ns is out of range: must be from 500 us to 100 s"),
     ("nr.mac.bsr_retx=0 s", "nr.mac.bsr_retx: 0 ns is out of range: must be from 1 ms to 100 s"),
+    ("nr.mac.assignments=1", "nr.mac.assignments: 1 is out of range: must be from 2 to 1000"),
     ("nr.mac.configured_grant={ mcs = 29 }", "nr.mac.configured_grant.mcs: 29 is out of range: must be from 0 to 28"),
     (
         "nr.mac.configured_grant={ timer = 65 }",

@@ -7,6 +7,7 @@ use crate::config::{CellConfig, MacConfig};
 use crate::mac::active::ActiveUes;
 use crate::mac::blocks::Blocks;
 use crate::mac::configured::Places;
+use crate::mac::control::Control;
 use crate::mac::opportunities::Occasions;
 use crate::mac::sched::Scheduler;
 use crate::rat::{Grid, Rat};
@@ -36,6 +37,8 @@ pub(crate) struct Cell {
     pub(crate) used: u64,
     /// The cell that is its secondary carrier.
     pub(crate) secondary: Option<usize>,
+    /// The room for assignments and grants.
+    pub(crate) control: Control,
     /// The slots of scheduling requests.
     pub(crate) occasions: Occasions,
     /// Its configured grants.
@@ -94,6 +97,7 @@ impl Cell {
             uplink: side(uplink),
             used: 0,
             secondary,
+            control: Control::new(rat, prbs, config.mac.assignments),
             occasions: Occasions::new(rat, config.mac.requests.sr_period),
             places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),

@@ -38,6 +38,8 @@ impl<P: Packet> Ran<P> {
         let (now, groups) = (slots.start(tti), grid.groups);
         let mut first = 0;
         let begin = self.on_air.len();
+        let uplink = self.cells[cell].uplink.active.ues().len();
+        let most = self.cells[cell].control.for_downlink(tti, uplink);
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
         active.retain(|index| {
@@ -49,7 +51,7 @@ impl<P: Packet> Ran<P> {
                 let transport = &ue.down[carrier].harq.processes[usize::from(process)];
                 let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
                 let want = self.cells[cell].groups_of(prbs);
-                if want <= groups - first {
+                if want <= groups - first && self.on_air.len() - begin < most {
                     self.assign((cell, rat), index, process, (first, want), tti);
                     first += want;
                 }
@@ -98,7 +100,8 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].downlink.active = active;
-        self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
+        let most = most - (self.on_air.len() - begin);
+        self.cells[cell].downlink.scheduler.divide_among(most, groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
             if let Some(process) = self.fill_downlink((cell, &rat), c, first, tti, io) {
                 self.assign((cell, rat), c.ue, process, (first, c.got), tti);
@@ -107,6 +110,8 @@ impl<P: Packet> Ran<P> {
         }
         candidates.clear();
         self.candidates = candidates;
+        let assigned = self.on_air.len() - begin;
+        self.cells[cell].control.take(tti, assigned);
         if first > 0 {
             // The last group of the carrier, which may be smaller, is used if all are.
             let spare = (grid.prbs / grid.group).saturating_sub(first);

@@ -136,14 +136,26 @@ impl Scheduler {
 
     /// Divides `free` among `candidates`, which are in ascending order and are returned in service order, those with an
     /// assignment first.
+    #[cfg(test)]
     pub(crate) fn divide(&mut self, free: u16, candidates: &mut [Candidate]) {
+        self.divide_among(usize::MAX, free, candidates);
+    }
+
+    /// Divides `free` among at most `most` of the `candidates`.
+    pub(crate) fn divide_among(&mut self, most: usize, free: u16, candidates: &mut [Candidate]) {
+        if most == 0 {
+            return;
+        }
         // Starts after the UE served last, so that equals take turns.
         let turn = candidates.partition_point(|c| c.ue <= self.last);
         candidates.rotate_left(turn);
         match (self.parts, self.discipline) {
             (Some(least), _) => divide_in_parts(free, least, candidates),
-            (None, Discipline::RoundRobin) => divide_equally(free, candidates),
-            (None, _) => divide_in_order(free, candidates),
+            (None, Discipline::RoundRobin) => {
+                let first = candidates.len().min(most);
+                divide_equally(free, &mut candidates[..first]);
+            }
+            (None, _) => divide_in_order(most, free, candidates),
         }
         self.turn(candidates);
         served_first(candidates);
@@ -202,14 +214,24 @@ fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
 }
 
 /// Serves in order of the metric, each with as much as it can use, or block by block if each further one is worth less.
-/// Few UEs get anything, so the others are not sorted.
-fn divide_in_order(mut free: u16, candidates: &mut [Candidate]) {
+/// Few UEs, at most `most`, get anything, so the others are not sorted.
+fn divide_in_order(mut most: usize, mut free: u16, candidates: &mut [Candidate]) {
     let mut rest = &mut *candidates;
     while free > 0 && !rest.is_empty() {
+        if most == 0 {
+            // Only those that have something get more.
+            served_first(rest);
+            let served = rest.iter().take_while(|c| c.got > 0).count();
+            rest = &mut rest[..served];
+            if rest.is_empty() {
+                break;
+            }
+        }
         let best = (1..rest.len()).fold(0, |best, i| if rest[i].metric > rest[best].metric { i } else { best });
         let c = &mut rest[best];
         let next = c.next();
         if next - c.got <= free {
+            most -= usize::from(c.got == 0);
             free -= next - c.got;
             c.got = next;
             if next < c.want {
@@ -217,6 +239,7 @@ fn divide_in_order(mut free: u16, candidates: &mut [Candidate]) {
                 continue;
             }
         } else if c.got == 0 && c.least <= free {
+            most -= 1;
             c.got = free;
             free = 0;
         }
@@ -381,6 +404,26 @@ mod tests {
             }
             assert!(got.iter().all(|got| (180..=330).contains(got)), "{discipline:?} {got:?}");
         }
+    }
+
+    #[test]
+    fn no_more_are_served_than_the_control_channel_has_room_for_and_all_in_turn() {
+        for discipline in [Discipline::RoundRobin, Discipline::ProportionalFair, Discipline::MaxThroughput] {
+            let mut scheduler = Scheduler::new(discipline);
+            let mut served = [0; 10];
+            for _ in 0..10 {
+                let mut list = candidates(&[1.0; 10]);
+                list.iter_mut().for_each(|c| c.want = 5);
+                scheduler.divide_among(3, 25, &mut list);
+                let got: Vec<u16> = list.iter().take_while(|c| c.got > 0).map(|c| c.got).collect();
+                assert!(got.len() == 3 && got.iter().all(|got| *got == 5), "{discipline:?} {list:?}");
+                list[..3].iter().for_each(|c| served[c.ue as usize] += 1);
+            }
+            assert_eq!(served, [3; 10], "{discipline:?}");
+        }
+        let mut list = candidates(&[1.0, 3.0, 2.0]);
+        Scheduler::new(Discipline::MaxThroughput).divide_among(0, 25, &mut list);
+        assert!(list.iter().all(|c| c.got == 0));
     }
 
     #[test]

@@ -163,6 +163,7 @@ impl<P: Packet> Ran<P> {
         }
         let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
+        let grants = self.cells[cell].control.for_uplink(tti);
         let mut repetitions = core::mem::take(&mut self.repetitions);
         // Resource blocks for a repetition at most.
         let mut most = grid.prbs;
@@ -184,7 +185,7 @@ impl<P: Packet> Ran<P> {
                 let prbs =
                     ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink)).min(most);
                 let (first, found) = free.find(prbs);
-                if found == prbs {
+                if found == prbs && repetitions.len() < grants {
                     free.remove(first, prbs);
                     count -= prbs;
                     repetitions.push((index, process, prbs));
@@ -211,7 +212,8 @@ impl<P: Packet> Ran<P> {
             candidate.is_some() || self.ues[index as usize].estimate.wants()
         });
         self.cells[cell].uplink.active = active;
-        self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
+        let mut granted = repetitions.len();
+        self.cells[cell].uplink.scheduler.divide_among(grants - granted, count, &mut candidates);
         let spare = candidates.iter().fold(count, |left, c| left.saturating_sub(c.got));
         let mut free = Free::new(all, self.interference.start(cell, Direction::Uplink, sent, spare));
         for (index, process, prbs) in repetitions.drain(..) {
@@ -236,7 +238,9 @@ impl<P: Packet> Ran<P> {
             }
             free.remove(first, prbs);
             self.grant(c.ue, (first, prbs), (&rat, tti, sent));
+            granted += 1;
         }
+        self.cells[cell].control.take(tti, granted);
         candidates.clear();
         self.candidates = candidates;
     }
@@ -292,6 +296,11 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].uplink.active = active;
+        // No more than these are granted.
+        let most = u32::try_from(self.cells[cell].control.for_uplink(tti)).unwrap_or(u32::MAX);
+        if ues > most {
+            all = (u64::from(all) * u64::from(most) / u64::from(ues)) as u32;
+        }
         let symbols = |elements: u32| rat.uplink_symbols(elements).unwrap_or(0);
         let free = symbols(u32::MAX);
         let wanted = if needs_whole { free } else { symbols(all.div_ceil(prbs).max(weakest)) };

@@ -11,8 +11,7 @@
 //! Deviations:
 //! 1. A slot is scheduled, sent and decoded as a whole: blocks take all its data symbols, and scheduling request periods
 //!    of a few symbols are like one of a slot.
-//! 2. Control channels take whole symbols of the carrier, whatever they carry; they have no errors and no limit of
-//!    capacity. Synchronisation, broadcast, sounding and random access take no resources.
+//! 2. Control channels take whole symbols of the carrier, whatever they carry, and have no errors. Synchronisation, broadcast, sounding and random access take no resources.
 //! 3. Feedback is for whole transport blocks (no code block groups), and a UE has decoded a block when it acknowledges it.
 //! 4. One TDD pattern, not two after one another; symbols between its parts are guard.
 //! 5. The uplink has one layer, and no transform precoding.
@@ -274,8 +273,14 @@ impl Nr {
 
     /// Returns whether `slot` has a control channel of the downlink.
     #[inline]
-    fn has_control(&self, slot: u64) -> bool {
+    pub(super) fn has_control(&self, slot: u64) -> bool {
         self.symbols(slot)[0] >= self.control.max(1)
+    }
+
+    /// Returns the control channel elements of a slot: six resource blocks of a symbol each (38.211 7.3.2.2), in a control
+    /// resource set as wide as the carrier.
+    pub(super) fn control_elements(&self, prbs: u16) -> u32 {
+        u32::from(prbs / 6) * u32::from(self.control)
     }
 
     /// Returns the number of slots after which their directions repeat.

@@ -164,6 +164,8 @@ fn a_block_of_one_resource_block_is_not_sent_at_a_code_rate_above_one() {
     // 1.4 MHz have groups of one resource block, and MCS 6, which a UE at 1.5 dB has, 328 bits in 276 coded ones.
     let mut config = network(Bandwidth::Mhz1_4, vec![ue(um(), 60.0); 6]);
     config.cells[0].downlink = Discipline::RoundRobin;
+    // The control channel of so narrow a carrier has room for two assignments: blocks of one resource block need six.
+    each_mac(&mut config, |mac| mac.assignments = Some(12));
     let mut world = World::new(&config);
     for ue in 0..6 {
         world.ran.set_sinr(ue, Some(1.5), world.now);

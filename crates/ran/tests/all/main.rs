@@ -7,6 +7,7 @@ mod bearer_world;
 mod capacity;
 mod categories;
 mod changes;
+mod control;
 mod drx_timelines;
 mod events;
 mod handover;

@@ -1,6 +1,6 @@
 //! Checks of the table `[lte]`, and of the carriers of LTE cells.
 
-use super::radio::{MAX_TIMER, MILLISECOND, check_reports, check_shared};
+use super::radio::{ASSIGNMENTS, MAX_TIMER, MILLISECOND, check_reports, check_shared};
 use super::*;
 
 /// Carriers below 6 GHz, for which the path loss models are valid.
@@ -53,5 +53,6 @@ fn check_mac(mac: &Mac, c: &mut Check) {
     c.range("sr_maximum", mac.sr_maximum, 4..=64);
     c.range("bsr_period", mac.bsr_period, MILLISECOND..=MAX_TIMER);
     c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
+    c.range("assignments", mac.assignments.unwrap_or(2), ASSIGNMENTS);
     drx::check_lte(mac, c);
 }

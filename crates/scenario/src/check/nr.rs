@@ -1,6 +1,6 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
+use super::radio::{ASSIGNMENTS, MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
 use channel::tables::nr::{Allocation, LEAST_BITS, SYMBOLS, fewest_symbols, tbs};
@@ -293,4 +293,5 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
     c.range("first_grant", mac.first_grant, Bytes::new(1)..=Bytes::new(100_000));
     c.range("bsr_period", mac.bsr_period, slot..=MAX_TIMER);
     c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
+    c.range("assignments", mac.assignments.unwrap_or(2), ASSIGNMENTS);
 }

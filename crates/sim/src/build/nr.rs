@@ -49,6 +49,7 @@ pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
             first_grant: of.first_grant.get() as u32,
             ..Requests::default()
         },
+        assignments: of.assignments,
         drx: of.drx.as_ref().map(drx),
         configured: of.configured_grant.as_ref().map(|grant| configured_grant(grant, slot)),
         ..MacConfig::default()

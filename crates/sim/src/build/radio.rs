@@ -361,6 +361,7 @@ fn mac(of: &scenario::Mac) -> MacConfig {
             worst_group,
         },
         requests,
+        assignments: of.assignments,
         drx: of.drx.as_ref().map(drx),
         ..MacConfig::default()
     }

@@ -1,0 +1,151 @@
+//! The room for assignments and grants in the control channel (PDCCH).
+//!
+//! Each assignment of a downlink block, a retransmission's too, and each grant of an uplink block takes control channel
+//! elements. Both directions share them: each may use half of them, and what the other leaves. LTE's repetitions in the
+//! uplink, which the UE makes without a grant (36.213 8.0), and configured grants take none.
+//!
+//! Deviations: all take the same number of elements ([`AGGREGATION`]), whatever the UE's channel; none is blocked by those of
+//! other UEs in its search space; control regions do not adapt to the load. In TDD, the grants for an uplink slot are all made
+//! in the last slot that is early enough, but have the room of all control channels of the pattern up to it: a gNB sends
+//! some of them earlier.
+
+use crate::rat::Rat;
+use crate::slots::at_or_after;
+
+/// Control channel elements of an assignment. Assumed: with two, formats 0 and 1 of LTE (36.212 5.3.3) and formats 0_1 and 1_1
+/// of NR (38.212 7.3.1) have code rates of about a third, the codes' own.
+pub(crate) const AGGREGATION: u32 = 2;
+
+/// The control channels of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    /// Assignments and grants in a slot.
+    most: u32,
+    /// For each slot of a TDD pattern; empty if each slot grants its own.
+    pattern: Box<[Place]>,
+    /// The slot at the end of the period in which `used` counts the assignments and grants.
+    until: u64,
+    used: u32,
+}
+
+/// A slot of a TDD pattern. The room for grants is counted over periods that end with the last slot of a pattern that grants
+/// uplink data.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Slots until the end of the period.
+    ahead: u8,
+    /// Control channels of the period up to this slot, and in all.
+    so_far: u8,
+    all: u8,
+}
+
+impl Control {
+    /// Returns those of a carrier of `rat` with `prbs` resource blocks, on which `most` assignments fit into a slot, or as many
+    /// as its control channel elements suffice for.
+    pub(crate) fn new(rat: Rat, prbs: u16, most: Option<u16>) -> Control {
+        let fit = || rat.control_elements(prbs) / AGGREGATION;
+        let most = if rat.limits_control() { most.map_or_else(fit, u32::from).max(2) } else { u32::MAX / 512 };
+        Control { most, pattern: pattern(rat), until: u64::MAX, used: 0 }
+    }
+
+    /// Returns how many blocks of the downlink can be assigned in `slot`, in which `uplink` UEs have data to send.
+    #[inline]
+    pub(crate) fn for_downlink(&mut self, slot: u64, uplink: usize) -> usize {
+        let reserved = (uplink as u32).div_ceil(self.begin(slot).all.into()).min(self.most / 2);
+        (self.most - reserved) as usize
+    }
+
+    /// Returns how many grants can be made in `slot`.
+    #[inline]
+    pub(crate) fn for_uplink(&mut self, slot: u64) -> usize {
+        let channels = self.begin(slot).so_far;
+        (self.most * u32::from(channels)).saturating_sub(self.used) as usize
+    }
+
+    /// Counts assignments or grants in `slot`.
+    #[inline]
+    pub(crate) fn take(&mut self, slot: u64, count: usize) {
+        self.begin(slot);
+        self.used += count as u32;
+    }
+
+    /// Begins to count anew if a period has ended before `slot`; returns the place of the slot.
+    #[inline]
+    fn begin(&mut self, slot: u64) -> Place {
+        let place = match self.pattern.len() {
+            0 => Place { ahead: 0, so_far: 1, all: 1 },
+            slots => self.pattern[(slot % slots as u64) as usize],
+        };
+        let until = slot + u64::from(place.ahead);
+        if self.until != until {
+            (self.until, self.used) = (until, 0);
+        }
+        place
+    }
+}
+
+/// Returns [`Control::pattern`].
+fn pattern(rat: Rat) -> Box<[Place]> {
+    let slots = rat.pattern_slots();
+    if slots == 1 {
+        return Box::new([]);
+    }
+    let carries = |sent| rat.in_slot(sent, 0).carries(channel::Direction::Uplink);
+    let last = (0..slots).rev().find(|slot| rat.granted_in(*slot).any(carries)).unwrap_or(slots - 1);
+    let of = |slot: u64| {
+        let until = at_or_after(slot, slots, last);
+        let channels = |to: u64| (until + 1 - slots..=to).filter(|slot| rat.carries_grants(*slot)).count().max(1) as u8;
+        Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until) }
+    };
+    // The second pattern: the period of its first slot begins in the first one.
+    (slots..2 * slots).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Duplex, Nr, Pattern};
+    use channel::tables::nr::Numerology;
+
+    fn nr(duplex: Duplex) -> Rat {
+        Rat::Nr(Nr::new(Numerology::Khz30, duplex))
+    }
+
+    #[test]
+    fn control_channels_have_the_elements_of_the_standards() {
+        // Two symbols have 5 resource element groups in each resource block, of which PCFICH takes 4 and PHICH 3 for each eight
+        // resource blocks; nine make an element: (30 - 4 - 3) / 9, (125 - 4 - 12) / 9, and so on.
+        let lte = [6, 15, 25, 50, 75, 100].map(|prbs| Rat::Lte.control_elements(prbs));
+        assert_eq!(lte, [2, 7, 12, 25, 37, 50]);
+        // Six resource blocks of a symbol make an element.
+        let symbols = |symbols| Rat::Nr(Nr::new(Numerology::Khz30, Duplex::Fdd).with_control(symbols, 1));
+        assert_eq!([1, 2, 3].map(|n| symbols(n).control_elements(106)), [17, 34, 51]);
+        assert_eq!([24, 273].map(|prbs| symbols(1).control_elements(prbs)), [4, 45]);
+    }
+
+    #[test]
+    fn each_direction_has_half_and_what_the_other_leaves() {
+        let mut control = Control::new(nr(Duplex::Fdd), 106, None);
+        assert_eq!([0, 1, 3, 40].map(|uplink| control.for_downlink(7, uplink)), [8, 7, 5, 4]);
+        control.take(7, 3);
+        assert_eq!(control.for_uplink(7), 5);
+        control.take(7, 5);
+        assert_eq!((control.for_uplink(7), control.for_uplink(8)), (0, 8));
+        let least = |prbs, most| Control::new(nr(Duplex::Fdd), prbs, most).for_downlink(0, 9);
+        assert_eq!((least(6, None), least(106, Some(2)), least(106, Some(20))), (1, 1, 11));
+    }
+
+    #[test]
+    fn grants_have_the_room_of_the_control_channels_of_their_pattern() {
+        // Slots 0 to 3 have a control channel, and slot 3 grants slot 4.
+        let mut control = Control::new(nr(Duplex::Tdd(Pattern::DDDSU)), 106, None);
+        assert_eq!((10..14).map(|slot| control.for_downlink(slot, 8)).collect::<Vec<_>>(), [6; 4]);
+        (10..14).for_each(|slot| control.take(slot, 6));
+        assert_eq!(control.for_uplink(13), 4 * 8 - 4 * 6);
+        control.take(13, 8);
+        assert_eq!((control.for_uplink(18), control.for_downlink(15, 0)), (32, 8));
+        // Slot 6 grants slot 7, and slot 7 grants slots 8 and 9.
+        let mut long = Control::new(nr(Duplex::Tdd(Pattern::DDDDDDDSUU)), 106, None);
+        assert_eq!([6, 7, 16, 17].map(|slot| long.for_uplink(slot)), [56, 64, 56, 64]);
+    }
+}
