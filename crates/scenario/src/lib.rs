@@ -42,6 +42,7 @@ mod network;
 mod nr;
 mod placement;
 mod policy_text;
+mod priorities;
 mod proxy;
 mod radio;
 mod reference;

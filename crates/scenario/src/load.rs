@@ -4,7 +4,7 @@ use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, builtin, de, replicates, topology};
+use crate::{Scenario, builtin, de, priorities, replicates, topology};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -442,11 +442,12 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         named.into_iter().map(read).collect::<Result<_, _>>()
     };
     let (traces, channels) = (read_all(recordings.traces)?, read_all(recordings.channels)?);
+    let scenarios: Vec<_> = points.iter().map(|point| &point.scenario).collect();
     let warnings = declared
         .iter()
         .filter(|(name, _)| unused(name) && !in_file.contains(*name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "unused parameter"))
-        .chain(replicates::warning(&points.iter().map(|point| &point.scenario).collect::<Vec<_>>()))
+        .chain([replicates::warning(&scenarios), priorities::warning(&scenarios)].into_iter().flatten())
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
 }

@@ -423,7 +423,8 @@ pub enum Tdl {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bearer {
-    /// Quality-of-service class identifier (QCI), 1 to 9 (23.203 table 6.1.7).
+    /// Quality-of-service class identifier (QCI), 1 to 9 (23.203 table 6.1.7). It orders the bearers of one UE; the scheduler
+    /// of a cell does not prefer one UE to another for it.
     pub qci: u8,
     /// The RLC mode in LTE cells.
     pub rlc: Rlc,

@@ -116,6 +116,28 @@ system = [{ name = "one", cc = "bbr", of = { flows = 1 } }, { name = "two", cc =
 }
 
 #[test]
+fn classes_that_differ_between_ues_are_a_warning_and_those_of_one_ue_are_not() {
+    let says = |ues: &str| {
+        let text = format!("duration = \"1 s\"\n[lte]\nues = [{ues}]\n[[flows]]\n");
+        let loaded = load(&[("s", &text)], &[]).unwrap();
+        loaded.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let voice = "{ name = \"a\", bearer = { qci = 1 } }";
+    let with_voice = "dedicated = [{ priorities = [6], bearer = { qci = 1 } }]";
+    for ues in [
+        format!("{voice}, {{ name = \"b\" }}"),
+        format!("{{ name = \"a\", {with_voice} }}, {{ name = \"b\" }}"),
+        format!("{{ name = \"a\", count = 2, {with_voice} }}"),
+    ] {
+        let warning = says(&ues);
+        assert!(warning.starts_with("qci: the bearers of several UEs have different classes"), "{ues}: {warning}");
+    }
+    let alone = format!("{{ name = \"a\", {with_voice} }}");
+    let alike = format!("{voice}, {{ name = \"b\", bearer = {{ qci = 1 }} }}");
+    assert_eq!([says(&alone), says(&alike)], ["", ""]);
+}
+
+#[test]
 fn a_declared_parameter_that_nothing_uses_is_a_warning() {
     let loaded = load(&[("s", &format!("{BASE}[parameters]\nloss = 1"))], &[]).unwrap();
     let warnings: Vec<_> = loaded.warnings().iter().map(ToString::to_string).collect();
