@@ -415,6 +415,12 @@ impl Air {
         self.fill(Direction::Uplink, serving, flat as f32, now, sinr);
     }
 
+    /// Returns the SINR in dB with which `serving` receives a single resource block of the UE, without fast fading and
+    /// interference.
+    pub fn uplink_sinr_db(&mut self, serving: usize, now: Time) -> f64 {
+        decibels(self.block_mw(serving, now, 1) * self.uplink.sinr_per_mw)
+    }
+
     /// Returns the power in dBm with which the UE sends `prbs` resource blocks (at least one) to `serving`. 36.213
     /// 5.1.1.1, 38.213 7.1.1.
     pub fn uplink_power_dbm(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {

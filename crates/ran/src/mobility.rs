@@ -13,7 +13,7 @@
 //! Deviations: the old cell serves the UE until the UE has the command; after an abandoned command, SRB1 is reset at
 //! both ends, although nothing informs the UE; every cell has the UE's context, so a re-establishment never ends in
 //! idle mode; forwarded packets reach the target within the interruption; access to a cell that is out of sync is
-//! retried every ten milliseconds.
+//! retried every ten milliseconds. [`crate::mac::reach`] says when a cell does not hear a UE.
 
 use core::fmt;
 
@@ -128,7 +128,10 @@ impl<P: Packet> Ran<P> {
         }
         let Ue { air, measurements, serving, .. } = state;
         let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
-        !settled || state.sync.is_t310_running() || self.least_sinr_db(ue, now) < self.handover.link.q_out_db
+        !settled
+            || state.sync.is_t310_running()
+            || self.least_sinr_db(ue, now) < self.handover.link.q_out_db
+            || !self.is_heard(ue, now)
     }
 
     pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
@@ -147,8 +150,10 @@ impl<P: Packet> Ran<P> {
                 io.sink.event(now, &event);
             }
         }
-        let sinr_db = self.sinr_db(index, now);
+        let is_heard = self.is_heard(index, now);
+        let sinr_db = if is_heard { self.sinr_db(index, now) } else { f64::NEG_INFINITY };
         let ue = &mut self.ues[index as usize];
+        ue.is_heard = is_heard;
         if ue.is_served() && ue.sync.indicate(&self.handover.link, sinr_db, now) {
             self.handle_link_failure(index, now, io);
         } else if ue.is_served() {
@@ -358,14 +363,21 @@ impl<P: Packet> Ran<P> {
     /// Returns whether `index` can be served by `target`, which becomes the serving cell.
     fn reaches(&mut self, index: u32, target: usize, now: Time) -> bool {
         self.ues[index as usize].tune(target, &self.cells[target]);
-        self.sinr_db(index, now) >= self.handover.link.q_out_db
+        self.sinr_db(index, now) >= self.handover.link.q_out_db && self.is_heard(index, now)
+    }
+
+    /// Returns whether the serving cell hears `index`.
+    fn is_heard(&mut self, index: u32, now: Time) -> bool {
+        let Ue { air, serving, .. } = &mut self.ues[index as usize];
+        let least = self.cells[*serving].least_uplink_db;
+        least == f64::NEG_INFINITY || air.uplink_sinr_db(*serving, now) >= least
     }
 
     /// Returns whether `target` may serve `index` later without a change from outside: the channel varies, or other cells
     /// may fall silent.
     fn may_reach(&mut self, index: u32, target: usize, now: Time) -> bool {
+        let is_shared = self.interference.is_shared(target, Direction::Downlink) && self.is_heard(index, now);
         let air = &mut self.ues[index as usize].air;
-        let is_shared = self.interference.is_shared(target, Direction::Downlink);
         air.varies() || is_shared && decibels(air.greatest_sinr(target, now)) >= self.handover.link.q_out_db
     }
 

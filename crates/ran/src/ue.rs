@@ -151,6 +151,8 @@ pub(crate) struct Ue<P> {
     pub(crate) sync: Sync,
     /// Whether the calendar has an entry for its next measurement.
     pub(crate) measures: bool,
+    /// Whether its cell heard it at the last measurement ([`crate::mac::reach`]).
+    pub(crate) is_heard: bool,
     /// It has found no cell, and searches again when its channel changes.
     pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
@@ -237,6 +239,7 @@ impl<P: Packet> Ue<P> {
             measurements,
             sync: Sync::default(),
             measures: false,
+            is_heard: true,
             dormant: false,
             stats: UeStats::default(),
             served_by: serving,
@@ -257,6 +260,12 @@ impl<P: Packet> Ue<P> {
     #[inline]
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.link, Link::Connected | Link::Preparing { .. } | Link::Commanded { .. })
+    }
+
+    /// Returns whether its cell has not heard it for long enough to send it no more data ([`crate::mac::reach`]).
+    #[inline]
+    pub(crate) fn is_unheard(&self) -> bool {
+        !self.is_heard && self.sync.is_t310_running()
     }
 
     /// Returns the bytes of a grant for everything that could be sent.
@@ -732,6 +741,7 @@ impl<P: Packet> Ue<P> {
         self.measurements.forget();
         // The calendar entry is stale.
         self.measures = false;
+        self.is_heard = true;
         self.dormant = false;
     }
 }

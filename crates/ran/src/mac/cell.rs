@@ -9,6 +9,7 @@ use crate::mac::blocks::Blocks;
 use crate::mac::configured::Places;
 use crate::mac::control::Control;
 use crate::mac::opportunities::Occasions;
+use crate::mac::reach;
 use crate::mac::sched::Scheduler;
 use crate::rat::{Grid, Rat};
 use crate::slots::Slots;
@@ -39,6 +40,8 @@ pub(crate) struct Cell {
     pub(crate) secondary: Option<usize>,
     /// The room for assignments and grants.
     pub(crate) control: Control,
+    /// The SINR in dB on one resource block below which it does not hear a UE.
+    pub(crate) least_uplink_db: f64,
     /// The slots of scheduling requests.
     pub(crate) occasions: Occasions,
     /// Its configured grants.
@@ -98,6 +101,7 @@ impl Cell {
             used: 0,
             secondary,
             control: Control::new(rat, prbs, config.mac.assignments),
+            least_uplink_db: reach::least_sinr_db(rat, config.mac.transmissions),
             occasions: Occasions::new(rat, config.mac.requests.sr_period),
             places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),

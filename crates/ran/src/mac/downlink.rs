@@ -5,6 +5,9 @@
 //! blocks, with the same scheme and as many resource elements; proportional fair
 //! counts them as service. A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data until it
 //! reports another CQI. RRC messages are still sent to it: retransmissions may deliver a handover command.
+//! A UE that the cell does not hear ([`crate::mac::reach`]) is served likewise.
+//!
+//! The control channel bounds the number of blocks in a slot ([`crate::mac::control`]).
 //!
 //! Deviations: control channels are free of errors, so that no assignment is missed and the eNodeB need not detect DTX;
 //! a packet may be sent in the first slot that begins after its arrival; the eNodeB's processing time (3 ms in TR
@@ -62,7 +65,7 @@ impl<P: Packet> Ran<P> {
                 return false;
             }
             ue.report_channel(cell, (&whole_rat, &link), grid.group, tti);
-            let out_of_range = ue.down[carrier].link.is_out_of_range(tti);
+            let out_of_range = ue.down[carrier].link.is_out_of_range(tti) || ue.is_unheard();
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
                 if backlog == 0 {

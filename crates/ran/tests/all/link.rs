@@ -142,3 +142,27 @@ fn a_still_ue_in_the_cell_that_it_hears_worse_measures_until_it_is_handed_over()
     let connected = steps(&world).last().unwrap().0;
     assert!(connected < ms(0) + Span::from_millis(1000), "{connected}");
 }
+
+#[test]
+fn a_ue_whose_cell_does_not_hear_it_gets_no_data_and_loses_its_link() {
+    // 7 dB in the downlink; -16 dB on a single resource block of the uplink, where -11 dB suffice.
+    let mut config = network(Bandwidth::Mhz20, vec![ue(am(), 155.0)]);
+    config.cells[0].site.power_dbm = 70.0;
+    let mut world = World::new(&config);
+    world.saturate(Direction::Downlink, &[0], 50, ms(5000));
+    assert_eq!(steps(&world), [(ms(5 * 40 + 1000), Step::LinkLost { source: 0 })]);
+    // The cell has noticed it with the sixth measurement.
+    assert_eq!(world.bytes(Direction::Downlink, 0, ms(5 * 40 + 50)), 0);
+    assert_eq!(world.ran.serving(0), None);
+    // It is found again where it is heard.
+    world.ran.set_sinr(0, Some(20.0), world.now);
+    world.run(ms(6000));
+    assert_eq!(world.ran.serving(0), Some(0));
+    assert!(world.bytes(Direction::Downlink, 0, ms(5000)) > 0);
+    // A stronger UE is served.
+    config.ues[0].air.power.max_dbm = 40.0;
+    let mut world = World::new(&config);
+    world.saturate(Direction::Downlink, &[0], 50, ms(2000));
+    assert_eq!(steps(&world), []);
+    assert!(world.bytes(Direction::Downlink, 0, Time::ZERO) > 1_000_000);
+}
