@@ -114,6 +114,28 @@ impl Rat {
         }
     }
 
+    /// Returns the same of the slots that carry the most; of flexible slots, whose symbols are divided by demand, each does.
+    #[inline]
+    pub(crate) fn most_elements(self, direction: Direction) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => 1,
+            Rat::Nr(nr) => nr.most_elements(direction),
+        }
+    }
+
+    /// Returns whether the slot at hand carries less than half as much of a direction as others: the block of a UE is small.
+    #[inline]
+    pub(crate) fn is_short(self, direction: Direction) -> bool {
+        2 * self.elements(direction) < self.most_elements(direction)
+    }
+
+    /// Returns whether no slot carries more of a direction than the slot at hand. Only there does a UE get a block that is
+    /// too small for its channel's scheme: in a shorter slot, it waits.
+    #[inline]
+    pub(crate) fn is_longest(self, direction: Direction) -> bool {
+        self.elements(direction) >= self.most_elements(direction)
+    }
+
     /// Returns the uplink symbols of a flexible slot in which a resource block has this many resource elements, or all of
     /// them; `None` if grants of the uplink do not divide the slot's symbols between the directions.
     #[inline]

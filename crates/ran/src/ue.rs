@@ -624,11 +624,10 @@ impl<P: Packet> Ue<P> {
     /// Adapts the uplink to the outcome of the block of `process`, if the cell has chosen its scheme for the channel.
     #[inline]
     pub(crate) fn adapt_uplink(&mut self, mac: &MacConfig, process: u8) {
-        let Transport { attempts, mcs, decoded, .. } = self.up.harq.processes[usize::from(process)];
+        let Transport { attempts, chosen, decoded, .. } = self.up.harq.processes[usize::from(process)];
         let is_configured = self.configured.as_ref().is_some_and(|place| process < place.processes);
         if attempts == 1 && !is_configured {
-            let is_best = mcs == mac.rat.best_mcs(Direction::Uplink);
-            self.uplink.outer.outcome(mac.link.step_db, is_best, decoded);
+            self.uplink.outer.outcome(mac.link.step_db, chosen, decoded);
         }
     }
 

@@ -4,7 +4,9 @@
 //! eNodeB measures the SINR itself (sounding). On top of either, an outer loop lowers the assumed SINR by
 //! [`LinkAdaptation::step_db`] for each first transmission that fails and raises it by a ninth of that for each that
 //! succeeds, which settles at one failure in ten if the channel lies between two schemes (Sampath, Kumar, Holtzman, VTC
-//! 1997).
+//! 1997). It is trained only by what the choice for the channel decides ([`Chosen`]): a block whose scheme was raised so
+//! that headers leave room for data says nothing if it fails. The small blocks of short slots fail more often than large
+//! ones with the same scheme: a second loop lowers the SINR that is assumed for them.
 //!
 //! With several layers, each has its share of the power, and all have the same scheme: in LTE up to two, each with its own
 //! code word, in NR up to four with one code word. The UE reports a CQI for each number of layers (rank); the cell uses
@@ -50,22 +52,45 @@ impl Default for LinkAdaptation {
     }
 }
 
+/// How the scheme of a block compares with link adaptation's choice for the channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// It is that choice.
+    #[default]
+    Freely,
+    /// It is the highest scheme that the block may have: on a better channel, it would be the same.
+    Highest,
+    /// It was raised above that choice, so that headers leave room for data.
+    Raised,
+    /// The block was first sent in a short slot ([`Rat::is_short`]).
+    Small,
+}
+
 /// The outer loop of one direction of one UE.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OuterLoop {
     pub(crate) offset_db: f32,
+    /// A further offset in short slots, not above zero.
+    small_db: f32,
 }
 
 impl OuterLoop {
-    /// The outcome of a first transmission, with the best scheme or another.
+    /// The outcome of a first transmission.
     #[inline]
-    pub(crate) fn outcome(&mut self, step_db: f32, is_best: bool, decoded: bool) {
-        if !decoded {
-            self.offset_db = (self.offset_db - step_db).max(-OUTER_LOOP_RANGE_DB);
-        } else if !is_best || self.offset_db < 0.0 {
-            let up = step_db / (FIRST_TRANSMISSIONS_PER_FAILURE - 1.0);
-            self.offset_db = (self.offset_db + up).min(OUTER_LOOP_RANGE_DB);
+    pub(crate) fn outcome(&mut self, step_db: f32, chosen: Chosen, decoded: bool) {
+        let change = if decoded { step_db / (FIRST_TRANSMISSIONS_PER_FAILURE - 1.0) } else { -step_db };
+        match (chosen, decoded) {
+            (Chosen::Small, _) => self.small_db = (self.small_db + change).clamp(-OUTER_LOOP_RANGE_DB, 0.0),
+            (Chosen::Raised, false) => {}
+            (Chosen::Highest, true) if self.offset_db >= 0.0 => {}
+            _ => self.offset_db = (self.offset_db + change).clamp(-OUTER_LOOP_RANGE_DB, OUTER_LOOP_RANGE_DB),
         }
+    }
+
+    /// Returns the offset in dB of the SINR that is assumed in a slot.
+    #[inline]
+    fn offset_in(&self, is_short: bool) -> f32 {
+        self.offset_db + if is_short { self.small_db } else { 0.0 }
     }
 }
 
@@ -304,7 +329,13 @@ impl Downlink {
     /// the first call.
     #[inline]
     pub(crate) fn scheme(&mut self, rat: &Rat, tti: u64) -> Scheme {
-        let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);
+        self.scheme_in(rat, false, tti)
+    }
+
+    /// Returns the same, also for a short slot.
+    #[inline]
+    pub(crate) fn scheme_in(&mut self, rat: &Rat, is_short: bool, tti: u64) -> Scheme {
+        let (quality, offset) = (self.reports.at(tti), self.outer.offset_in(is_short));
         if let Some((q, o, scheme)) = self.scheme
             && q == quality
             && o == offset
@@ -352,6 +383,18 @@ impl Scheme {
             self.mcs += 1;
         }
         self
+    }
+
+    /// Returns this scheme, or the next lower one if it cannot be decoded on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn usable(self, rat: &Rat, prbs: u16) -> Scheme {
+        Scheme { mcs: rat.usable(Direction::Downlink, (self.mcs, self.layers), prbs), ..self }
+    }
+
+    /// Returns whether a code word on `prbs` resource blocks leaves room for headers and data.
+    pub(crate) fn carries(self, rat: &Rat, prbs: u16) -> bool {
+        let mcs = self.usable(rat, prbs).mcs;
+        rat.downlink_bits(mcs, self.layers, prbs) >= rat.least_bytes(Direction::Downlink) * 8
     }
 
     /// Returns the bits of a block on `prbs` resource blocks.
@@ -409,7 +452,7 @@ pub(crate) struct Uplink {
     /// The last SINR, and the MCS for it.
     scheme: Option<(f64, u8)>,
     /// The last SINR, resource blocks and resource elements of each of them, and the MCS with which a block fits.
-    fitting: Option<((f64, u16, u32), u8)>,
+    fitting: Option<((f64, u16, u32), (u8, Chosen))>,
     /// The last SINR that was flat over the carrier, and the same in dB.
     flat: (f32, f64),
 }
@@ -488,10 +531,17 @@ impl Uplink {
         rat.block_error(Direction::Uplink, least, bits, &soft) > 1.0 - channel::phy::TARGET
     }
 
+    /// Returns the SINR in dB that the eNodeB assumes for a block on `prbs` resource blocks of a slot of `rat`.
+    #[inline]
+    fn assumed_db(&mut self, rat: &Rat, prbs: u16, tti: u64) -> f64 {
+        let small_db = if rat.is_short(Direction::Uplink) { self.outer.small_db } else { 0.0 };
+        self.strength(tti).on(prbs) + f64::from(small_db)
+    }
+
     /// Returns the MCS for the channel on `prbs` resource blocks.
     #[inline]
     pub(crate) fn scheme_at(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
-        let sinr_db = self.strength(tti).on(prbs);
+        let sinr_db = self.assumed_db(rat, prbs, tti);
         match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
@@ -506,24 +556,64 @@ impl Uplink {
     /// leave room for data, as far as the UE's category permits.
     #[inline]
     pub(crate) fn scheme(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
-        let key = (self.strength(tti).on(prbs), prbs, rat.elements(Direction::Uplink));
+        self.fitted(rat, prbs, tti).0
+    }
+
+    /// Returns the same, and how it compares with the choice for the channel.
+    #[inline]
+    pub(crate) fn fitted(&mut self, rat: &Rat, prbs: u16, tti: u64) -> (u8, Chosen) {
+        let key = (self.assumed_db(rat, prbs, tti), prbs, rat.elements(Direction::Uplink));
         match self.fitting {
-            Some((of, mcs)) if of == key => mcs,
+            Some((of, fitted)) if of == key => fitted,
             _ => {
-                let mcs = self.fit(rat, prbs, tti);
-                self.fitting = Some((key, mcs));
-                mcs
+                let fitted = self.fit(rat, prbs, tti);
+                self.fitting = Some((key, fitted));
+                fitted
             }
         }
     }
 
-    /// Finds [`Uplink::scheme`].
-    fn fit(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
-        let mcs = self.scheme_at(rat, prbs, tti);
-        let least = rat.least_mcs(prbs);
+    /// Finds [`Uplink::fitted`].
+    fn fit(&mut self, rat: &Rat, prbs: u16, tti: u64) -> (u8, Chosen) {
+        let choice = self.scheme_at(rat, prbs, tti);
+        let wanted = choice.max(rat.least_mcs(prbs));
         let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
-        let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
-        rat.usable(Direction::Uplink, (mcs, 1), prbs)
+        let permitted = (0..=wanted).rev().find(fits).unwrap_or(0);
+        let mcs = rat.usable(Direction::Uplink, (permitted, 1), prbs);
+        let best = rat.uplink_mcs_at(f32::INFINITY, self.category.uplink_64qam);
+        let chosen = match mcs {
+            _ if mcs > choice => Chosen::Raised,
+            _ if mcs == best || permitted < choice => Chosen::Highest,
+            _ => Chosen::Freely,
+        };
+        (mcs, chosen)
+    }
+
+    /// Returns the fewest resource blocks, from `few` to `most`, on which the scheme for the channel leaves room for headers
+    /// and data; `None` if it does on none of them.
+    pub(crate) fn carrying(&mut self, rat: &Rat, (few, most): (u16, u16), tti: u64) -> Option<u16> {
+        let least = rat.least_bytes(Direction::Uplink) * 8;
+        let mut carries = |prbs| {
+            let (mcs, chosen) = self.fitted(rat, prbs, tti);
+            chosen != Chosen::Raised && rat.uplink_bits(mcs, prbs) >= least
+        };
+        if carries(few) {
+            return Some(few);
+        }
+        if few >= most || !carries(most) {
+            return None;
+        }
+        // Power that is spread over more blocks carries more.
+        let (mut none, mut some) = (few, most);
+        while some - none > 1 {
+            let middle = none.midpoint(some);
+            if carries(middle) {
+                some = middle;
+            } else {
+                none = middle;
+            }
+        }
+        Some(some)
     }
 }
 
@@ -629,7 +719,7 @@ mod tests {
         let failures = (0..20_000)
             .filter(|_| {
                 let decoded = outer.offset_db <= 1.7;
-                outer.outcome(0.5, false, decoded);
+                outer.outcome(0.5, Chosen::Freely, decoded);
                 !decoded
             })
             .count();
@@ -640,9 +730,22 @@ mod tests {
     fn the_outer_loop_does_not_wind_up_at_the_best_scheme() {
         let mut outer = OuterLoop::default();
         for _ in 0..10_000 {
-            outer.outcome(0.5, true, true);
+            outer.outcome(0.5, Chosen::Highest, true);
         }
         assert_eq!(outer.offset_db, 0.0);
+    }
+
+    #[test]
+    fn a_block_that_link_adaptation_did_not_choose_does_not_lower_the_offset() {
+        let mut outer = OuterLoop { offset_db: -3.0, ..OuterLoop::default() };
+        (0..100).for_each(|_| outer.outcome(0.5, Chosen::Raised, false));
+        (0..4).for_each(|_| outer.outcome(0.5, Chosen::Small, false));
+        assert_eq!((outer.offset_db, outer.offset_in(true)), (-3.0, -5.0));
+        (0..100).for_each(|_| outer.outcome(0.5, Chosen::Small, true));
+        assert_eq!((outer.offset_db, outer.offset_in(true)), (-3.0, -3.0));
+        // Its success shows that the channel is better than assumed: an offset that raises all schemes is not for ever.
+        (0..100).for_each(|_| outer.outcome(0.5, Chosen::Raised, true));
+        assert!(outer.offset_db > 2.0, "{}", outer.offset_db);
     }
 
     #[test]

@@ -19,9 +19,9 @@ use units::Time;
 
 use crate::calendar::Kind;
 use crate::config::MacConfig;
-use crate::mac::adaptation::{Scheme, decibels, divide};
+use crate::mac::adaptation::{Chosen, decibels, divide};
 use crate::mac::cell::{Cell, OnAir};
-use crate::mac::harq::{carrier_of, number};
+use crate::mac::harq::{Transport, carrier_of, number};
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::rat::Rat;
@@ -50,19 +50,27 @@ impl<P: Packet> Ran<P> {
             let ue = &mut self.ues[index as usize];
             ue.hear(&self.interference);
             let carrier = ue.carrier_in(cell);
-            if let Some(process) = ue.down[carrier].harq.again() {
-                let transport = &ue.down[carrier].harq.processes[usize::from(process)];
-                let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
-                let want = self.cells[cell].groups_of(prbs);
-                if want <= groups - first && self.on_air.len() - begin < most {
-                    self.assign((cell, rat), index, process, (first, want), tti);
-                    first += want;
+            let mut waits = false;
+            if ue.down[carrier].harq.again().is_some() {
+                waits = true;
+                let data = || ue.backlog(Direction::Downlink, now);
+                // The cell's power suffices for all resource blocks.
+                let may_send =
+                    |block: &Transport| block.is_repeated_in(&rat, Direction::Downlink, (grid.prbs, u16::MAX), data);
+                if let Some(process) = ue.down[carrier].harq.again_if(may_send) {
+                    let transport = &ue.down[carrier].harq.processes[usize::from(process)];
+                    let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
+                    let want = self.cells[cell].groups_of(prbs);
+                    if want <= groups - first && self.on_air.len() - begin < most {
+                        self.assign((cell, rat), index, process, (first, want), tti);
+                        first += want;
+                    }
+                    return true;
                 }
-                return true;
             }
             let mut backlog = ue.backlog(Direction::Downlink, now);
             if backlog == 0 {
-                return false;
+                return waits;
             }
             ue.report_channel(cell, (&whole_rat, &link), grid.group, tti);
             let out_of_range = ue.down[carrier].link.is_out_of_range(tti) || ue.is_unheard();
@@ -75,10 +83,15 @@ impl<P: Packet> Ran<P> {
             }
             if ue.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let scheme = ue.down[carrier].link.scheme(&whole_rat, tti);
+                let is_short = rat.is_short(Direction::Downlink);
+                let scheme = ue.down[carrier].link.scheme_in(&whole_rat, is_short, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
                 let words = u32::from(rat.words(scheme.layers));
                 let whole = scheme.within(&rat, grid.prbs, word).bits(&rat, grid.prbs);
+                if !rat.is_longest(Direction::Downlink) && !scheme.carries(&rat, grid.prbs) {
+                    // The UE waits for a slot with more symbols.
+                    return true;
+                }
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down[carrier].past, tti);
                 let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
@@ -167,13 +180,21 @@ impl<P: Packet> Ran<P> {
         let process = ue.down[carrier].harq.idle()?;
         let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         transport.clear();
-        let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let mut scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
+        let permitted = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
+        let mut scheme = permitted.usable(rat, prbs);
         if c.got == here.grid.groups {
             // There is no more than the carrier: repetitions must do the rest.
             scheme = scheme.at_least(rat, prbs, rat.least_bytes(Direction::Downlink) * 8);
         }
         transport.mcs = scheme.mcs;
+        transport.chosen = match scheme.mcs {
+            mcs if mcs > c.scheme.mcs => Chosen::Raised,
+            mcs if mcs == rat.best_mcs(Direction::Downlink) || permitted.mcs < c.scheme.mcs => Chosen::Highest,
+            _ => Chosen::Freely,
+        };
+        if rat.is_short(Direction::Downlink) {
+            transport.chosen = Chosen::Small;
+        }
         transport.layers = scheme.layers;
         transport.prbs = prbs;
         transport.elements = rat.elements(Direction::Downlink) * u32::from(prbs);
@@ -298,8 +319,7 @@ impl<P: Packet> Ran<P> {
         let transport = &down.harq.processes[usize::from(process)];
         let (decoded, attempts) = (transport.decoded, transport.attempts);
         if attempts == 1 {
-            let is_best = transport.mcs == mac.rat.best_mcs(Direction::Downlink);
-            down.link.outer.outcome(mac.link.step_db, is_best, decoded);
+            down.link.outer.outcome(mac.link.step_db, transport.chosen, decoded);
         }
         if decoded {
             down.harq.finished(process);

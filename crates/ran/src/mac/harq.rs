@@ -11,6 +11,7 @@
 
 use channel::{Direction, Soft};
 
+use crate::mac::adaptation::Chosen;
 use crate::mac::requests::Report;
 use crate::rat::Rat;
 use crate::rlc::Block;
@@ -45,6 +46,8 @@ pub(crate) struct Transport {
     /// Total bits of all code words.
     pub(crate) bits: u32,
     pub(crate) mcs: u8,
+    /// How its scheme compares with link adaptation's choice.
+    pub(crate) chosen: Chosen,
     /// Number of layers, each with a code word.
     pub(crate) layers: u8,
     pub(crate) prbs: u16,
@@ -84,6 +87,27 @@ impl Transport {
     #[inline]
     pub(crate) fn prbs_in(&self, elements: u32) -> u16 {
         self.elements.div_ceil(elements) as u16
+    }
+
+    /// Returns whether it is sent again in a slot of `rat`, of whose resource blocks it can have `most`, and the sender's power
+    /// suffices for `full_power`, to a UE or by one with `waiting` bytes of further data.
+    ///
+    /// A UE has one block in a slot. A small block would displace the data that a long slot can hold, and waits for a short
+    /// one. A block waits for a longer slot if that gives it more than twice the energy.
+    pub(crate) fn is_repeated_in(
+        &self,
+        rat: &Rat,
+        way: Direction,
+        (most, full_power): (u16, u16),
+        waiting: impl FnOnce() -> u32,
+    ) -> bool {
+        let (elements, longest) = (rat.elements(way), rat.most_elements(way));
+        let energy = |prbs: u16, elements: u32| u32::from(prbs.min(full_power)) * elements;
+        match (self.chosen, rat.is_short(way)) {
+            (Chosen::Small, is_short) => is_short || waiting() <= self.bits / 8,
+            _ if elements >= longest => true,
+            _ => 2 * energy(self.prbs_in(elements).min(most), elements) >= energy(self.prbs_in(longest), longest),
+        }
     }
 
     /// Starts a new block.
@@ -158,6 +182,13 @@ impl Harq {
         (0..self.processes.len() as u8)
             .filter(|p| self.again & (1 << p) != 0)
             .min_by_key(|p| self.processes[usize::from(*p)].built)
+    }
+
+    /// Returns the same of those whose blocks may be sent.
+    pub(crate) fn again_if(&self, may_send: impl Fn(&Transport) -> bool) -> Option<u8> {
+        let waits = |p: &u8| self.again & (1 << p) != 0 && may_send(&self.processes[usize::from(*p)]);
+        let built = |p: &u8| self.processes[usize::from(*p)].built;
+        (0..self.processes.len() as u8).filter(waits).min_by_key(built)
     }
 
     /// Returns a process without a block that is not one of the first `reserved`.

@@ -14,7 +14,7 @@ use units::Time;
 
 use crate::calendar::{Entry, Kind};
 use crate::config::MacConfig;
-use crate::mac::adaptation::decibels;
+use crate::mac::adaptation::{Chosen, decibels};
 use crate::mac::blocks::{Blocks, Free};
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
@@ -179,21 +179,26 @@ impl<P: Packet> Ran<P> {
         active.retain(|index| {
             self.work += 1;
             let ue = &mut self.ues[index as usize];
-            if rat.repetition(tti).is_none()
-                && let Some(process) = ue.up.harq.again()
-            {
-                let prbs =
-                    ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink)).min(most);
-                let (first, found) = free.find(prbs);
-                if found == prbs && repetitions.len() < grants {
-                    free.remove(first, prbs);
-                    count -= prbs;
-                    repetitions.push((index, process, prbs));
+            let mut waits = false;
+            if rat.repetition(tti).is_none() && ue.up.harq.again().is_some() {
+                waits = true;
+                let (full_power, data) = (ue.uplink.strength(tti).full_power_prbs(), || ue.estimate.waiting);
+                let may_send =
+                    |block: &Transport| block.is_repeated_in(&rat, Direction::Uplink, (most, full_power), data);
+                if let Some(process) = ue.up.harq.again_if(may_send) {
+                    let transport = &ue.up.harq.processes[usize::from(process)];
+                    let prbs = transport.prbs_in(rat.elements(Direction::Uplink)).min(most);
+                    let (first, found) = free.find(prbs);
+                    if found == prbs && repetitions.len() < grants {
+                        free.remove(first, prbs);
+                        count -= prbs;
+                        repetitions.push((index, process, prbs));
+                    }
+                    return true;
                 }
-                return true;
             }
             let need = match rat.uplink_need(ue, tti) {
-                Need::Nothing => return false,
+                Need::Nothing => return waits,
                 Need::Later => return true,
                 Need::Bytes(need) => need.min(ue.category.uplink_block_bits / 8),
             };
@@ -209,7 +214,7 @@ impl<P: Packet> Ran<P> {
             }
             let candidate = rat.uplink_candidate(self, index, (need, count), tti);
             candidates.extend(candidate);
-            candidate.is_some() || self.ues[index as usize].estimate.wants()
+            candidate.is_some() || waits || self.ues[index as usize].estimate.wants()
         });
         self.cells[cell].uplink.active = active;
         let mut granted = repetitions.len();
@@ -357,9 +362,10 @@ impl<P: Packet> Ran<P> {
     fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (&Rat, u64, u64)) {
         let ue = &mut self.ues[index as usize];
         let Some(process) = rat.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
-        let mcs = ue.uplink.scheme(rat, prbs, tti);
+        let (mcs, chosen) = ue.uplink.fitted(rat, prbs, tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.begin_uplink(rat, mcs, (first, prbs), sent);
+        transport.chosen = if rat.is_short(Direction::Uplink) { Chosen::Small } else { chosen };
         let bytes = transport.bits / 8;
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);

@@ -333,8 +333,23 @@ impl Nr {
     /// Returns the resource elements of a resource block that carry data of a direction in the slot at hand.
     #[inline]
     pub(super) fn elements(&self, direction: Direction) -> u32 {
-        let data = 12 * u32::from(self.data(direction).saturating_sub(self.dmrs));
-        data.saturating_sub(self.overhead.into())
+        self.elements_of(self.data(direction))
+    }
+
+    /// Returns the same of the slots that carry the most; of flexible slots, each does.
+    #[inline]
+    pub(super) fn most_elements(&self, direction: Direction) -> u32 {
+        let Duplex::Tdd(pattern) = &self.duplex else { return self.elements(direction) };
+        let (whole, symbols, control) = match direction {
+            Direction::Downlink => (pattern.downlink_slots, pattern.downlink_symbols, self.control),
+            Direction::Uplink => (pattern.uplink_slots, pattern.uplink_symbols, self.uplink_control),
+        };
+        self.elements_of(if whole > 0 { SYMBOLS } else { symbols }.saturating_sub(control))
+    }
+
+    #[inline]
+    fn elements_of(&self, data: u8) -> u32 {
+        (12 * u32::from(data.saturating_sub(self.dmrs))).saturating_sub(self.overhead.into())
     }
 
     #[inline]

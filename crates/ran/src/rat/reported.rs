@@ -45,9 +45,23 @@ pub(super) fn uplink_candidate<P: Packet>(
     // of a few symbols, one block is too small for the channel's scheme.
     let one = if rat.is_nr() { ue.uplink.scheme_at(rat, 1, tti) } else { ue.uplink.scheme(rat, 1, tti) };
     let need = need.max(rat.least_bytes(Direction::Uplink));
-    let few = cell.grant_for(rat, one, need).min(most);
+    let mut few = cell.grant_for(rat, one, need).min(most);
+    if rat.is_nr() {
+        match ue.uplink.carrying(rat, (few, most.min(cell.grid.prbs)), tti) {
+            Some(enough) => few = enough,
+            // It waits for a slot with more symbols.
+            None if !rat.is_longest(Direction::Uplink) => return None,
+            // There is no longer slot: repetitions must do the rest.
+            None => {}
+        }
+    }
     let mcs = ue.uplink.scheme(rat, few, tti);
     let want = cell.grant_for(rat, mcs, need).min(sizes.up_to(most));
+    let holds_all = rat.uplink_bits(mcs, want) >= need.saturating_mul(8);
+    if ue.estimate.waiting == 0 && rat.is_short(Direction::Uplink) && !holds_all {
+        // The answer to a request waits for a longer slot: what a part of it leaves could be granted only after a report.
+        return None;
+    }
     let fits_one = rat.uplink_bits(mcs, 1) >= rat.least_bytes(Direction::Uplink) * 8;
     let mut least = if fits_one { 1 } else { cell.grant_for(rat, mcs, rat.least_bytes(Direction::Uplink)).min(want) };
     if let Some(bytes) = ue.estimate.least() {

@@ -28,6 +28,7 @@ mod rlc_nr;
 mod rlc_nr_model;
 mod scale;
 mod sendable;
+mod short_slots;
 mod signalling;
 mod support;
 mod uplink;
