@@ -317,6 +317,17 @@ const FIRST_UPLINK_64QAM: u8 = 21;
 /// [`MCS_SINR_DB`] of MCS 21 to 23 of the uplink, sent with 16QAM.
 pub const UPLINK_16QAM_SINR_DB: [f32; 3] = [10.525, 11.336, 13.087];
 
+/// Returns the probability, 0 to 1, that a block with an MCS on 50 resource blocks of a flat channel cannot be decoded at an
+/// SINR in dB: [`TARGET`] at that of [`MCS_SINR_DB`].
+pub fn first_error(direction: Direction, mcs: u8, sinr_db: f32) -> f64 {
+    const PRBS: u16 = 50;
+    let scheme = crate::tables::lte::mcs(direction, mcs);
+    let information = mutual_information(scheme.modulation, crate::linear(sinr_db.into()) as f32);
+    let mut soft = Soft::default();
+    soft.add(information, coded_bits(direction, scheme.modulation, PRBS));
+    block_error(crate::tables::lte::tbs(scheme.i_tbs, PRBS), &soft)
+}
+
 /// Returns the minimum SINR in dB, on a flat channel, that gives a CQI, 0 to 15. CQI 0 stands for 1 dB less than CQI 1
 /// requires.
 #[inline]

@@ -471,6 +471,24 @@ impl Rat {
         }
     }
 
+    /// Returns the minimum SINR in dB that gives a CQI.
+    #[inline]
+    pub(crate) fn cqi_sinr_db(self, cqi: u8) -> f32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::phy::cqi_sinr_db(cqi),
+            Rat::Nr(nr) => nr.cqi_sinr_db(cqi),
+        }
+    }
+
+    /// Returns the probability that the first transmission of a downlink block with an MCS fails at an SINR in dB.
+    #[inline]
+    pub(crate) fn downlink_error(self, mcs: u8, sinr_db: f32) -> f64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::phy::first_error(Direction::Downlink, mcs, sinr_db),
+            Rat::Nr(nr) => nr.downlink_error(mcs, sinr_db),
+        }
+    }
+
     /// Returns the uplink's MCS at an SINR in dB.
     #[inline]
     pub(crate) fn uplink_mcs_at(self, sinr_db: f32, has_64qam: bool) -> u8 {

@@ -63,7 +63,7 @@
 use core::ops::Range;
 
 use super::{CERTAIN, Sinr, Soft, mutual_information};
-use crate::tables::nr::{Allocation, McsTable, code_blocks, has_base_graph_2};
+use crate::tables::nr::{Allocation, McsTable, code_blocks, has_base_graph_2, tbs};
 use crate::tables::{FIRST_OCTAVE, INFORMATION, Modulation, STEPS};
 
 pub use super::TARGET;
@@ -226,6 +226,21 @@ pub fn efficiency_at(table: McsTable, sinr_db: f32) -> f32 {
             of(above - 1) + (sinr_db - low) / (high - low) * (of(above) - of(above - 1))
         }
     }
+}
+
+/// Returns the probability, 0 to 1, that a block with an MCS and the [`REFERENCE`] allocation cannot be decoded at an SINR in
+/// dB on a flat channel.
+///
+/// # Panics
+///
+/// If the table has no such MCS.
+pub fn first_error(table: McsTable, mcs: u8, sinr_db: f32) -> f64 {
+    let scheme = table.schemes()[usize::from(mcs)];
+    let modulation = scheme.modulation();
+    let mut soft = Soft::default();
+    let information = mutual_information(modulation, crate::linear(sinr_db.into()) as f32);
+    soft.add(information, coded_bits(&REFERENCE, modulation));
+    block_error(tbs(scheme, &REFERENCE, 0), scheme.rate, &soft)
 }
 
 /// Returns the largest MCS with an error rate of at most 10 % at the minimum SINR of `cqi`, shifted by `olla_offset_db`

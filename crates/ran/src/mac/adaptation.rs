@@ -10,7 +10,8 @@
 //!
 //! With several layers, each has its share of the power, and all have the same scheme: in LTE up to two, each with its own
 //! code word, in NR up to four with one code word. The UE reports a CQI for each number of layers (rank); the cell uses
-//! the rank that carries more.
+//! the rank with the highest expected goodput: the size of a block times the probability that its first transmission is
+//! decoded. The outer loop's offset counts in both, so that it lowers the rank where not even the lowest scheme fits.
 //!
 //! Deviations: one wideband report, no subband reports; the outer loop stops if there is no better scheme; layers do
 //! not interfere, which favours two layers at low SINR, and both code words of a block are decoded or neither is.
@@ -348,11 +349,18 @@ impl Downlink {
     /// Computes the scheme for a report and an offset.
     fn choose_scheme(&mut self, rat: &Rat, (quality, offset): (Quality, f32)) -> Scheme {
         let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset), layers };
+        let bits = |scheme: Scheme| f64::from(scheme.bits(rat, 50));
+        let goodput = |scheme: Scheme| {
+            bits(scheme) * (1.0 - rat.downlink_error(scheme.mcs, rat.cqi_sinr_db(scheme.cqi) + offset))
+        };
         let mut scheme = of(quality.0[0], 1);
+        let mut most = None;
         for (cqi, layers) in quality.0[1..].iter().zip(2..).filter(|(cqi, _)| **cqi > 0) {
             let more = of(*cqi, layers);
-            if more.bits(rat, 50) > scheme.bits(rat, 50) {
-                scheme = more;
+            let carried = *most.get_or_insert_with(|| goodput(scheme));
+            // Most cannot win, even without errors.
+            if bits(more) > carried && goodput(more) > carried {
+                (scheme, most) = (more, Some(goodput(more)));
             }
         }
         self.scheme = Some((quality, offset, scheme));

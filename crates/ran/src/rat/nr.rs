@@ -411,6 +411,16 @@ impl Nr {
     }
 
     #[inline]
+    pub(super) fn cqi_sinr_db(&self, cqi: u8) -> f32 {
+        link::cqi_sinr_db(self.tables[Direction::Downlink as usize], cqi)
+    }
+
+    #[inline]
+    pub(super) fn downlink_error(&self, mcs: u8, sinr_db: f32) -> f64 {
+        link::first_error(self.tables[Direction::Downlink as usize], mcs, sinr_db)
+    }
+
+    #[inline]
     pub(super) fn uplink_mcs_at(&self, sinr_db: f32) -> u8 {
         link::mcs_at(self.tables[Direction::Uplink as usize], sinr_db)
     }

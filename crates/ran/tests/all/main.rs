@@ -21,6 +21,7 @@ mod nr_reports;
 mod nr_scale;
 mod nr_timelines;
 mod power;
+mod rank;
 mod reports;
 mod rlc_bearer;
 mod rlc_model;
