@@ -185,6 +185,8 @@ pub struct MacConfig {
     pub decoding: Span,
     /// Link adaptation.
     pub link: LinkAdaptation,
+    /// The averaging time of proportional fair: a UE's past rate is an exponential average over it, at least two slots.
+    pub fairness: Span,
     /// Scheduling requests and buffer status reports.
     pub requests: Requests,
     /// Number of assignments and grants that the control channel has room for in a slot, both directions together, at least
@@ -205,6 +207,7 @@ impl Default for MacConfig {
             transmissions: 4,
             decoding: Span::from_millis(3),
             link: LinkAdaptation::default(),
+            fairness: Span::from_millis(100),
             requests: Requests::default(),
             assignments: None,
             power_reports: PowerReports::default(),

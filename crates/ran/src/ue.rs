@@ -37,8 +37,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    fn new(processes: u8) -> Way {
-        Way { harq: Harq::new(processes), past: Past::default(), errors: Errors::default() }
+    fn new(processes: u8, past: Past) -> Way {
+        Way { harq: Harq::new(processes), past, errors: Errors::default() }
     }
 }
 
@@ -124,6 +124,8 @@ pub(crate) struct Ue<P> {
     aggregates: bool,
     /// The carriers of the serving cell and of the secondary.
     pub(crate) down: [Carrier; CARRIERS],
+    /// The service of all of them.
+    pub(crate) down_past: Past,
     pub(crate) up: Way,
     pub(crate) uplink: adaptation::Uplink,
     /// The layers that are configured.
@@ -219,7 +221,8 @@ impl<P: Packet> Ue<P> {
             secondary: None,
             aggregates: config.aggregates,
             down: [Carrier::new(index, processes), Carrier::new(index, 0)],
-            up: Way { errors: Errors::of_uplink(category), ..Way::new(processes) },
+            down_past: cell.past(),
+            up: Way { errors: Errors::of_uplink(category), ..Way::new(processes, cell.past()) },
             index,
             is_nr,
             uplink: adaptation::Uplink::new(category, index),
@@ -679,6 +682,7 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn tune(&mut self, serving: usize, cell: &Cell) {
         self.serving = serving;
         self.slots = cell.slots;
+        (self.down_past, self.up.past) = (cell.past(), cell.past());
         self.invalidate_sinr();
         let processes = cell.mac.rat.processes();
         if usize::from(processes) != self.up.harq.processes.len() {
@@ -726,7 +730,6 @@ impl<P: Packet> Ue<P> {
         self.epoch = self.epoch.wrapping_add(1);
         self.down.iter_mut().for_each(|carrier| carrier.leave(self.index));
         self.up.harq.flush();
-        self.up.past = Past::default();
         self.up.errors.forget();
         self.uplink = adaptation::Uplink::new(self.category, self.index);
         self.request_state = RequestState::new();

@@ -647,6 +647,9 @@ pub struct Mac {
     pub cqi: CqiOf,
     /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
     pub outer_loop_db: f64,
+    /// Averaging time of proportional fair: a UE's past rate is an exponential average over it. ns-3's default is 99 ms, as 99
+    /// TTIs of LTE.
+    pub fairness: Span,
     /// Interval between a UE's scheduling request opportunities in ms: 1, 2, 5, 10, 20, 40 or 80.
     pub sr_period: u8,
     /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
@@ -678,6 +681,7 @@ impl Default for Mac {
             cqi_delay: Span::from_millis(6),
             cqi: CqiOf::Carrier,
             outer_loop_db: 0.1,
+            fairness: Span::from_millis(100),
             sr_period: 10,
             sr_prohibit: 1,
             sr_maximum: 64,

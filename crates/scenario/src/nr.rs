@@ -265,6 +265,9 @@ pub struct NrMac {
     pub cqi: CqiOf,
     /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
     pub outer_loop_db: f64,
+    /// Averaging time of proportional fair: a UE's past rate is an exponential average over it. ns-3's default is 99 ms, as 99
+    /// TTIs of LTE.
+    pub fairness: Span,
     /// Interval between a UE's scheduling request opportunities, from two symbols to 640 slots. One opportunity a slot
     /// is used. In TDD, a UE's opportunities are the uplink slots at its offset in each interval, which should therefore be a
     /// multiple of the pattern, or one slot.
@@ -308,6 +311,7 @@ impl Default for NrMac {
             cqi_delay: Span::from_millis(2),
             cqi: CqiOf::Carrier,
             outer_loop_db: 0.1,
+            fairness: Span::from_millis(100),
             sr_period: Span::from_millis(5),
             sr_prohibit: 1,
             sr_maximum: 64,

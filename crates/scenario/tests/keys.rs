@@ -259,6 +259,7 @@ const OF_LTE: &[Case] = &[
         "lte.proxy.policy.proxy_target: 2 s is out of range: must be from 0 ns to 1 s",
     ),
     ("lte.mac.assignments=1001", "lte.mac.assignments: 1001 is out of range: must be from 2 to 1000"),
+    ("lte.mac.fairness=1 ms", "lte.mac.fairness: 1 ms is out of range: must be from 2 ms to 10 s"),
     ("lte.mac.cqi=block", "lte.mac.cqi: unknown value `block`; valid values are carrier, worst-group"),
     (
         "lte.cells[0].scheduler=fifo",
@@ -362,6 +363,7 @@ const OF_NR: &[Case] = &[
     ("nr.mac.cqi_period=0 s", "nr.mac.cqi_period: 0 ns is out of range: must be from 500 us to 100 s"),
     ("nr.mac.cqi=block", "nr.mac.cqi: unknown value `block`; valid values are carrier, worst-group"),
     ("nr.mac.outer_loop_db=11", "nr.mac.outer_loop_db: 11 is out of range: must be from 0 to 10"),
+    ("nr.mac.fairness=11 s", "nr.mac.fairness: 11 s is out of range: must be from 1 ms to 10 s"),
     ("nr.mac.sr_period=321 ms", "nr.mac.sr_period: 321 ms is out of range: must be from 71.428 us to 320 ms"),
     ("nr.mac.sr_prohibit=8", "nr.mac.sr_prohibit: 8 is out of range: must be from 0 to 7"),
     ("nr.mac.sr_maximum=65", "nr.mac.sr_maximum: 65 is out of range: must be from 4 to 64"),

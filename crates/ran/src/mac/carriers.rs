@@ -14,14 +14,12 @@ use units::Time;
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::drx;
 use crate::mac::harq::Harq;
-use crate::mac::sched::Past;
 use crate::rat::Rat;
 use crate::slots::Slots;
 
 /// One downlink carrier of a UE.
 pub(crate) struct Carrier {
     pub(crate) harq: Harq,
-    pub(crate) past: Past,
     pub(crate) errors: Errors,
     /// The cell's view of it.
     pub(crate) link: adaptation::Downlink,
@@ -38,7 +36,6 @@ impl Carrier {
     pub(crate) fn new(index: u32, processes: u8) -> Carrier {
         Carrier {
             harq: Harq::new(processes),
-            past: Past::default(),
             errors: Errors::default(),
             link: adaptation::Downlink::new(index),
             sinr: Sinr::default(),
@@ -51,7 +48,6 @@ impl Carrier {
     /// Resets it after the UE number `index` has left its cell.
     pub(crate) fn leave(&mut self, index: u32) {
         self.harq.flush();
-        self.past = Past::default();
         self.errors.forget();
         self.link = adaptation::Downlink::new(index);
         self.sinr_at = None;

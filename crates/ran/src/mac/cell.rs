@@ -10,7 +10,7 @@ use crate::mac::configured::Places;
 use crate::mac::control::Control;
 use crate::mac::opportunities::Occasions;
 use crate::mac::reach;
-use crate::mac::sched::Scheduler;
+use crate::mac::sched::{Past, Scheduler};
 use crate::rat::{Grid, Rat};
 use crate::slots::Slots;
 
@@ -126,6 +126,11 @@ impl Cell {
     #[inline]
     pub(crate) fn grant_symbols(&mut self, slot: u64, symbols: u8) {
         self.granted[slot as usize % MOST_AHEAD] = (slot, symbols);
+    }
+
+    /// Returns the past service, for proportional fair, of a UE that has just come.
+    pub(crate) fn past(&self) -> Past {
+        Past::new(self.slots.spanning(self.mac.fairness))
     }
 
     /// Returns one direction of the cell.

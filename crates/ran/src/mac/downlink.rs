@@ -93,7 +93,7 @@ impl<P: Packet> Ran<P> {
                     return true;
                 }
                 let rate = whole as f32;
-                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down[carrier].past, tti);
+                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down_past, tti);
                 let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
                 let mut least = 1;
                 if ue.has_transparent && !out_of_range {
@@ -243,7 +243,7 @@ impl<P: Packet> Ran<P> {
         blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
-        down.past.served(tti, transport.bits);
+        ue.down_past.served(tti, transport.bits);
         let mcs = transport.mcs;
         let word = transport.bits / u32::from(rat.words(layers));
         let scheme = (Direction::Downlink, mcs, layers);

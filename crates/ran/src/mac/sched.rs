@@ -27,9 +27,6 @@ pub enum Discipline {
     MaxThroughput,
 }
 
-/// The averaging time of proportional fair, in TTIs: the past rate is an exponential average over this many.
-const AVERAGE_TTIS: f32 = 100.0;
-
 /// A UE that may be served in this TTI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
@@ -181,34 +178,27 @@ fn divide_in_parts(mut free: u16, least: u16, candidates: &mut [Candidate]) {
     }
 }
 
-/// Divides equally; what a UE cannot use is divided among the others in the next round. A UE that cannot send with an
-/// equal part gets the part it needs when it is first in turn.
+/// Gives each in turn an equal part, or the part that it needs to send anything, as long as there is one; those left out are
+/// first in the next TTI. What a UE cannot use is divided equally among the others that are served.
 fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
-    let mut unsatisfied = candidates.len();
-    if let Some(first) = candidates.first_mut()
-        && usize::from(first.least) > (usize::from(free) / unsatisfied).max(1)
-        && first.least <= free
-    {
-        first.got = first.least;
-        free -= first.got;
+    let part = (usize::from(free) / candidates.len().max(1)).max(1) as u16;
+    let mut unsatisfied = 0;
+    for c in candidates.iter_mut() {
+        let first = part.max(c.least).min(c.want).min(free);
+        if first >= c.least {
+            c.got = first;
+            free -= first;
+            unsatisfied += usize::from(c.got < c.want);
+        }
     }
     while free > 0 && unsatisfied > 0 {
         let part = (usize::from(free) / unsatisfied).max(1) as u16;
         unsatisfied = 0;
-        for c in candidates.iter_mut() {
+        for c in candidates.iter_mut().filter(|c| c.got > 0) {
             let more = part.min(c.want - c.got).min(free);
-            if c.got + more < c.least {
-                continue;
-            }
             c.got += more;
             free -= more;
             unsatisfied += usize::from(c.got < c.want);
-        }
-    }
-    for c in candidates.iter_mut().filter(|c| c.got == 0) {
-        if c.least <= free {
-            c.got = c.want.min(free);
-            free -= c.got;
         }
     }
 }
@@ -265,21 +255,29 @@ fn served_first(candidates: &mut [Candidate]) {
     }
 }
 
-/// A UE's recent service, as an exponential average in bits per TTI. Not updated while the UE is idle.
-#[derive(Clone, Copy, Debug, Default)]
+/// A UE's recent service, as an exponential average in bits per TTI, over all carriers of a direction. Not updated while the
+/// UE is idle.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     average: f32,
     /// The TTI at whose start the average applies.
     tti: u64,
+    /// The averaging time in TTIs.
+    ttis: f32,
 }
 
 impl Past {
+    /// Creates the average over `ttis`, at least two, of a UE that was not served.
+    pub(crate) fn new(ttis: u64) -> Past {
+        Past { average: 0.0, tti: 0, ttis: ttis.max(2) as f32 }
+    }
+
     /// Returns the average at the start of `tti`.
     #[inline]
     fn at(&mut self, tti: u64) -> f32 {
         let idle = tti - self.tti;
         if idle > 0 {
-            self.average *= decay(idle);
+            self.average *= decay(self.ttis, idle);
             self.tti = tti;
         }
         self.average
@@ -289,21 +287,21 @@ impl Past {
     #[inline]
     pub(crate) fn served(&mut self, tti: u64, bits: u32) {
         let before = self.at(tti);
-        self.average = before + bits as f32 / (AVERAGE_TTIS - 1.0);
+        self.average = before + bits as f32 / (self.ttis - 1.0);
     }
 }
 
-/// Returns the decay of an average after `ttis` without service: `(1 - 1/T)^ttis`.
+/// Returns the decay of an average over `average` TTIs after `ttis` without service: `(1 - 1/T)^ttis`.
 #[inline]
-fn decay(mut ttis: u64) -> f32 {
-    const STEP: f32 = 1.0 - 1.0 / AVERAGE_TTIS;
+fn decay(average: f32, mut ttis: u64) -> f32 {
+    let step = 1.0 - 1.0 / average;
     if ttis == 1 {
-        return STEP;
+        return step;
     }
-    if ttis > 10_000 {
+    if ttis as f32 > 100.0 * average {
         return 0.0;
     }
-    let (mut product, mut power) = (1.0, STEP);
+    let (mut product, mut power) = (1.0, step);
     while ttis > 0 {
         if ttis & 1 == 1 {
             product *= power;
@@ -370,7 +368,7 @@ mod tests {
     fn proportional_fair_gives_equal_time_to_unequal_channels() {
         let mut scheduler = Scheduler::new(Discipline::ProportionalFair);
         let rates = [1000.0f32, 4000.0];
-        let mut past = [Past::default(); 2];
+        let mut past = [Past::new(100); 2];
         let mut served = [0u32; 2];
         for tti in 1..2000 {
             let mut list = candidates(&[0.0, 0.0]);
@@ -427,6 +425,32 @@ mod tests {
     }
 
     #[test]
+    fn a_carrier_of_which_an_equal_part_is_too_small_is_shared_by_as_many_as_it_holds() {
+        let mut scheduler = Scheduler::new(Discipline::RoundRobin);
+        let mut got = [0u32; 10];
+        for _ in 0..100 {
+            let mut list = candidates(&[0.0; 10]);
+            list.iter_mut().for_each(|c| c.least = 3);
+            scheduler.divide(25, &mut list);
+            let mut parts: Vec<u16> = list.iter().map(|c| c.got).collect();
+            parts.sort_unstable();
+            assert_eq!(parts, [0, 0, 3, 3, 3, 3, 3, 3, 3, 4]);
+            list.iter().for_each(|c| got[c.ue as usize] += u32::from(c.got));
+        }
+        assert!(got.iter().all(|got| (240..=260).contains(got)), "{got:?}");
+    }
+
+    #[test]
+    fn an_average_covers_the_same_time_whatever_the_length_of_a_slot() {
+        // 100 ms in slots of 1 ms and of 0.125 ms, after which 1 - 1/e of a constant rate is in the average.
+        for slots in [100, 800] {
+            let mut past = Past::new(slots);
+            (0..slots).for_each(|slot| past.served(slot, 1000));
+            assert!((past.at(slots) / 1000.0 - 0.632).abs() < 0.005, "{slots}: {}", past.at(slots));
+        }
+    }
+
+    #[test]
     fn a_candidate_that_does_not_fit_leaves_what_is_free_to_the_next() {
         let mut list = candidates(&[1.0, 2.0]);
         list[1].least = 11;
@@ -436,7 +460,7 @@ mod tests {
 
     #[test]
     fn an_average_decays_in_one_step_as_in_many() {
-        let (mut asked, mut left) = (Past::default(), Past::default());
+        let (mut asked, mut left) = (Past::new(100), Past::new(100));
         asked.served(1, 10_000);
         left.served(1, 10_000);
         for tti in 2..=300 {

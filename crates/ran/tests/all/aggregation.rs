@@ -142,6 +142,19 @@ fn ues_with_one_and_with_two_carriers_share_a_cell() {
 }
 
 #[test]
+fn proportional_fair_counts_both_carriers() {
+    // Two equal carriers, and two equal UEs, of which one has both: it gets the second one, and the other UE the first.
+    for mut config in [lte(), nr(Duplex::Fdd)] {
+        let prbs = config.cells[0].site.carrier.prbs;
+        config.cells[0].secondary.as_mut().unwrap().carrier.prbs = prbs;
+        config.ues.push(UeConfig { aggregates: false, ..config.ues[0].clone() });
+        let rates = rates(&config);
+        println!("{rates:.1?} Mbit/s");
+        assert!((rates[0] / rates[1] - 1.0).abs() < 0.03, "{rates:?}");
+    }
+}
+
+#[test]
 fn ues_that_sleep_use_both_carriers_when_they_are_awake() {
     let [cycle, on_duration, inactivity] = [40, 4, 10].map(Span::from_millis);
     let drx = Drx { cycle, on_duration, inactivity, ..Drx::default() };

@@ -109,6 +109,8 @@ fn shares(config: &Config, world: &World, cell: usize, now: Time) -> BTreeMap<u3
         for (ue, mean) in &mut means {
             let used: u16 = slots.iter().filter(|(at, s)| within(**at) && s.1 == *ue).map(|(_, s)| s.2).sum();
             *mean = 0.5 * (*mean + f64::from(used) / (20.0 * f64::from(BLOCKS)));
+            // Less than a thousandth counts as nothing.
+            *mean = if *mean < 1e-3 { 0.0 } else { *mean };
         }
     }
     means

@@ -1,6 +1,6 @@
 //! Checks of the table `[lte]`, and of the carriers of LTE cells.
 
-use super::radio::{ASSIGNMENTS, MAX_TIMER, MILLISECOND, check_reports, check_shared};
+use super::radio::{ASSIGNMENTS, MAX_AVERAGE, MAX_TIMER, MILLISECOND, check_reports, check_shared};
 use super::*;
 
 /// Carriers below 6 GHz, for which the path loss models are valid.
@@ -46,6 +46,7 @@ fn check_mac(mac: &Mac, c: &mut Check) {
     c.range("decoding", mac.decoding, Span::ZERO..=MILLISECOND * 3);
     check_reports(mac.cqi_period, mac.cqi_delay, MILLISECOND, c);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
+    c.range("fairness", mac.fairness, MILLISECOND * 2..=MAX_AVERAGE);
     if !SR_PERIODS.contains(&mac.sr_period) {
         c.key("sr_period", |c| c.wrong(format!("{} is not one of 1, 2, 5, 10, 20, 40, 80", mac.sr_period)));
     }

@@ -1,6 +1,6 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::radio::{ASSIGNMENTS, MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
+use super::radio::{ASSIGNMENTS, MAX_AVERAGE, MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
 use channel::tables::nr::{Allocation, LEAST_BITS, SYMBOLS, fewest_symbols, tbs};
@@ -287,6 +287,7 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
     c.range("decoding", mac.decoding, Span::ZERO..=slot * k1);
     check_reports(mac.cqi_period, mac.cqi_delay, slot, c);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
+    c.range("fairness", mac.fairness, slot * 2..=MAX_AVERAGE);
     c.range("sr_period", mac.sr_period, slot / 7..=slot * 640);
     c.range("sr_prohibit", mac.sr_prohibit, 0..=7);
     c.range("sr_maximum", mac.sr_maximum, 4..=64);

@@ -29,6 +29,8 @@ const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
 pub(super) const MAX_TIMER: Span = Span::from_secs(100);
 /// Assignments and grants in a slot: one for each direction at least.
 pub(super) const ASSIGNMENTS: RangeInclusive<u16> = 2..=1000;
+/// The longest averaging time of a scheduler: beyond it, the steps of a short slot are lost in a float.
+pub(super) const MAX_AVERAGE: Span = Span::from_secs(10);
 pub(super) const MILLISECOND: Span = Span::from_millis(1);
 /// Path loss compensation factors (36.213 5.1.1.1).
 const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];

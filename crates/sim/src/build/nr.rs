@@ -40,6 +40,7 @@ pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
             step_db: of.outer_loop_db as f32,
             worst_group: of.cqi == CqiOf::WorstGroup,
         },
+        fairness: of.fairness,
         requests: Requests {
             sr_period: of.sr_period.as_nanos().div_ceil(slot.as_nanos()) as u16,
             sr_prohibit: of.sr_prohibit,

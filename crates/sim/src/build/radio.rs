@@ -349,7 +349,8 @@ fn mac(of: &scenario::Mac) -> MacConfig {
     if of.ideal {
         let ideal = MacConfig::ideal();
         let link = LinkAdaptation { worst_group, ..ideal.link };
-        return MacConfig { transmissions: of.harq_transmissions, requests, link, ..ideal };
+        let (transmissions, fairness) = (of.harq_transmissions, of.fairness);
+        return MacConfig { transmissions, requests, link, fairness, ..ideal };
     }
     MacConfig {
         transmissions: of.harq_transmissions,
@@ -360,6 +361,7 @@ fn mac(of: &scenario::Mac) -> MacConfig {
             step_db: of.outer_loop_db as f32,
             worst_group,
         },
+        fairness: of.fairness,
         requests,
         assignments: of.assignments,
         drx: of.drx.as_ref().map(drx),
