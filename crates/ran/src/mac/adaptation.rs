@@ -449,6 +449,14 @@ pub(crate) struct Sounded {
     headroom_db: Option<f64>,
 }
 
+/// The last MCS with which a block fitted.
+#[derive(Clone, Copy, Debug)]
+struct Fitting {
+    /// The SINR in dB, the resource blocks, and the resource elements of each of them.
+    of: (f64, u16, u32),
+    fitted: (u8, Chosen),
+}
+
 /// The eNodeB's view of a UE's uplink.
 #[derive(Clone, Debug)]
 pub(crate) struct Uplink {
@@ -459,8 +467,7 @@ pub(crate) struct Uplink {
     category: Category,
     /// The last SINR, and the MCS for it.
     scheme: Option<(f64, u8)>,
-    /// The last SINR, resource blocks and resource elements of each of them, and the MCS with which a block fits.
-    fitting: Option<((f64, u16, u32), (u8, Chosen))>,
+    fitting: Option<Fitting>,
     /// The last SINR that was flat over the carrier, and the same in dB.
     flat: (f32, f64),
 }
@@ -572,10 +579,10 @@ impl Uplink {
     pub(crate) fn fitted(&mut self, rat: &Rat, prbs: u16, tti: u64) -> (u8, Chosen) {
         let key = (self.assumed_db(rat, prbs, tti), prbs, rat.elements(Direction::Uplink));
         match self.fitting {
-            Some((of, fitted)) if of == key => fitted,
+            Some(Fitting { of, fitted }) if of == key => fitted,
             _ => {
                 let fitted = self.fit(rat, prbs, tti);
-                self.fitting = Some((key, fitted));
+                self.fitting = Some(Fitting { of: key, fitted });
                 fitted
             }
         }
