@@ -105,6 +105,10 @@ impl Controller for AnyController {
         dispatch!(self, c => c.begin_at(ssthresh));
     }
 
+    fn buffered_windows(&self) -> u32 {
+        dispatch!(self, c => c.buffered_windows())
+    }
+
     #[inline]
     fn limits(&self) -> Limits {
         dispatch!(self, c => c.limits())

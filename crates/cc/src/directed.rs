@@ -61,6 +61,10 @@ impl<C: Controller> Controller for Directed<C> {
         self.beneath.gauges(each);
     }
 
+    fn buffered_windows(&self) -> u32 {
+        self.beneath.buffered_windows()
+    }
+
     fn limits(&self) -> Limits {
         self.limits.unwrap_or_else(|| self.beneath.limits())
     }

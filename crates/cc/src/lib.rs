@@ -356,6 +356,10 @@ pub trait Controller {
     fn begin_at(&mut self, ssthresh: u32) {
         let _ = ssthresh;
     }
+    /// Returns the number of congestion windows that a growing send buffer has room for (Linux `sndbuf_expand`).
+    fn buffered_windows(&self) -> u32 {
+        2
+    }
     /// Returns the current limits.
     fn limits(&self) -> Limits;
     /// Returns the controller's name, as in scenarios and `sysctl`.

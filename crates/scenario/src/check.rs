@@ -137,6 +137,7 @@ fn check_tcp(tcp: &Tcp, c: &mut Check) {
     let segment = Bytes::new(u64::from(tcp.mss.min(65_483)));
     c.range("send_buffer", tcp.send_buffer, segment..=MAX_BUFFER);
     c.range("receive_buffer", tcp.receive_buffer, segment..=MAX_BUFFER);
+    c.range("max_header", tcp.max_header, 128..=1024);
     c.range("window_clamp", tcp.window_clamp.unwrap_or(segment), segment..=MAX_BUFFER);
 }
 

@@ -101,10 +101,13 @@ impl Flow {
     }
 }
 
-/// TCP options. The defaults are those of Linux 6.1.
+/// TCP options. The defaults are those of Linux 6.18.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tcp {
+    /// The version of Linux to follow where versions differ: in the share of the receive buffer that is window (half in 6.1,
+    /// measured since 6.6), in how that buffer grows, and in the memory that packets take.
+    pub linux: TcpLinux,
     /// Maximum payload of a segment in bytes; 1448 corresponds to an MTU of 1500 with timestamps.
     pub mss: u32,
     /// Initial congestion window in segments (RFC 6928).
@@ -121,8 +124,8 @@ pub struct Tcp {
     /// Limit the data in the queue of the host, and reduce the window without a loss when that queue is full, as Linux does
     /// (TCP small queues). Applies to UEs, whose hosts have a queue (`host_queue`).
     pub small_queues: bool,
-    /// Delay parts of a burst until a larger burst can be sent, as Linux does with TCP segmentation offload (TSO). A
-    /// fast sender then sends bursts of one millisecond's worth of data.
+    /// Send packets of up to one millisecond's worth of segments, as Linux does with segmentation offload (TSO, GSO): parts
+    /// of a packet wait until more can be sent, and the last segment of each has PSH, so that it is acknowledged at once.
     pub tso: bool,
     /// Delay acknowledgements (with Linux's quick-acknowledgement phase); otherwise every segment is acknowledged.
     pub delayed_ack: bool,
@@ -130,11 +133,19 @@ pub struct Tcp {
     pub slow_start_after_idle: bool,
     /// Minimum retransmission timeout.
     pub min_rto: Span,
-    /// Maximum number of bytes in the sender's socket buffer, sent or not, until they are acknowledged.
+    /// Maximum memory of the sender's socket for data, sent or not, until it is acknowledged (Linux `tcp_wmem`). The buffer
+    /// begins with room for two windows (BBR: three) and grows with the congestion window; each packet takes more memory
+    /// than its data.
     pub send_buffer: Bytes,
-    /// Maximum memory of the receiver's socket in bytes; half of it is available as window (Linux `tcp_rmem` grows up
-    /// to it).
+    /// Let the send buffer grow up to `send_buffer`. Otherwise it holds `send_buffer` bytes of data from the start, as in
+    /// ns-3.
+    pub send_autotuning: bool,
+    /// Maximum memory of the receiver's socket (Linux `tcp_rmem` grows up to it). 63 % of it are window for segments of 1448
+    /// bytes, half with `linux = "6.1"`.
     pub receive_buffer: Bytes,
+    /// Bytes that packets leave for headers (Linux `MAX_TCP_HEADER`, which depends on the kernel's build): 320 with drivers
+    /// for wireless networks and tunnels, as in distributions, 192 without. They count in the send buffer.
+    pub max_header: u16,
     /// Upper bound of the advertised window (Linux `TCP_WINDOW_CLAMP`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_clamp: Option<Bytes>,
@@ -143,21 +154,36 @@ pub struct Tcp {
 impl Default for Tcp {
     fn default() -> Tcp {
         Tcp {
+            linux: TcpLinux::default(),
             mss: 1448,
             initial_window: 10,
             ecn: false,
             pacing: None,
             ssthresh_cache: false,
-            small_queues: false,
-            tso: false,
+            small_queues: true,
+            tso: true,
             delayed_ack: true,
             slow_start_after_idle: true,
             min_rto: Span::from_millis(200),
             send_buffer: Bytes::new(4 << 20),
-            receive_buffer: Bytes::new(6 << 20),
+            send_autotuning: true,
+            receive_buffer: Bytes::new(32 << 20),
+            max_header: 320,
             window_clamp: None,
         }
     }
+}
+
+/// A version of Linux whose TCP to follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TcpLinux {
+    /// Linux 6.1 (`receive_buffer` is `6 MiB` there).
+    #[serde(rename = "6.1")]
+    V6_1,
+    /// Linux 6.18.
+    #[default]
+    #[serde(rename = "6.18")]
+    V6_18,
 }
 
 kinds! { "Cc",

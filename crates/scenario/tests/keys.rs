@@ -165,6 +165,8 @@ const OF_WIRED: &[Case] = &[
     ),
     ("tcp.initial_window=0", "tcp.initial_window: 0 is out of range: must be from 1 to 10000"),
     ("tcp.send_buffer=1 B", "tcp.send_buffer: 1 B is out of range: must be from 1.448 kB to 1 GiB"),
+    ("tcp.linux=\"5.4\"", "tcp.linux: unknown value `5.4`; valid values are 6.1, 6.18"),
+    ("tcp.max_header=100", "tcp.max_header: 100 is out of range: must be from 128 to 1024"),
     ("tcp.ecn=maybe", "tcp.ecn: expected `true` or `false`, found the string \"maybe\""),
     (
         "tcp.receive_buffer=1 TB",

@@ -186,7 +186,7 @@ fn tcp_options_of_all_flows_lie_under_each_flow_s_own() {
     let loaded = load(&[("s", &text)], &[]).unwrap();
     let options = |i: usize| (only(&loaded).flows[i].tcp.mss, only(&loaded).flows[i].tcp.ecn);
     assert_eq!((options(0), options(1)), ((1200, true), (900, true)));
-    assert_eq!(only(&loaded).flows[1].tcp.receive_buffer, Bytes::new(6 << 20));
+    assert_eq!(only(&loaded).flows[1].tcp.receive_buffer, Bytes::new(32 << 20));
 }
 
 #[test]

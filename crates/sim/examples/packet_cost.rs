@@ -9,7 +9,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// What is alike in all. The receiver's buffer keeps queues from overflowing: all flows send the same.
+/// What is alike in all. The receiver's buffer, half of which is window, keeps queues from overflowing: all flows send the same.
 const FLOW: &str = r#"
 duration = "10 s"
 [[flows]]
@@ -17,7 +17,7 @@ name = "bulk"
 from = "server"
 to = "phone"
 cc = "mdcc"
-tcp = { receive_buffer = "500 kB" }
+tcp = { linux = "6.1", small_queues = false, tso = false, send_autotuning = false, receive_buffer = "500 kB" }
 "#;
 
 /// Two links. A packet's passage is known in advance behind a queue of the kind `drop-tail` (`link::Foreseen`).
@@ -87,7 +87,7 @@ delay = "10 ms"
 name = "pair"
 from = "a"
 to = "b"
-tcp = { receive_buffer = "500 kB" }
+tcp = { linux = "6.1", small_queues = false, tso = false, send_autotuning = false, receive_buffer = "500 kB" }
 "#;
 
 fn main() -> ExitCode {

@@ -7,7 +7,7 @@
 use cc::{AckSample, Congestion, Controller, Ctx, Limits, Random, Sent};
 use rand_core::SeedableRng;
 use std::collections::VecDeque;
-use tcp::{Config, Context, Endpoint};
+use tcp::{Config, Context, Endpoint, SendBuffer};
 use units::{Rate, Span, Time};
 use wire::Segment;
 
@@ -43,7 +43,13 @@ fn run(window: u32, loss_every: u64, packets: u64) -> (f64, u64, f64) {
     // The rate keeps `window` segments in flight over 20 ms.
     let rtt = Span::from_millis(20);
     let rate = Rate::from_bits_per_sec(u64::from(window) * 1500 * 8 * 50);
-    let config = Config { receive_buffer: 1 << 30, receive_buffer_max: 1 << 30, ..Config::default() };
+    let config = Config {
+        receive_buffer: 1 << 30,
+        receive_buffer_max: 1 << 30,
+        send_buffer: SendBuffer::Fixed(u64::MAX),
+        tso: false,
+        ..Config::default()
+    };
     let mut ends =
         [Endpoint::connect(&config, Fixed(window), 1, Time::ZERO), Endpoint::listen(&config, Fixed(window), 1)];
     let mut wires: [Wire; 2] = [VecDeque::new(), VecDeque::new()];

@@ -101,6 +101,7 @@ impl<C: Controller> Sender<C> {
         let prior_una = self.una;
         let mut seen = Seen { ece: a.ece, echo: a.echo, not_duplicate: a.has_data, ..Seen::default() };
         self.stats.ece_received += u64::from(a.ece);
+        self.buffer.acknowledged = true;
         self.touch();
         if a.ack < prior_una {
             // Old; what it reports may still be news.

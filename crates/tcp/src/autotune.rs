@@ -1,23 +1,42 @@
-//! The receive buffer, the window that it allows, and how both grow (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`,
-//! `__tcp_select_window`, `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_set_window_clamp`).
+//! The receive buffer, the window that it allows, and how both grow (Linux `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`,
+//! `tcp_rcv_rtt_update`, `tcp_measure_rcv_mss`, `tcp_grow_window`, `__tcp_select_window`, `tcp_select_initial_window`,
+//! `tcp_init_buffer_space`, `tcp_set_window_clamp`).
 //!
 //! Deviations:
-//! 1. Memory is charged at twice the payload (`tcp_adv_win_scale` = 1) whatever the segment's size, so half of the buffer is
-//!    window; kernels since 6.6 measure the ratio.
+//! 1. Data in the buffer takes as much of the window as it has bytes, whatever the size of its segments; Linux counts the
+//!    memory of each packet, and a window of full segments is as large in both.
 //! 2. A clamp set by the application stays when autotuning grows the buffer; Linux forgets it then.
+//! 3. In 6.1 the buffer grows by the memory of whole segments, which is some per cent more.
+//! 4. Segments that are short beside their memory open the window as full ones do (`__tcp_grow_window` opens it less).
 
-use crate::config::Config;
+use crate::config::{Config, Kernel};
 use units::{Span, Time};
+
+/// The share of a buffer that is window before it is measured, in 256ths, and in 6.1 always (`TCP_DEFAULT_SCALING_RATIO`,
+/// `tcp_adv_win_scale` = 1).
+const HALF: u64 = 128;
+/// Memory of a received packet besides the data's: its structure, and what the data's allocation holds in front of and
+/// behind the data (`sizeof(struct sk_buff)`; `NET_SKB_PAD` and the Ethernet header; the IP and TCP headers with
+/// timestamps; `struct skb_shared_info`).
+const STRUCTURE: u64 = 256;
+const AROUND: u64 = 64 + 14 + 20 + 32 + 320;
 
 /// The least that a clamp can be set to, in bytes (`SOCK_MIN_RCVBUF / 2`).
 const CLAMP_MIN: u64 = 2304;
 
-/// The receive buffer in units of window: half of its memory.
+/// The receive buffer and the window that it allows.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
-    /// Bytes of payload that fit now, and at most.
+    kernel: Kernel,
+    /// Bytes of memory now, and at most (`sk_rcvbuf`, `tcp_rmem[2]`).
+    buffer: u64,
+    buffer_max: u64,
+    /// The share of it that is window, in 256ths (`scaling_ratio`).
+    ratio: u64,
+    /// The window that the buffer allows: bytes of payload that fit (`tcp_full_space`).
     full: u64,
-    full_max: u64,
+    /// The window was set, not the memory: it stays whatever the share.
+    fixed: bool,
     /// The most that is announced: what the application allows, and what the buffer does (`window_clamp`).
     clamp: u64,
     ceiling: u64,
@@ -40,10 +59,14 @@ pub(crate) struct Space {
 
 impl Space {
     pub(crate) fn new(config: &Config) -> Space {
-        let full = u64::from(config.receive_buffer) / 2;
+        let buffer = u64::from(config.receive_buffer);
         Space {
-            full,
-            full_max: full.max(u64::from(config.receive_buffer_max) / 2),
+            kernel: config.kernel,
+            buffer,
+            buffer_max: buffer.max(u64::from(config.receive_buffer_max)),
+            ratio: HALF,
+            full: buffer * HALF >> 8,
+            fixed: false,
             clamp: clamp(config.window_clamp),
             ceiling: u64::MAX,
             largest: 65_535,
@@ -75,8 +98,12 @@ impl Space {
 
     /// The window scale shift to offer: the largest window must fit (RFC 7323).
     pub(crate) fn scale(&self) -> u8 {
-        // Linux also takes `net.core.rmem_max` (212,992 by default) as a buffer that the application may ask for.
-        let space = (self.full_max * 2).max(212_992).min(self.clamp.max(65_535));
+        // Linux also takes `net.core.rmem_max` as a buffer that the application may ask for.
+        let rmem_max = match self.kernel {
+            Kernel::V6_1 => 212_992,
+            Kernel::V6_18 => 4 << 20,
+        };
+        let space = self.buffer_max.max(rmem_max).min(self.clamp.max(65_535));
         (space.ilog2().saturating_sub(15)).min(14) as u8
     }
 
@@ -120,7 +147,8 @@ impl Space {
     pub(crate) fn set_full(&mut self, bytes: u64) {
         // Not more than the window field can say.
         self.full = bytes.min(self.largest);
-        (self.full_max, self.ceiling) = (self.full, u64::MAX);
+        self.buffer = self.memory_for(self.full);
+        (self.buffer_max, self.fixed, self.ceiling) = (self.buffer, true, u64::MAX);
         self.ssthresh = self.ssthresh.min(self.full);
     }
 
@@ -169,16 +197,63 @@ impl Space {
         room > 0
     }
 
-    /// The round-trip time from an echoed timestamp, in milliseconds of the option's clock, once for each echo.
+    /// The memory that a window of so many bytes takes (`tcp_space_from_win`).
     #[inline]
-    pub(crate) fn measure_echo(&mut self, echo: u32, millis_since: u32) {
-        if self.last_echo != Some(echo) {
-            self.last_echo = Some(echo);
-            // A delay of more than half of the clock's range is no delay.
-            if millis_since < 1 << 31 {
-                let sample = u64::from(millis_since.max(1)) * 1_000_000;
-                self.rtt8 = if self.rtt8 == 0 { sample << 3 } else { self.rtt8 - (self.rtt8 >> 3) + sample };
-            }
+    fn memory_for(&self, window: u64) -> u64 {
+        (window << 8) / self.ratio
+    }
+
+    /// A full segment of `len` bytes arrived, another size than before: the share of its memory that is data becomes the share
+    /// of the buffer that is window (`tcp_measure_rcv_mss`). `window` is the announced one.
+    #[cold]
+    pub(crate) fn measure_segment(&mut self, len: u64, window: u64) {
+        let ratio = match self.kernel {
+            Kernel::V6_1 => HALF,
+            Kernel::V6_18 => ((len << 8) / packet_memory(len)).max(1),
+        };
+        if ratio == self.ratio {
+            return;
+        }
+        let before = self.limit();
+        self.ratio = ratio;
+        if self.fixed {
+            self.buffer = self.memory_for(self.full);
+            return;
+        }
+        self.full = self.buffer * ratio >> 8;
+        self.ceiling = u64::MAX;
+        let limit = self.limit();
+        if limit < before {
+            self.ssthresh = self.ssthresh.min(limit);
+        } else {
+            self.ssthresh = self.ssthresh.max(window.min(limit));
+        }
+        self.copied = self.copied.min(limit);
+    }
+
+    /// The round-trip time from an echoed timestamp, in milliseconds of the option's clock, once for each echo; `full` is
+    /// whether the segment that brings it is a full one, `unread` whether data waits to be read. A time of less than a
+    /// millisecond is no sample in 6.18, and a millisecond in 6.1 (`tcp_rcv_rtt_measure_ts`).
+    #[inline]
+    pub(crate) fn measure_echo(&mut self, echo: u32, millis_since: u32, full: bool, unread: bool) {
+        if self.last_echo == Some(echo) {
+            return;
+        }
+        self.last_echo = Some(echo);
+        // A delay of more than half of the clock's range is no delay.
+        let millis = millis_since.max(u32::from(self.kernel == Kernel::V6_1));
+        if full && millis > 0 && millis < 1 << 31 {
+            self.update_rtt(u64::from(millis) * 1_000_000, false, unread);
+        }
+    }
+
+    /// A smaller sample counts at once, a larger one by an eighth, if it is one of a timestamp (`tcp_rcv_rtt_update`).
+    #[inline]
+    fn update_rtt(&mut self, sample: u64, from_window: bool, unread: bool) {
+        if self.rtt8 == 0 || sample << 3 < self.rtt8 {
+            self.rtt8 = sample << 3;
+        } else if !from_window && !(unread && self.kernel == Kernel::V6_18) {
+            self.rtt8 += sample - (self.rtt8 >> 3);
         }
     }
 
@@ -190,49 +265,60 @@ impl Space {
             if received < self.window_end {
                 return;
             }
-            let sample8 = now.saturating_since(since).as_nanos().max(1000) << 3;
-            if self.rtt8 == 0 || sample8 < self.rtt8 {
-                self.rtt8 = sample8;
-            }
+            self.update_rtt(now.saturating_since(since).as_nanos().max(1000), true, false);
         }
         self.window_end = received + window;
         self.window_since = Some(now);
     }
 
-    /// The application has read up to `copied`; `unread` bytes wait, and out-of-order data reaches `beyond` past them. Follows
-    /// 6.18 (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`): 6.1 counts what is unread as read, allows 16 segments more, and
-    /// nothing for out-of-order data.
+    /// The application has read up to `copied`; `unread` bytes wait, and out-of-order data reaches `beyond` past them
+    /// (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`). 6.1 counts what is unread as read, allows 16 segments more, and nothing
+    /// for out-of-order data.
     #[inline]
     pub(crate) fn adjust(&mut self, copied: u64, unread: u64, beyond: u64, now: Time) {
         let elapsed = now.saturating_since(self.round_since).as_nanos();
         if self.rtt8 == 0 || elapsed < self.rtt8 >> 3 {
             return;
         }
+        let (unread, more, beyond) = match self.kernel {
+            Kernel::V6_1 => (0, 16 * self.mss, 0),
+            Kernel::V6_18 => (unread, 0, beyond),
+        };
         let read = (copied - self.round_start).saturating_sub(unread);
         if read > self.copied {
-            let growth = 2 * read * (read - self.copied) / self.copied.max(1);
+            let window = 2 * read + more;
+            let growth = 2 * (window * (read - self.copied) / self.copied.max(1));
             self.copied = read;
-            self.grow_buffer(2 * read + 2 * growth + beyond);
+            self.grow_buffer(window + growth + beyond);
         }
         self.round_start = copied;
         self.round_since = now;
     }
 
-    /// Out-of-order data reaches `beyond` past the next expected byte: it needs room beside a window of new data. Follows 6.18
-    /// (`tcp_rcvbuf_grow`); 6.1 has nothing of the kind.
+    /// Out-of-order data reaches `beyond` past the next expected byte: it needs room beside a window of new data
+    /// (`tcp_data_queue_ofo`, `tcp_rcvbuf_grow`). 6.1 has nothing of the kind.
     #[inline]
     pub(crate) fn provide(&mut self, beyond: u64) {
-        self.grow_buffer(2 * self.copied + beyond);
+        if self.kernel == Kernel::V6_18 {
+            self.grow_buffer(2 * self.copied + beyond);
+        }
     }
 
     #[inline]
     fn grow_buffer(&mut self, window: u64) {
-        let window = window.min(self.full_max);
-        if window > self.full {
-            self.full = window;
+        let buffer = self.memory_for(window).min(self.buffer_max);
+        if buffer > self.buffer && !self.fixed {
+            self.buffer = buffer;
+            self.full = buffer * self.ratio >> 8;
             self.ceiling = u64::MAX;
         }
     }
+}
+
+/// The memory of a packet with so many bytes of payload, as drivers with buffers from `kmalloc` and the TUN interface allocate
+/// it: its data takes a power of two (`SKB_TRUESIZE`, `skb_end_offset`).
+fn packet_memory(len: u64) -> u64 {
+    (len + AROUND).next_power_of_two() + STRUCTURE
 }
 
 /// The next multiple of `1 << scale`.
@@ -254,7 +340,10 @@ mod tests {
     fn the_first_window_is_whole_segments_of_half_the_buffer() {
         let mut space = Space::new(&Config::default());
         assert_eq!(space.initial_window(), 44 * 1460);
-        assert_eq!(space.scale(), 7);
+        // As `ss` shows it for a socket of 6.18 with the default `tcp_rmem`, and of 6.1.
+        assert_eq!(space.scale(), 10);
+        let old = Config { kernel: Kernel::V6_1, receive_buffer_max: 6 << 20, ..Config::default() };
+        assert_eq!(Space::new(&old).scale(), 7);
         let mut small = Space::new(&Config { window_clamp: Some(20_000), ..Config::default() });
         assert_eq!(small.initial_window(), 13 * 1460);
     }
@@ -265,7 +354,7 @@ mod tests {
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let window = space.initial_window();
         space.begin(1448, window, 7, at(0));
-        space.measure_echo(5, 50);
+        space.measure_echo(5, 50, true, false);
         // 10 segments were read in the first round trip: no more than assumed.
         space.adjust(14_481, 0, 0, at(50));
         assert_eq!(space.full(), 65_536);
@@ -276,7 +365,73 @@ mod tests {
         assert_eq!(space.full(), 6 * 28_960);
         // Within the limit.
         space.adjust(14_481 + 28_960 + 40_000_000, 0, 0, at(150));
-        assert_eq!(space.full(), 3 << 20);
+        assert_eq!(space.full(), 16 << 20);
+    }
+
+    /// A connection whose buffer has 131,072 bytes, with the first window of 45 segments announced.
+    fn established(kernel: Kernel) -> Space {
+        let mut space = Space::new(&Config { kernel, ..Config::default() });
+        space.initial_window();
+        let window = space.window_of(1448);
+        assert_eq!(window, 65_160);
+        space.begin(1448, window, 10, Time::ZERO);
+        space
+    }
+
+    // The values of the following are worked by hand after Linux 6.18.
+
+    #[test]
+    fn the_first_full_segment_tells_how_much_of_the_buffer_is_window() {
+        // 1448 + 450 bytes take 2048, with the structure 2304: 1448 * 256 / 2304 = 160.
+        let mut space = established(Kernel::V6_18);
+        assert_eq!((space.full(), space.ssthresh), (65_536, 64_088));
+        space.measure_segment(1448, 65_160);
+        // 131,072 * 160 / 256, all of which may be announced; what was announced is not withdrawn.
+        assert_eq!((space.full(), space.limit(), space.ssthresh), (81_920, 81_920, 65_160));
+        // 173,760 bytes of window take 278,016 of memory.
+        space.grow_buffer(173_760);
+        assert_eq!((space.buffer, space.full()), (278_016, 173_760));
+        // Segments of 536 bytes: 986 take 1024, with the structure 1280: 107. The window shrinks to 116,202.
+        space.ssthresh = 170_000;
+        space.measure_segment(536, 65_160);
+        assert_eq!((space.full(), space.ssthresh), (116_202, 116_202));
+    }
+
+    #[test]
+    fn linux_6_1_takes_half_of_the_buffer_and_16_segments_more() {
+        let mut space = established(Kernel::V6_1);
+        space.measure_segment(1448, 65_160);
+        assert_eq!((space.full(), space.limit()), (65_536, 64_088));
+        space.measure_echo(5, 50, true, false);
+        // 2 * 28,960 + 16 * 1448 = 81,088; it doubled, so twice as much is added.
+        space.adjust(1 + 28_960, 10_000, 50_000, Time::from_nanos(50_000_000));
+        assert_eq!(space.full(), 3 * 81_088);
+        space.provide(10_000_000);
+        assert_eq!(space.full(), 3 * 81_088);
+    }
+
+    #[test]
+    fn a_shorter_round_trip_counts_at_once_and_a_longer_one_by_an_eighth() {
+        let mut space = established(Kernel::V6_18);
+        let mut rtt = |echo, millis, full, unread| {
+            space.measure_echo(echo, millis, full, unread);
+            space.rtt().map(Span::as_micros)
+        };
+        // Less than a tick is no sample.
+        assert_eq!(rtt(1, 0, true, false), None);
+        assert_eq!(rtt(2, 50, true, false), Some(50_000));
+        assert_eq!(rtt(3, 20, true, false), Some(20_000));
+        assert_eq!(rtt(4, 28, true, false), Some(21_000));
+        // The same echo, a short segment, and data that waits to be read tell nothing of a longer time.
+        assert_eq!(rtt(4, 100, true, false), Some(21_000));
+        assert_eq!(rtt(5, 100, false, false), Some(21_000));
+        assert_eq!(rtt(6, 100, true, true), Some(21_000));
+        assert_eq!(rtt(7, 10, true, true), Some(10_000));
+        let mut old = established(Kernel::V6_1);
+        old.measure_echo(1, 0, true, false);
+        assert_eq!(old.rtt(), Some(Span::from_millis(1)));
+        old.measure_echo(2, 9, true, true);
+        assert_eq!(old.rtt(), Some(Span::from_millis(2)));
     }
 
     /// A buffer for 20,000 bytes that never grows, with windows that are not scaled.

@@ -1,4 +1,4 @@
-//! What can be chosen for a connection; the defaults are Linux's.
+//! What can be chosen for a connection; the defaults are those of Linux 6.18.
 
 use units::Span;
 use wire::report::Key;
@@ -24,9 +24,31 @@ pub enum Pacing {
     Never,
 }
 
+/// The kernel to follow where versions differ, in the state of their latest stable releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernel {
+    /// Linux 6.1: half of the receive buffer is window.
+    V6_1,
+    /// Linux 6.18: the share of the receive buffer that is window is measured.
+    #[default]
+    V6_18,
+}
+
+/// Memory for what is written and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendBuffer {
+    /// Holds so many bytes of payload.
+    Fixed(u64),
+    /// Counts the memory of packets, begins with room for two windows and grows with the congestion window up to so many
+    /// bytes (`tcp_wmem[2]`, `tcp_sndbuf_expand`).
+    Growing(u64),
+}
+
 /// A connection's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The kernel to follow where versions differ.
+    pub kernel: Kernel,
     /// The maximum segment size to announce, in bytes: the MTU less 40 bytes of IPv4 and TCP header. Timestamps take 12
     /// bytes of it in each data segment.
     pub mss: u16,
@@ -36,7 +58,7 @@ pub struct Config {
     pub sack: bool,
     /// Whether ECN (RFC 3168) is offered and accepted.
     pub ecn: bool,
-    /// Receive buffer at the start, in bytes of memory: half of it is window (`tcp_rmem[1]`).
+    /// Receive buffer at the start, in bytes of memory; a share of it is window (`tcp_rmem[1]`).
     pub receive_buffer: u32,
     /// The most that autotuning makes of it (`tcp_rmem[2]`); equal to `receive_buffer` there is no autotuning.
     pub receive_buffer_max: u32,
@@ -46,13 +68,17 @@ pub struct Config {
     pub delayed_ack: bool,
     /// Whether a window that is not used shrinks (`tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
-    /// Bytes that may be written and not acknowledged.
-    pub send_buffer: u64,
+    /// Room for what is written and not acknowledged.
+    pub send_buffer: SendBuffer,
+    /// Bytes that packets leave for headers (`MAX_TCP_HEADER`): 320 in kernels built for wireless networks and tunnels, as
+    /// distributions build them, 192 without.
+    pub max_header: u16,
     /// Whether the application reads all data as it arrives.
     pub auto_read: bool,
     /// When segments leave paced.
     pub pacing: Pacing,
-    /// Whether parts of bursts wait for the rest, as for an interface that cuts segments itself (TSO).
+    /// Whether segments leave in packets that the interface, or the stack in front of it, cuts (TSO, GSO): parts of bursts
+    /// wait for the rest, and the last segment of a packet has PSH.
     pub tso: bool,
     /// The shortest retransmission time-out (`tcp_rto_min`).
     pub rto_min: Span,
@@ -71,19 +97,21 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
+            kernel: Kernel::default(),
             mss: 1460,
             timestamps: true,
             sack: true,
             ecn: false,
             receive_buffer: 131_072,
-            receive_buffer_max: 6 << 20,
+            receive_buffer_max: 32 << 20,
             window_clamp: None,
             delayed_ack: true,
             slow_start_after_idle: true,
-            send_buffer: u64::MAX,
+            send_buffer: SendBuffer::Growing(4 << 20),
+            max_header: 320,
             auto_read: true,
             pacing: Pacing::default(),
-            tso: false,
+            tso: true,
             rto_min: Span::from_millis(200),
             syn_retries: 6,
             synack_retries: 5,

@@ -624,10 +624,11 @@ impl<C: Controller> Endpoint<C> {
                 self.receiver.on_ce();
             }
         }
-        if payload.len >= self.receiver.full_segment()
+        if payload.len > 0
             && let Some(echo) = self.echo(segment)
         {
-            self.receiver.space.measure_echo(echo, crate::millis(now).wrapping_sub(echo));
+            let (full, unread) = (payload.len >= self.receiver.full_segment(), self.receiver.unread() > 0);
+            self.receiver.space.measure_echo(echo, crate::millis(now).wrapping_sub(echo), full, unread);
         }
         let delays = self.delays();
         let was_finished = self.receiver.finished();

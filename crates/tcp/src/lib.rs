@@ -1,10 +1,10 @@
 //! A TCP endpoint without sockets and without payload: it counts bytes.
 //!
-//! [`Endpoint`] is one side of a connection. The Linux kernel is the reference for what it does (6.1, and 6.18 where a
-//! comment says so); each file names the functions that it follows and lists where it leaves them. What the kernel has and
-//! this crate does not, as a whole:
+//! [`Endpoint`] is one side of a connection. The Linux kernel is the reference for what it does, 6.18 or, where that is chosen
+//! and differs, 6.1 ([`Kernel`]); each file names the functions that it follows and lists where it leaves them. What the
+//! kernel has and this crate does not, as a whole:
 //!
-//! 1. TSO and GRO: segments are sent and received one by one.
+//! 1. GRO: segments are received one by one. They are sent one by one, too, but in the packets that TSO or GSO would cut.
 //! 2. Nagle's algorithm and corking: every write leaves as soon as the windows allow.
 //! 3. Ticks: timers fire when they are due, not at the next jiffy or timer-wheel slot.
 //! 4. Fast Open, SYN cookies, urgent data, keep-alive, path MTU probing, thin-stream options, and the cache of
@@ -32,12 +32,13 @@ mod rate;
 mod receiver;
 mod recovery;
 mod rtt;
+mod send_buffer;
 mod sender;
 mod states;
 mod stats;
 mod tso;
 
-pub use config::{Config, Pacing};
+pub use config::{Config, Kernel, Pacing, SendBuffer};
 pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};
 pub use host::Metrics;
 pub use stats::{Limit, Stats};

@@ -1,16 +1,17 @@
 //! How senders heed the queue of their own host, and what its memory of destinations does to them ([`crate::host`]).
 
 use crate::Context;
+use crate::config::Kernel;
 use crate::endpoint::Endpoint;
 use crate::host::{Closing, Metrics};
 use crate::sender::Sender;
 use cc::{Controller, Phase, Sign};
 use units::{Rate, Time};
 
-/// Memory of a packet besides its payload: the structure (256 bytes), the header's buffer (704) and its tail (320).
-const PACKET_OVERHEAD: u64 = 1280;
-/// The most memory in the queue of a connection without pacing (`tcp_limit_output_bytes`).
-const LIMIT_OUTPUT: u64 = 1 << 20;
+/// The most memory in the queue (`tcp_limit_output_bytes`): in 6.1 of a connection without pacing, in 6.18 of any.
+const LIMIT_OUTPUT_6_1: u64 = 1 << 20;
+const LIMIT_OUTPUT: u64 = 4 << 20;
+
 impl<C: Controller> Sender<C> {
     /// Whether the host's queue keeps a segment from being sent, which otherwise would be now. If the queue is full, the
     /// window is reduced.
@@ -21,7 +22,14 @@ impl<C: Controller> Sender<C> {
 
     #[inline(never)]
     fn checks_host(&mut self, again: bool, cx: &mut Context) -> bool {
-        if self.host.bytes > 0 && !self.queue.is_empty() && self.queued_memory() > self.small_queue_limit(again) {
+        // Packets are held back whole.
+        let whole = again || !self.tso.on || self.tso.begins;
+        if whole
+            && self.host.bytes > 0
+            // One packet may always follow (`tcp_rtx_queue_empty_or_single_skb`).
+            && self.queue.packets() > 1
+            && self.queued_memory() > self.small_queue_limit(again)
+        {
             self.host.throttled = true;
             return true;
         }
@@ -35,7 +43,7 @@ impl<C: Controller> Sender<C> {
     /// Payload and memory of a packet.
     fn packet_memory(&self) -> (u64, u64) {
         let payload = u64::from(self.packet_segments()) * u64::from(self.path.mss.max(1));
-        (payload, payload + PACKET_OVERHEAD)
+        (payload, payload + self.buffer.packet_overhead())
     }
 
     fn queued_memory(&self) -> u64 {
@@ -47,7 +55,11 @@ impl<C: Controller> Sender<C> {
     fn small_queue_limit(&self, again: bool) -> u64 {
         let rate = self.limits.pacing.or_else(|| self.path.stack_rate.get()).map_or(0, Rate::bytes_per_sec);
         let limit = (2 * self.packet_memory().1).max(rate >> 10);
-        let limit = if self.pacing_rate().is_some() { limit } else { limit.min(LIMIT_OUTPUT) };
+        let limit = match self.buffer.kernel() {
+            Kernel::V6_1 if self.pacing_rate().is_some() => limit,
+            Kernel::V6_1 => limit.min(LIMIT_OUTPUT_6_1),
+            Kernel::V6_18 => limit.min(LIMIT_OUTPUT),
+        };
         limit << u32::from(again)
     }
 

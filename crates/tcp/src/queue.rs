@@ -11,21 +11,25 @@ use std::collections::BinaryHeap;
 use units::Time;
 
 /// Selectively acknowledged (Linux `TCPCB_SACKED_ACKED`).
-pub(crate) const SACKED: u8 = 1;
+pub(crate) const SACKED: u16 = 1;
 /// Marked lost.
-pub(crate) const LOST: u8 = 2;
+pub(crate) const LOST: u16 = 2;
 /// A retransmission of it is in flight.
-pub(crate) const RETRANSMITTED: u8 = 4;
+pub(crate) const RETRANSMITTED: u16 = 4;
 /// It was retransmitted at least once.
-pub(crate) const EVER_RETRANSMITTED: u8 = 8;
+pub(crate) const EVER_RETRANSMITTED: u16 = 8;
 /// Sent while the application limited the sender.
-pub(crate) const APP_LIMITED: u8 = 16;
+pub(crate) const APP_LIMITED: u16 = 16;
 /// Carries the FIN, which takes one offset after its payload.
-pub(crate) const FIN: u8 = 32;
+pub(crate) const FIN: u16 = 32;
 /// In the list by time.
-const LINKED: u8 = 64;
+const LINKED: u16 = 64;
 /// Missing at a PEP, by its report.
-pub(crate) const ANNOUNCED: u8 = 128;
+pub(crate) const ANNOUNCED: u16 = 128;
+/// Begins a packet of the stack.
+pub(crate) const PACKET: u16 = 256;
+/// Has PSH.
+pub(crate) const PUSHED: u16 = 512;
 
 /// No record.
 const NIL: u32 = u32::MAX;
@@ -50,14 +54,14 @@ pub(crate) struct Record {
     pub(crate) next: u32,
     /// Payload bytes.
     pub(crate) len: u16,
-    pub(crate) flags: u8,
+    pub(crate) flags: u16,
 }
 
 const _: () = assert!(size_of::<Record>() <= 56);
 
 impl Record {
     #[inline]
-    pub(crate) fn has(&self, flags: u8) -> bool {
+    pub(crate) fn has(&self, flags: u16) -> bool {
         self.flags & flags != 0
     }
 
@@ -91,6 +95,8 @@ pub(crate) struct Queue {
     /// Records that were marked lost, each time: those that a PEP had not announced, and those that one had. They wrap.
     pub(crate) unannounced: u32,
     pub(crate) announced: u32,
+    /// Records that begin a packet.
+    heads: u32,
 }
 
 impl Default for Queue {
@@ -110,6 +116,7 @@ impl Default for Queue {
             retrans_out: 0,
             unannounced: 0,
             announced: 0,
+            heads: 0,
         }
     }
 }
@@ -124,6 +131,12 @@ impl Queue {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.end == self.first
+    }
+
+    /// Packets with segments that are not cumulatively acknowledged.
+    #[inline]
+    pub(crate) fn packets(&self) -> u32 {
+        self.heads + u32::from(self.front().is_some_and(|first| !first.has(PACKET)))
     }
 
     /// Segments in the network (Linux `tcp_packets_in_flight`).
@@ -183,6 +196,7 @@ impl Queue {
         }
         let id = self.end;
         self.end += 1;
+        self.heads += u32::from(record.has(PACKET));
         *self.get_mut(id) = record;
         self.link_last(id);
     }
@@ -204,6 +218,7 @@ impl Queue {
         self.unlink(id);
         let record = *self.get(id);
         self.first += 1;
+        self.heads -= u32::from(record.has(PACKET));
         if record.has(SACKED | LOST | RETRANSMITTED) {
             self.sacked_out -= u32::from(record.has(SACKED));
             self.lost_out -= u32::from(record.has(LOST));

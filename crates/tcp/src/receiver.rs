@@ -10,15 +10,17 @@
 //! 3. The timer of compressed acknowledgements has no slack.
 
 use crate::autotune::Space;
-use crate::config::Config;
+use crate::config::{Config, Kernel};
 use crate::ranges::{Range, RangeSet};
 use crate::stats::Stats;
 use units::{Span, Time};
 use wire::{Block, Sack};
 
-/// The shortest and the longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`).
+/// The shortest and the longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`), and a tick of the kernel's
+/// clock (`HZ` = 1000), by which 6.18 keeps it below the shortest time-out (`tcp_delack_max`).
 const ATO_MIN: Span = Span::from_millis(40);
 const DELAY_MAX: Span = Span::from_millis(200);
+const TICK: Span = Span::from_millis(1);
 /// Acknowledgements without delay at the start, after a pause and after a duplicate (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u32 = 16;
 /// Number of out-of-order segments acknowledged at once after each advance, and the maximum compressed into one ACK.
@@ -136,8 +138,9 @@ pub(crate) struct Receiver {
     pushed_twice: bool,
     /// Data was answered with data: acknowledgements ride on it.
     interactive: bool,
-    /// Acknowledgements may be delayed at all.
+    /// Acknowledgements may be delayed at all, and for how long.
     may_delay: bool,
+    delay_max: Span,
     /// Acknowledgements that leave without delay.
     quick: u32,
     /// The expected gap between data segments; zero before the first.
@@ -181,6 +184,10 @@ impl Receiver {
             pushed_twice: false,
             interactive: false,
             may_delay: config.delayed_ack,
+            delay_max: match config.kernel {
+                Kernel::V6_1 => DELAY_MAX,
+                Kernel::V6_18 => DELAY_MAX.min(config.rto_min.max(TICK * 2) - TICK),
+            },
             quick: 0,
             ato: Span::ZERO,
             last_data: Time::ZERO,
@@ -440,6 +447,9 @@ impl Receiver {
     #[inline]
     fn on_arrival(&mut self, len: u64, push: bool, delays: Delays, now: Time) {
         if len >= self.mss {
+            if len != self.mss {
+                self.space.measure_segment(len, self.window);
+            }
             self.mss = len.min(self.max_mss);
             self.pushed |= push;
         } else {
@@ -566,7 +576,7 @@ impl Receiver {
             }
             delay = delay.min(max);
         }
-        delay = delay.min(DELAY_MAX);
+        delay = delay.min(self.delay_max);
         if self.delayed == Time::MAX {
             self.delayed = now + delay;
         } else if self.delayed <= now + delay / 4 {

@@ -173,13 +173,17 @@ impl<C: Controller> Sender<C> {
         }
     }
 
+    /// Retransmissions whose D-SACKs may still arrive, that of a tail loss probe among them; `None` for none
+    /// (`tcp_init_undo`).
+    fn retransmissions_in_flight(&self) -> Option<u32> {
+        let probe = self.rack.probe_end != 0 && self.rack.probe_retransmitted;
+        Some(self.queue.retrans_out + u32::from(probe)).filter(|&count| count > 0)
+    }
+
     pub(crate) fn enter_recovery(&mut self, ece: bool, cx: &mut Context) {
         self.recovery.marker = Some(self.una);
         self.recovery.early = 0;
-        self.recovery.needed = match self.queue.retrans_out {
-            0 => None,
-            n => Some(n),
-        };
+        self.recovery.needed = self.retransmissions_in_flight();
         self.stats.recoveries += 1;
         if !self.recovery.reduces() {
             self.recovery.restores = !ece;
@@ -328,7 +332,7 @@ impl<C: Controller> Sender<C> {
             } else if seen.advanced && !recovered {
                 // Step 2b.
                 self.recovery.high = self.next;
-                if self.unsent() > 0 && self.window > self.next - self.una {
+                if self.buffered() > 0 && self.window > self.next - self.una {
                     self.recovery.new_data_first = true;
                     return;
                 }
@@ -490,10 +494,7 @@ impl<C: Controller> Sender<C> {
         if quiet || self.recovery.high <= self.una || (self.recovery.phase == Phase::Loss && !again) {
             self.recovery.restores = true;
             self.recovery.marker = Some(self.una);
-            self.recovery.needed = match self.queue.retrans_out {
-                0 => None,
-                n => Some(n),
-            };
+            self.recovery.needed = self.retransmissions_in_flight();
         }
         self.signal(Sign::Timeout { again }, cx);
         if quiet && self.queue.sacked_out >= 3 {

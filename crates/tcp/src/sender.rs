@@ -5,12 +5,13 @@
 //! (`tcp_rate_check_app_limited`).
 //!
 //! Deviations:
-//! 1. Segments are sent one by one, and the deferral of partial bursts ([`crate::tso`]) is off unless it is asked for.
+//! 1. Segments are sent one by one, in the packets of [`crate::tso`].
 //! 2. Nagle's algorithm is not in: every write leaves as soon as the windows allow.
 //! 3. What the host's own queue holds is known only if the driver tells it ([`crate::host`]).
-//! 4. PSH is set on what empties the send buffer, and not also once in half a window.
-//! 5. The send buffer counts payload, not memory, and does not grow by itself; by default it has no limit. Who waits for
-//!    room gets it a segment at a time (Linux wakes when a third is free).
+//! 4. PSH is set on the last segment of a packet with several, and on what empties the send buffer, and not also once in
+//!    half a window.
+//! 5. A send buffer of a fixed size ([`crate::SendBuffer`]) counts payload, not memory, and who waits for room in it gets it
+//!    a segment at a time.
 //! 6. A probe of the tail, and the first retransmission after a time-out, do not wait for the pacer.
 
 use crate::Context;
@@ -18,11 +19,12 @@ use crate::config::{Config, Pacing, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
 use crate::host::HostQueue;
 use crate::pacing::{Data, Pacer};
 use crate::passage::state::Pep;
-use crate::queue::{EVER_RETRANSMITTED, FIN, Queue, RETRANSMITTED, Record};
+use crate::queue::{EVER_RETRANSMITTED, FIN, PACKET, PUSHED, Queue, RETRANSMITTED, Record};
 use crate::rack::Rack;
 use crate::rate::Rate;
 use crate::recovery::state::Recovery;
 use crate::rtt::Rtt;
+use crate::send_buffer::Buffer;
 use crate::stats::{Chrono, Limit, Stats};
 use crate::tso::state::Tso;
 use cc::{Controller, Limits, Path, Phase, Sent, Signal, StackRate};
@@ -59,7 +61,7 @@ pub(crate) struct Out {
     pub(crate) seq: u64,
     pub(crate) len: u16,
     pub(crate) fin: bool,
-    /// The last byte that was written is in it.
+    /// It ends a packet of several segments, or what the send buffer holds.
     pub(crate) push: bool,
     /// A data segment sent for the first time: it may carry ECT and CWR.
     pub(crate) new: bool,
@@ -76,13 +78,11 @@ pub(crate) struct Sender<C> {
     /// SND.UNA, SND.NXT and the end of what was written, as offsets: the SYN is at 0.
     pub(crate) una: u64,
     pub(crate) next: u64,
-    written: u64,
+    pub(crate) written: u64,
     /// A FIN follows what is written; it was sent.
     fin_queued: bool,
     fin_sent: bool,
-    buffer: u64,
-    /// The application wanted to write more than there was room for.
-    buffer_full: bool,
+    pub(crate) buffer: Buffer,
     /// The peer's window, its greatest ever, and the segment that it was taken from (SND.WL1).
     pub(crate) window: u64,
     pub(crate) max_window: u64,
@@ -153,8 +153,7 @@ impl<C: Controller> Sender<C> {
             written: 1,
             fin_queued: false,
             fin_sent: false,
-            buffer: config.send_buffer,
-            buffer_full: false,
+            buffer: Buffer::new(config),
             window: 0,
             max_window: 0,
             window_seq: 0,
@@ -205,6 +204,7 @@ impl<C: Controller> Sender<C> {
         self.disarm();
         self.dirty = true;
         self.chrono.switch(Limit::Application, now);
+        self.begin_buffer();
     }
 
     /// The sequence number of an offset.
@@ -254,12 +254,8 @@ impl<C: Controller> Sender<C> {
             return 0;
         }
         self.check_app_limited();
-        let room = self.buffer.saturating_sub(self.written - self.una.max(1)).min(UNLIMITED - self.written);
-        let count = bytes.min(room);
-        self.buffer_full = count < bytes;
-        self.written += count;
         self.dirty = true;
-        count
+        self.accept(bytes.min(UNLIMITED - self.written))
     }
 
     /// Appends `bytes`; what there is no room for waits outside until there is, as in a blocking write.
@@ -283,6 +279,7 @@ impl<C: Controller> Sender<C> {
     pub(crate) fn pause(&mut self) {
         if self.written == UNLIMITED {
             self.written = self.next.max(1);
+            self.release_unsent();
             self.dirty = true;
         }
     }
@@ -296,7 +293,7 @@ impl<C: Controller> Sender<C> {
 
     /// Before a write: whether the network had room that the application left unused.
     fn check_app_limited(&mut self) {
-        if self.unsent() < u64::from(self.path.mss)
+        if self.buffered() < u64::from(self.path.mss)
             && self.queue.in_flight() < self.limits.cwnd
             && self.queue.lost_out <= self.queue.retrans_out
         {
@@ -307,12 +304,6 @@ impl<C: Controller> Sender<C> {
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.next.max(1))
-    }
-
-    /// The end of what the send buffer holds: what is written beyond waits outside.
-    #[inline]
-    fn held(&self) -> u64 {
-        self.written.min(self.una.max(1).saturating_add(self.buffer))
     }
 
     /// Written bytes that are not acknowledged, and so take room in the send buffer.
@@ -333,7 +324,7 @@ impl<C: Controller> Sender<C> {
     #[inline]
     pub(crate) fn touch(&mut self) {
         self.dirty = true;
-        self.buffer_full &= self.written - self.una.min(self.written) >= self.buffer;
+        self.refresh_room();
     }
 
     /// Whether there may be something to send.
@@ -374,6 +365,7 @@ impl<C: Controller> Sender<C> {
         if !self.dirty && !self.sent_some {
             return None;
         }
+        self.fill();
         let cwnd = self.limits.cwnd;
         let in_flight = self.queue.in_flight();
         let mut limit = Limit::Application;
@@ -410,15 +402,19 @@ impl<C: Controller> Sender<C> {
                 limit = Limit::Cwnd;
             } else if self.is_held(Data { seq: self.next.max(1), again: false }, cx.now) {
                 limit = Limit::Pacing;
-            } else if !fin && self.defers(cx.now) {
+            } else if self.defers(fin, cx.now) {
                 limit = if self.tso.deferred { Limit::Cwnd } else { Limit::ReceiveWindow };
             } else if self.is_held_by_host(false, cx) {
                 limit = Limit::HostQueue;
             } else {
                 return Some(self.send_new(len, fin, cx));
             }
-        } else if (self.buffer_full || self.held() < self.written) && limit == Limit::Application {
+        } else if self.waits_for_room() && limit == Limit::Application {
             limit = Limit::SendBuffer;
+        }
+        if self.check_room() {
+            // What the application wrote may leave, too.
+            return self.poll(option_len, cx);
         }
         self.end_of_chance(limit, option_len, cx)
     }
@@ -448,7 +444,7 @@ impl<C: Controller> Sender<C> {
         self.paced_until = if limit == Limit::Pacing { self.pacer.next() } else { Time::MAX };
         self.chrono.switch(limit, cx.now);
         let cwnd_limited = self.queue.in_flight() >= self.limits.cwnd || self.tso.deferred;
-        (self.tso.left, self.tso.deferred) = (0, false);
+        (self.tso.left, self.tso.begins, self.tso.deferred) = (0, false, false);
         if self.sent_some || cwnd_limited {
             let out = self.queue.len();
             if self.una >= self.usage_end || cwnd_limited || (!self.cwnd_limited && out > self.max_out) {
@@ -503,6 +499,7 @@ impl<C: Controller> Sender<C> {
                     .next_new(option_len)
                     .filter(|&(len, fin)| self.next + u64::from(len) + u64::from(fin) <= self.window_end());
                 let out = if let Some((len, fin)) = new {
+                    self.tso.begin_alone();
                     self.rack.probe_retransmitted = false;
                     self.send_new(len, fin, cx)
                 } else {
@@ -531,6 +528,7 @@ impl<C: Controller> Sender<C> {
             Some((len, _)) if room > 0 && len > 0 => {
                 let fitting = u64::from(len).min(room) as u16;
                 self.backoff = 0;
+                self.tso.begin_alone();
                 let fin = self.fin_queued && self.unsent() == u64::from(fitting) && room > u64::from(fitting);
                 self.send_new(fitting, fin, cx)
             }
@@ -548,10 +546,13 @@ impl<C: Controller> Sender<C> {
             record.flags |= FIN;
             self.fin_sent = true;
         }
+        let begins = core::mem::take(&mut self.tso.begins) || !self.tso.on;
+        record.flags |= if begins { PACKET } else { 0 };
         self.rate.on_sent(&mut record, prior_out == 0, cx.now);
         self.next = record.end();
+        let push = self.tso.ends_packet() || self.buffered() == 0;
+        record.flags |= if push { PUSHED } else { 0 };
         self.queue.push(record);
-        let push = self.unsent() == 0;
         if prior_out == 0 || self.timer == Timer::LossProbe {
             if self.calls_for_probe() {
                 // The end of this chance to send arms the probe's timer.
@@ -585,8 +586,7 @@ impl<C: Controller> Sender<C> {
         }
         self.stats.bytes_retransmitted += u64::from(record.len);
         self.note_sent(Data { seq: record.seq, again: true }, record.len, in_flight, cx);
-        let push = record.end() >= self.written;
-        Out { seq: record.seq, len: record.len, fin: record.has(FIN), push, new: false }
+        Out { seq: record.seq, len: record.len, fin: record.has(FIN), push: record.has(PUSHED), new: false }
     }
 
     /// Everything that each data segment passes on its way out.
@@ -619,14 +619,6 @@ impl<C: Controller> Sender<C> {
     pub(crate) fn on_signal(&mut self, signal: &Signal, cx: &mut Context) {
         self.controller.on_signal(signal, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
-    }
-
-    /// Whether the application waits for room in the send buffer. One that grows by itself, as Linux's does, holds two
-    /// windows (`tcp_sndbuf_expand`).
-    #[inline]
-    fn is_blocked(&self) -> bool {
-        let buffered = 2 * u64::from(self.limits.cwnd) * u64::from(self.path.mss);
-        self.buffer_full || self.held() < self.written || self.unsent() > buffered
     }
 
     // Timers.

@@ -7,8 +7,8 @@
 //!
 //! Deviations:
 //! 1. What the application has written lies in packets of 64 kB; Linux cuts them where writes and windows happened to end.
-//! 2. Without this, segments are sent one by one, and only a pacer keeps a packet's worth of them together
-//!    ([`crate::pacing`]).
+//! 2. Without this ([`crate::Config::tso`]), every segment is a packet, and only a pacer keeps a packet's worth of them
+//!    together ([`crate::pacing`]).
 
 pub(crate) mod state;
 
@@ -17,7 +17,7 @@ use cc::{Controller, Phase};
 use units::{Rate, Span, Time};
 
 /// The longest packet that an interface takes, less room for headers (`sk_gso_max_size`).
-const LONGEST: u64 = 65_215;
+pub(crate) const LONGEST: u64 = 65_215;
 /// A part of a packet is kept back only if the last was sent less than this ago.
 const RECENT: Span = Span::from_millis(1);
 /// And only if the next acknowledgement can be expected within this, and within half of a round trip.
@@ -28,14 +28,19 @@ const WINDOW_SHARE: u64 = 3;
 const RTT_LOG: u32 = 9;
 
 impl<C: Controller> Sender<C> {
-    /// Whether the next new segment waits, because a longer packet can be sent soon. It has room in both windows.
+    /// Whether the next new segment waits, because a longer packet can be sent soon. It has room in both windows, but that
+    /// with the FIN, which does not wait.
     #[inline(always)]
-    pub(crate) fn defers(&mut self, now: Time) -> bool {
-        self.tso.on && self.waits_for_the_rest(now)
+    pub(crate) fn defers(&mut self, fin: bool, now: Time) -> bool {
+        self.tso.on && self.waits_for_the_rest(fin, now)
     }
 
     #[inline(never)]
-    fn waits_for_the_rest(&mut self, now: Time) -> bool {
+    fn waits_for_the_rest(&mut self, fin: bool, now: Time) -> bool {
+        if self.tso.left == 0 && fin {
+            self.tso.begin_alone();
+            return false;
+        }
         if self.tso.left == 0 {
             let mss = u64::from(self.path.mss);
             let quota = u64::from(self.limits.cwnd.saturating_sub(self.queue.in_flight())) * mss;
@@ -48,6 +53,7 @@ impl<C: Controller> Sender<C> {
             let half = self.limits.cwnd / 2;
             let segments = ((quota.min(window) / mss) as u32).min(half);
             self.tso.left = self.packet_segments().min(segments).max(1);
+            (self.tso.size, self.tso.begins) = (self.tso.left, true);
         }
         self.tso.left -= 1;
         false
@@ -59,7 +65,8 @@ impl<C: Controller> Sender<C> {
         let mss = u64::from(self.path.mss);
         let limit = quota.min(window);
         let whole = u64::from(self.packet_segments()) * mss;
-        let packet = self.unsent().min(LONGEST / mss * mss);
+        let unsent = self.buffered();
+        let packet = unsent.min(LONGEST / mss * mss);
         let in_use = self.window.min(u64::from(self.limits.cwnd) * mss);
         let soon =
             |srtt: Span| self.queue.front().is_some_and(|first| first.sent + srtt <= now + (srtt / 2).min(ACK_IS_NEAR));
@@ -67,7 +74,7 @@ impl<C: Controller> Sender<C> {
             && !matches!(self.recovery.phase, Phase::Recovery | Phase::Loss)
             && self.last_data.is_some_and(|last| now.saturating_since(last) <= RECENT)
             && limit < whole
-            && (packet == self.unsent() || limit < packet)
+            && (packet == unsent || limit < packet)
             && limit < in_use / WINDOW_SHARE
             && self.path.srtt.is_some_and(soon)
             && limit <= packet

@@ -88,7 +88,7 @@ fn configs(choice: u8) -> Config {
         ecn: choice & 8 != 0,
         pacing: [Pacing::AsAsked, Pacing::Always, Pacing::AsAsked, Pacing::Never][usize::from(choice >> 4 & 3)],
         time_wait: Span::from_secs(5),
-        ..Config::default()
+        ..plain()
     }
 }
 

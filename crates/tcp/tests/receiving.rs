@@ -2,7 +2,7 @@
 
 mod pipe;
 use pipe::*;
-use tcp::{Config, Context, Endpoint, Event, State, Transmit};
+use tcp::{Config, Context, Endpoint, Event, Kernel, State, Transmit};
 use units::{Span, Time};
 use wire::{Flags, Options, Sack, Segment, Timestamps};
 
@@ -102,10 +102,10 @@ fn blocks(transmit: &Transmit) -> Vec<(u32, u32)> {
 
 #[test]
 fn the_first_sixteen_segments_are_acknowledged_at_once() {
-    let mut s = Server::new(&Config::default());
+    let mut s = Server::new(&plain());
     let mut seq = 1;
     let mut answered = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..24 {
         answered.push(s.take(segment(seq, MSS as u16)).len());
         seq += MSS;
     }
@@ -117,7 +117,7 @@ fn the_first_sixteen_segments_are_acknowledged_at_once() {
 
 #[test]
 fn every_second_full_segment_is_acknowledged() {
-    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, ..plain() };
     let (mut s, mut seq) = Server::settled(&config);
     let mut answered = Vec::new();
     for _ in 0..10 {
@@ -129,7 +129,7 @@ fn every_second_full_segment_is_acknowledged() {
 
 #[test]
 fn a_full_segment_with_push_is_acknowledged_at_once() {
-    let (mut s, seq) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let (mut s, seq) = Server::settled(&Config { receive_buffer_max: 131_072, ..plain() });
     let mut pushed = segment(seq, MSS as u16);
     pushed.flags |= Flags::PSH;
     assert_eq!(s.take(pushed).len(), 1);
@@ -138,7 +138,7 @@ fn a_full_segment_with_push_is_acknowledged_at_once() {
 
 #[test]
 fn a_lone_segment_is_acknowledged_after_40_ms() {
-    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, ..plain() };
     let (mut s, seq) = Server::settled(&config);
     assert!(s.take(segment(seq, MSS as u16)).is_empty());
     let acks = s.wait(1000);
@@ -148,7 +148,7 @@ fn a_lone_segment_is_acknowledged_after_40_ms() {
 
 #[test]
 fn the_end_of_a_message_is_acknowledged_as_soon_as_it_is_read() {
-    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, ..plain() };
     let (mut s, seq) = Server::settled(&config);
     assert_eq!(s.take(segment(seq, 100)).len(), 1);
     let unread = Config { auto_read: false, ..config };
@@ -162,7 +162,7 @@ fn the_end_of_a_message_is_acknowledged_as_soon_as_it_is_read() {
 
 #[test]
 fn sack_blocks_are_reported_newest_first_and_three_beside_timestamps() {
-    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..plain() });
     let at = |n: u32| start + n * MSS;
     s.take(segment(at(0), MSS as u16));
     let mut last = Vec::new();
@@ -185,7 +185,7 @@ fn sack_blocks_are_reported_newest_first_and_three_beside_timestamps() {
 
 #[test]
 fn an_out_of_order_segment_and_one_that_fills_the_gap_are_acknowledged_at_once() {
-    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, ..plain() };
     let (mut s, seq) = Server::settled(&config);
     assert_eq!(s.take(segment(seq + MSS, MSS as u16)).len(), 1);
     let acks = s.take(segment(seq, MSS as u16));
@@ -195,7 +195,7 @@ fn an_out_of_order_segment_and_one_that_fills_the_gap_are_acknowledged_at_once()
 #[test]
 fn a_third_change_of_blocks_sends_what_was_compressed_without_it() {
     // Linux `tcp_sack_new_ofo_skb`, `tcp_sack_compress_send_ack`.
-    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..plain() });
     let at = |n: u32| start + n * MSS;
     let one = |n: u32| (at(n), at(n + 1));
     for n in [2, 4, 6] {
@@ -221,7 +221,7 @@ fn a_third_change_of_blocks_sends_what_was_compressed_without_it() {
 fn an_out_of_order_segment_that_lets_the_window_grow_is_acknowledged_at_once() {
     // Linux `tcp_data_queue_ofo` calls `tcp_grow_window`, which keeps one quick acknowledgement.
     let answered = |receive_buffer| {
-        let (mut s, start) = Server::settled(&Config { receive_buffer, ..Config::default() });
+        let (mut s, start) = Server::settled(&Config { receive_buffer, ..plain() });
         (1..=8).map(|n| s.take(segment(start + n * MSS, MSS as u16)).len()).sum::<usize>()
     };
     assert_eq!(answered(4 << 20), 8);
@@ -231,7 +231,7 @@ fn an_out_of_order_segment_that_lets_the_window_grow_is_acknowledged_at_once() {
 
 #[test]
 fn what_arrives_twice_is_reported_once_as_a_d_sack_first() {
-    let mut s = Server::new(&Config::default());
+    let mut s = Server::new(&plain());
     let at = |n: u32| 1 + n * MSS;
     s.take(segment(at(0), MSS as u16));
     // RFC 2883 example: below the acknowledgement.
@@ -248,7 +248,8 @@ fn what_arrives_twice_is_reported_once_as_a_d_sack_first() {
 
 #[test]
 fn the_window_never_shrinks_when_a_clamp_is_set() {
-    let mut p = Pipe::new(&Config::default(), fixed(200), fixed(200));
+    let config = Config { receive_buffer_max: 6 << 20, ..plain() };
+    let mut p = Pipe::new(&config, fixed(200), fixed(200));
     p.client.write_unlimited();
     p.run_until(at(2000));
     let open = p.server.snapshot().receive_window;
@@ -270,25 +271,27 @@ fn the_window_never_shrinks_when_a_clamp_is_set() {
 }
 
 #[test]
-fn the_window_follows_the_sender_up_to_half_of_the_largest_buffer() {
-    let mut p = Pipe::new(&Config::default(), fixed(5000), fixed(5000));
+fn the_window_follows_the_sender_up_to_its_share_of_the_largest_buffer() {
+    let config = Config { receive_buffer_max: 6 << 20, ..plain() };
+    let mut p = Pipe::new(&config, fixed(5000), fixed(5000));
     p.keep_log = false;
     p.client.write_unlimited();
     p.run_until(at(150));
-    assert_eq!(p.server.snapshot().receive_buffer, 65_536);
+    // 160 / 256 of 128 KiB, and of 6 MiB.
+    assert_eq!(p.server.snapshot().receive_buffer, 81_920);
     p.run_until(at(3000));
-    assert_eq!(p.server.snapshot().receive_buffer, 3 << 20);
-    assert!(p.client.snapshot().send_window > 3_000_000);
-    // Three MiB in a round trip of 100 ms.
+    assert_eq!(p.server.snapshot().receive_buffer, 3_932_160);
+    assert!(p.client.snapshot().send_window > 3_800_000);
+    // That much in a round trip of 100 ms.
     let before = p.delivered(pipe::Server);
     p.run_for(ms(1000));
     let rate = p.delivered(pipe::Server) - before;
-    assert!(rate > 29_000_000, "{rate}");
+    assert!(rate > 37_000_000, "{rate}");
 }
 
 #[test]
 fn a_reader_that_stops_closes_the_window() {
-    let config = Config { auto_read: false, receive_buffer_max: 131_072, ..Config::default() };
+    let config = Config { kernel: Kernel::V6_1, auto_read: false, receive_buffer_max: 131_072, ..plain() };
     let mut s = Server::new(&config);
     let mut seq = 1;
     let mut window = u32::MAX;
@@ -310,7 +313,7 @@ fn a_reader_that_stops_closes_the_window() {
 
 #[test]
 fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
-    let config = Config { ecn: true, ..Config::default() };
+    let config = Config { ecn: true, ..plain() };
     let mut p = connected_with(&config, 10);
     p.rescript(|e| if e.from == Client && e.data_number == 3 { Fate::Mark } else { Fate::Pass });
     p.write(Client, 10 * u64::from(MSS));
@@ -332,7 +335,7 @@ fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
 
 #[test]
 fn ecn_is_not_used_unless_both_want_it() {
-    let mut p = Pipe::with(&Config { ecn: true, ..Config::default() }, &Config::default(), fixed(10), fixed(10), 1);
+    let mut p = Pipe::with(&Config { ecn: true, ..plain() }, &plain(), fixed(10), fixed(10), 1);
     p.run_until(at(500));
     p.write(Client, 5000);
     p.run_until(at(1000));
@@ -412,7 +415,7 @@ fn an_abort_resets_the_peer() {
 
 #[test]
 fn a_reset_counts_only_at_the_expected_sequence_number() {
-    let mut s = Server::new(&Config::default());
+    let mut s = Server::new(&plain());
     let reset = |seq| Segment { flags: Flags::RST, ..segment(seq, 0) };
     assert_eq!(s.take(reset(5000)).len(), 1, "a challenge");
     assert!(s.take(reset(6000)).is_empty(), "and not another so soon");
@@ -423,7 +426,7 @@ fn a_reset_counts_only_at_the_expected_sequence_number() {
 
 #[test]
 fn a_refused_connection_is_reset() {
-    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10)).script(|e| match e.from {
+    let mut p = Pipe::new(&plain(), fixed(10), fixed(10)).script(|e| match e.from {
         Client => Fate::Drop,
         _ => Fate::Pass,
     });
@@ -436,7 +439,7 @@ fn a_refused_connection_is_reset() {
 
 #[test]
 fn an_old_timestamp_is_refused() {
-    let mut s = Server::new(&Config::default());
+    let mut s = Server::new(&plain());
     s.wait(1000);
     s.take(segment(1, MSS as u16));
     let old = Segment { timestamps: Some(Timestamps { value: 500, echo: 0 }), ..segment(1 + MSS, MSS as u16) };
@@ -449,12 +452,13 @@ fn an_old_timestamp_is_refused() {
 #[test]
 fn a_small_unscaled_window_closes_and_opens_by_whole_segments() {
     let config = Config {
+        kernel: Kernel::V6_1,
         auto_read: false,
         delayed_ack: false,
         receive_buffer: 40_000,
         receive_buffer_max: 40_000,
         window_clamp: Some(20_000),
-        ..Config::default()
+        ..plain()
     };
     let mut s = Server::new(&config);
     let windows = |sent: Vec<Transmit>| sent.iter().map(|t| u32::from(t.segment.window)).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ fn cooperating(retransmit: bool) -> Pipe<Fixed> {
         listens: Listens { passages: true, early_retransmission: retransmit, ..Listens::default() },
         ..fixed(20)
     };
-    let mut p = Pipe::new(&Config::default(), with, fixed(20));
+    let mut p = Pipe::new(&plain(), with, fixed(20));
     p.run_until(at(1000));
     p
 }
@@ -57,7 +57,7 @@ fn the_syn_announces_it_once_and_only_if_the_controller_asks_for_it() {
     );
     let with =
         Fixed { listens: Listens { passages: true, early_retransmission: true, ..Listens::default() }, ..fixed(20) };
-    p = Pipe::new(&Config::default(), with, fixed(20)).script(|e| if e.number == 1 { Fate::Drop } else { Fate::Pass });
+    p = Pipe::new(&plain(), with, fixed(20)).script(|e| if e.number == 1 { Fate::Drop } else { Fate::Pass });
     p.run_until(at(3000));
     let syns: Vec<_> = p.sent(Client).iter().filter(|e| e.has(Flags::SYN)).map(announces).collect();
     assert_eq!(syns, [true, false]);
@@ -207,7 +207,7 @@ fn a_sender_with_a_key_takes_no_report_without_its_tag_and_one_without_takes_non
             listens: Listens { passages: true, early_retransmission: true, ..Listens::default() },
             ..fixed(20)
         };
-        let mut p = Pipe::new(&Config { report_key, ..Config::default() }, with, fixed(20));
+        let mut p = Pipe::new(&Config { report_key, ..plain() }, with, fixed(20));
         p.run_until(at(1000));
         p.write(Client, 8 * u64::from(MSS));
         p.run_for(ms(10));
@@ -232,7 +232,7 @@ fn a_sender_with_a_key_takes_no_report_without_its_tag_and_one_without_takes_non
 fn a_sender_that_hears_a_pep_no_more_announces_itself_again_ever_more_seldom() {
     let mdcc = cc::multi_domain::MultiDomain::new(cc::multi_domain::MultiDomainConfig::default(), 10);
     for heard in [true, false] {
-        let mut p = Pipe::new(&Config::default(), mdcc.clone(), mdcc.clone());
+        let mut p = Pipe::new(&plain(), mdcc.clone(), mdcc.clone());
         p.run_until(at(1000));
         p.write(Client, 8 * u64::from(MSS));
         if heard {

@@ -3,7 +3,7 @@
 mod pipe;
 use cc::{Phase, Sign};
 use pipe::*;
-use tcp::{Config, Event, Limit, State};
+use tcp::{Config, Event, Kernel, Limit, SendBuffer, State};
 use units::{Rate, Span, Time};
 use wire::{Flags, Options, SynOptions};
 
@@ -11,18 +11,18 @@ const MSS: u64 = 1448;
 
 #[test]
 fn the_handshake_offers_what_linux_offers() {
-    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10));
+    let mut p = Pipe::new(&plain(), fixed(10), fixed(10));
     p.run_until(at(1000));
     let [syn, ack] = p.sent(Client)[..] else { panic!("{:?}", p.sent(Client)) };
     let [syn_ack] = p.sent(Server)[..] else { panic!() };
-    let offered = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false });
+    let offered = Options::Syn(SynOptions { mss: 1460, window_scale: Some(10), sack_permitted: true, reports: false });
     assert_eq!((syn.segment.flags, syn.segment.options, syn.segment.window), (Flags::SYN, offered, 64_240));
     assert_eq!((syn_ack.segment.flags, syn_ack.segment.options), (Flags::SYN | Flags::ACK, offered));
     assert_eq!(syn_ack.segment.ack, CLIENT_ISN + 1);
     assert_eq!((syn.segment.header_len(), syn_ack.segment.header_len(), ack.segment.header_len()), (40, 40, 32));
     assert_eq!((ack.segment.flags, ack.segment.seq, ack.segment.ack), (Flags::ACK, CLIENT_ISN + 1, SERVER_ISN + 1));
-    // The window is scaled from here on: 64,256 = 502 << 7.
-    assert_eq!(ack.segment.window, 502);
+    // The window is scaled from here on: 64,088, in steps of 1024.
+    assert_eq!(ack.segment.window, 63);
     assert_eq!(p.client.snapshot().mss, 1448);
     assert_eq!(p.client.snapshot().srtt, Some(ms(100)));
     assert_eq!(p.events[..2], [(at(100), Client, Event::Connected), (at(150), Server, Event::Connected)]);
@@ -30,8 +30,8 @@ fn the_handshake_offers_what_linux_offers() {
 
 #[test]
 fn options_that_one_side_lacks_are_not_used() {
-    let plain = Config { timestamps: false, sack: false, ..Config::default() };
-    let mut p = Pipe::with(&Config::default(), &plain, fixed(10), fixed(10), 7);
+    let without = Config { timestamps: false, sack: false, ..plain() };
+    let mut p = Pipe::with(&plain(), &without, fixed(10), fixed(10), 7);
     p.run_until(at(1000));
     p.log.clear();
     p.write(Client, 5000);
@@ -43,7 +43,7 @@ fn options_that_one_side_lacks_are_not_used() {
 
 #[test]
 fn ten_segments_leave_at_once_and_no_more() {
-    let mut p = Pipe::new(&Config::default(), cc::new_reno::NewReno::new(10), cc::new_reno::NewReno::new(10));
+    let mut p = Pipe::new(&plain(), cc::new_reno::NewReno::new(10), cc::new_reno::NewReno::new(10));
     p.client.write_unlimited();
     p.run_until(at(199));
     assert_eq!(p.data(Client).len(), 10);
@@ -64,7 +64,7 @@ fn a_write_marks_its_last_segment_with_push() {
 
 #[test]
 fn a_syn_is_sent_again_after_1_2_and_4_seconds_until_it_gives_up() {
-    let mut p = Pipe::new(&Config { syn_retries: 3, ..Config::default() }, fixed(10), fixed(10)).script(|_| Fate::Drop);
+    let mut p = Pipe::new(&Config { syn_retries: 3, ..plain() }, fixed(10), fixed(10)).script(|_| Fate::Drop);
     p.run();
     let times: Vec<_> = p.sent(Client).iter().map(|e| e.time).collect();
     assert_eq!(times, [at(0), at(1000), at(3000), at(7000)]);
@@ -74,7 +74,7 @@ fn a_syn_is_sent_again_after_1_2_and_4_seconds_until_it_gives_up() {
 
 #[test]
 fn a_lost_syn_ack_is_sent_again_and_without_timestamps_the_time_out_falls_back_to_3_s() {
-    let config = Config { timestamps: false, ..Config::default() };
+    let config = Config { timestamps: false, ..plain() };
     let mut p = Pipe::new(&config, fixed(10), fixed(10)).script(|e| match (e.from, e.number) {
         (Server, 1) => Fate::Drop,
         _ => Fate::Pass,
@@ -86,7 +86,7 @@ fn a_lost_syn_ack_is_sent_again_and_without_timestamps_the_time_out_falls_back_t
 
 #[test]
 fn a_lost_last_acknowledgement_of_the_handshake_is_made_up_for() {
-    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10)).script(|e| match (e.from, e.number) {
+    let mut p = Pipe::new(&plain(), fixed(10), fixed(10)).script(|e| match (e.from, e.number) {
         (Client, 2) => Fate::Drop,
         _ => Fate::Pass,
     });
@@ -101,7 +101,7 @@ fn both_may_open_at_once() {
     use tcp::{Context, Endpoint};
     let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
     let mut cx = Context { now: Time::ZERO, random: &mut random, log: None };
-    let config = Config::default();
+    let config = plain();
     let mut a = Endpoint::connect(&config, fixed(10), 1, Time::ZERO);
     let mut b = Endpoint::connect(&config, fixed(10), 2, Time::ZERO);
     let (x, y) = (a.poll_transmit(&mut cx).unwrap().segment, b.poll_transmit(&mut cx).unwrap().segment);
@@ -156,7 +156,7 @@ fn segments_reported_by_sack_make_room_for_new_ones() {
 #[test]
 fn recovery_halves_the_window_once_whatever_number_of_holes() {
     let reno = || cc::new_reno::NewReno::new(40);
-    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..Config::default() };
+    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..plain() };
     let lost = [2, 3, 7, 11];
     let mut p = Pipe::new(&config, reno(), reno())
         .script(move |e| if e.from == Client && lost.contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
@@ -173,7 +173,7 @@ fn recovery_halves_the_window_once_whatever_number_of_holes() {
 #[test]
 fn after_a_pause_the_window_restarts_and_the_first_segment_says_so() {
     let reno = || cc::new_reno::NewReno::new(10);
-    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..Config::default() };
+    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..plain() };
     let mut p = Pipe::new(&config, reno(), reno());
     p.client.write(200 * MSS);
     p.run_until(at(2000));
@@ -260,6 +260,26 @@ fn a_probe_that_was_needless_reduces_nothing() {
 }
 
 #[test]
+fn the_d_sack_of_a_probe_does_not_undo_the_recovery_of_another_segment() {
+    let mut p = connected(40);
+    p.rescript(|e| match e.from {
+        Client if e.data_number == 1 => Fate::Drop,
+        Server => Fate::Delay(ms(250)),
+        _ => Fate::Pass,
+    });
+    p.write(Client, 10 * MSS);
+    p.run_until(at(1240));
+    // The SACKs are late, so the tenth segment was probed for at 1202. Its D-SACK arrives at 1402, between the
+    // retransmission of the first segment at 1350 and its acknowledgement (`tcp_init_undo`).
+    p.rescript(|e| if e.from == Server && e.time < at(1300) { Fate::Delay(ms(100)) } else { Fate::Pass });
+    p.run_until(at(5000));
+    assert_eq!(p.data_story(Client)[10..], [(1202, 9), (1350, 0)]);
+    assert_eq!(p.client.stats().dsacks_received, 1);
+    let controller = p.client.controller();
+    assert_eq!((controller.signs.clone(), controller.undos), (vec![Sign::Loss], 0));
+}
+
+#[test]
 fn a_lone_segment_is_probed_when_its_acknowledgement_cannot_be_delayed_any_more() {
     let mut p = connected(40);
     p.rescript(|e| if e.from == Client && e.data_number <= 1 { Fate::Drop } else { Fate::Pass });
@@ -309,7 +329,7 @@ fn a_peer_that_is_gone_is_given_up_after_924_seconds() {
 
 #[test]
 fn a_delay_spike_is_found_out_by_f_rto_without_timestamps() {
-    let config = Config { timestamps: false, ..Config::default() };
+    let config = Config { timestamps: false, ..plain() };
     let mut p = connected_with(&config, 10);
     p.client.write_unlimited();
     p.run_for(ms(1000));
@@ -397,7 +417,7 @@ fn a_time_out_that_was_spurious_is_followed_by_no_other_retransmission() {
 
 #[test]
 fn d_sacks_for_every_retransmission_undo_the_recovery() {
-    let config = Config { timestamps: false, ..Config::default() };
+    let config = Config { timestamps: false, ..plain() };
     let mut p = connected_with(&config, 20);
     // The first segment overtakes nothing for 60 ms: it is retransmitted, and then arrives.
     p.rescript(|e| if e.from == Client && e.data_number == 1 { Fate::Delay(ms(120)) } else { Fate::Pass });
@@ -427,7 +447,7 @@ fn reordering_that_was_seen_makes_the_sender_patient() {
 
 #[test]
 fn a_closed_window_is_probed_with_back_off_and_reopens() {
-    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..plain() };
     let mut p = connected_with(&config, 1000);
     p.client.write_unlimited();
     p.flush(Client);
@@ -449,7 +469,7 @@ fn a_closed_window_is_probed_with_back_off_and_reopens() {
 
 #[test]
 fn nothing_is_sent_beyond_the_receive_window() {
-    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..Config::default() };
+    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..plain() };
     let mut p = Pipe::new(&config, fixed(1000), fixed(1000));
     p.client.write_unlimited();
     p.run_until(at(5000));
@@ -472,7 +492,7 @@ fn paced_segments_leave_two_by_two_at_the_rate() {
     p.run_until(at(2000));
     p.log.clear();
     let paced = Fixed { pacing: Some(Rate::from_bits_per_sec(1448 * 8 * 100)), ..fixed(100) };
-    let mut p = Pipe::new(&Config::default(), paced.clone(), paced);
+    let mut p = Pipe::new(&plain(), paced.clone(), paced);
     p.client.write(20 * MSS);
     p.run_until(at(1000));
     // Ten are not held back, and the last two of them take 20 ms at 100 segments a second, as do any two that follow.
@@ -501,7 +521,7 @@ fn a_pause_of_the_application_marks_rate_samples_until_it_has_passed() {
 
 #[test]
 fn the_time_of_a_connection_is_divided_among_its_limits() {
-    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10));
+    let mut p = Pipe::new(&plain(), fixed(10), fixed(10));
     p.run_until(at(1100));
     p.write(Client, 30 * MSS);
     p.run_until(at(3000));
@@ -515,7 +535,7 @@ fn the_time_of_a_connection_is_divided_among_its_limits() {
 
 #[test]
 fn a_full_send_buffer_takes_no_more_until_data_is_acknowledged() {
-    let mut p = connected_with(&Config { send_buffer: 10_000, ..Config::default() }, 100);
+    let mut p = connected_with(&Config { send_buffer: SendBuffer::Fixed(10_000), ..plain() }, 100);
     assert_eq!((p.client.write(25_000), p.client.write(1)), (10_000, 0));
     p.flush(Client);
     p.run_for(ms(50));
@@ -524,11 +544,70 @@ fn a_full_send_buffer_takes_no_more_until_data_is_acknowledged() {
     assert_eq!(p.client.write(25_000), 10_000);
 }
 
+/// The kernel of the values worked by hand below: `ss` shows a send buffer of 46,080 bytes for a new connection, and 832 bytes
+/// of memory for a packet of one byte besides that byte.
+fn lean(tso: bool) -> Config {
+    Config { max_header: 192, send_buffer: SendBuffer::Growing(4 << 20), tso, ..plain() }
+}
+
+#[test]
+fn a_growing_send_buffer_begins_with_two_windows_and_counts_memory() {
+    // Twenty segments of 2048 + 256 bytes. A packet of a segment takes 1448 + 832, so the 21st exceeds the buffer.
+    let mut p = connected_with(&lean(false), 10);
+    assert_eq!((p.client.write(100_000), p.client.write(1)), (21 * MSS, 0));
+    // Packets of half of the window that the SYN-ACK announced, 65,160: 22 segments take 31,856 + 832, and two exceed it.
+    let mut p = connected_with(&lean(true), 10);
+    assert_eq!(p.client.write(100_000), 44 * MSS);
+    // With headers of 320 bytes a segment counts as 4096 + 256: 87,040 hold two of 31,856 + 896 and a third in part.
+    let mut p = connected_with(&Config { max_header: 320, ..lean(true) }, 10);
+    assert_eq!(p.client.write(200_000), 66 * MSS);
+    // In 6.1 a packet of a segment takes 1448 + 256 + 1024: 87,040 hold 32 and a part.
+    let old = Config { kernel: Kernel::V6_1, max_header: 320, ..lean(false) };
+    assert_eq!(connected_with(&old, 10).client.write(100_000), 32 * MSS);
+}
+
+#[test]
+fn the_send_buffer_grows_with_the_window_when_it_ran_empty() {
+    let mut p = Pipe::new(&lean(true), cc::new_reno::NewReno::new(10), cc::new_reno::NewReno::new(10));
+    p.client.write_unlimited();
+    p.run_until(at(950));
+    let fixed = Config { send_buffer: SendBuffer::Fixed(44 * MSS), ..lean(true) };
+    let mut q = Pipe::new(&fixed, cc::new_reno::NewReno::new(10), cc::new_reno::NewReno::new(10));
+    q.client.write_unlimited();
+    q.run_until(at(950));
+    let sent = |p: &Pipe<cc::new_reno::NewReno>, from, to| {
+        p.data(Client).iter().filter(|e| (from..to).contains(&e.time)).count()
+    };
+    let rounds = [100, 200, 300, 400, 500].map(|ms| sent(&p, at(ms), at(ms + 100)));
+    // The window doubles; a buffer that does not grow is emptied in the fourth round trip.
+    assert_eq!(rounds, [10, 20, 40, 80, 160]);
+    assert_eq!([300, 400, 500].map(|ms| sent(&q, at(ms), at(ms + 100))), [40, 44, 44]);
+    // Everything is acknowledged in the end, whatever was refused on the way.
+    p.client.pause();
+    p.client.close();
+    p.flush(Client);
+    p.run();
+    assert_eq!((p.client.unacked(), p.client.state()), (0, State::FinWait2));
+}
+
+#[test]
+fn the_last_segment_of_a_packet_has_psh() {
+    // Packets of two segments at such a rate, of which the fourth window ends with an odd one.
+    let pushed = |tso| {
+        let mut p = connected_with(&Config { tso, ..plain() }, 10);
+        p.client.write_unlimited();
+        p.flush(Client);
+        p.data(Client).iter().map(|e| u8::from(e.has(Flags::PSH))).collect::<Vec<_>>()
+    };
+    assert_eq!(pushed(true), [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+    assert_eq!(pushed(false), [0; 10]);
+}
+
 #[test]
 fn what_does_not_fit_into_the_send_buffer_waits_outside() {
     // Ten segments fit, and are sent a round trip apart, however large the window.
     for unlimited in [false, true] {
-        let mut p = connected_with(&Config { send_buffer: 10 * MSS + 100, ..Config::default() }, 100);
+        let mut p = connected_with(&Config { send_buffer: SendBuffer::Fixed(10 * MSS + 100), ..plain() }, 100);
         if unlimited {
             p.client.write_unlimited();
         } else {
@@ -551,7 +630,7 @@ fn what_does_not_fit_into_the_send_buffer_waits_outside() {
 
 #[test]
 fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on() {
-    let config = Config { sack: false, ..Config::default() };
+    let config = Config { sack: false, ..plain() };
     let mut p = connected_with(&config, 20);
     p.rescript(|e| if e.from == Client && [3, 6].contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
     p.write(Client, 20 * MSS);
@@ -564,7 +643,7 @@ fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on()
 #[test]
 fn without_sack_every_segment_out_of_order_is_acknowledged_at_once_and_the_window_stays() {
     // RFC 5681 4.2; each duplicate must look like one, so the window may not change with it.
-    let config = Config { sack: false, ..Config::default() };
+    let config = Config { sack: false, ..plain() };
     let mut p = connected_with(&config, 30);
     p.write(Client, 30 * MSS);
     p.run_for(ms(300));
@@ -598,7 +677,7 @@ fn a_retransmission_into_an_empty_network_says_how_long_it_was_silent() {
 
 #[test]
 fn more_than_4_gib_pass_the_wrap_of_sequence_numbers() {
-    let config = Config { mss: 60_012, receive_buffer: 64 << 20, receive_buffer_max: 64 << 20, ..Config::default() };
+    let config = Config { mss: 60_012, receive_buffer: 64 << 20, receive_buffer_max: 64 << 20, ..plain() };
     let mut p = Pipe::with(&config, &config, fixed(400), fixed(400), u32::MAX - 100_000);
     p.keep_log = false;
     let mut count = 0u64;
@@ -620,7 +699,7 @@ fn more_than_4_gib_pass_the_wrap_of_sequence_numbers() {
 
 /// Sizes of the bursts that leave at one moment, at `mbps` over a round trip of 10 ms, and how often each occurs.
 fn bursts(tso: bool, mbps: u64, cwnd: u32) -> std::collections::BTreeMap<usize, usize> {
-    let config = Config { tso, ..Config::default() };
+    let config = Config { tso, ..plain() };
     let mut p = Pipe::with(&config, &config, fixed(cwnd), fixed(cwnd), 7);
     (p.delay, p.rate) = (ms(5), Some(Rate::from_mbps(mbps)));
     p.client.write_unlimited();
@@ -636,7 +715,8 @@ fn bursts(tso: bool, mbps: u64, cwnd: u32) -> std::collections::BTreeMap<usize, 
 #[test]
 fn where_an_interface_cuts_segments_a_fast_sender_keeps_a_millisecond_of_them_together() {
     assert!(bursts(false, 100, 100).keys().eq(&[2]), "{:?}", bursts(false, 100, 100));
-    assert!(bursts(true, 100, 100).keys().eq(&[10]), "{:?}", bursts(true, 100, 100));
+    // The last segment of each packet has PSH, so it is acknowledged although it may be the odd one.
+    assert!(bursts(true, 100, 100).keys().eq(&[9]), "{:?}", bursts(true, 100, 100));
     // A window that does not fill the path leaves gaps of more than a millisecond between acknowledgements: what comes
     // before such a gap is not kept back.
     assert!(bursts(true, 100, 60).keys().eq(&[2, 4, 6]), "{:?}", bursts(true, 100, 60));

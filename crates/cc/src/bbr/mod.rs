@@ -343,6 +343,11 @@ impl Controller for Bbr {
         self.policer.reset(self.totals());
     }
 
+    /// Slow start may double the window in a round trip, and recovery needs a window more (`bbr_sndbuf_expand`).
+    fn buffered_windows(&self) -> u32 {
+        3
+    }
+
     #[inline]
     fn limits(&self) -> Limits {
         // Without an estimate there is no pacing rate.

@@ -195,7 +195,7 @@ mod tests {
     fn the_defaults_are_those_that_the_kernel_has_and_need_no_route() {
         let tcp = scenario::Tcp::default();
         let of = |key: &str| sysctls(&tcp).into_iter().find(|(k, _)| *k == key).map(|(_, v)| v).unwrap();
-        assert_eq!(of("net.ipv4.tcp_rmem"), "4096 131072 6291456");
+        assert_eq!(of("net.ipv4.tcp_rmem"), "4096 131072 33554432");
         assert_eq!(of("net.ipv4.tcp_wmem"), "4096 16384 4194304");
         let (_, routes) = plan(&[flow("a", 0, 1)]).unwrap();
         assert!(routes.values().all(|route| route.options().is_empty()), "{routes:?}");
@@ -225,7 +225,7 @@ mod tests {
         c.tcp.receive_buffer = units::Bytes::new(100_000);
         assert_eq!(
             agree(&[a.clone(), b]).unwrap_err().to_string(),
-            "flow b: `net.ipv4.tcp_rmem` is set for a whole host, and another flow wants 4096 131072 6291456, not 4096 \
+            "flow b: `net.ipv4.tcp_rmem` is set for a whole host, and another flow wants 4096 131072 33554432, not 4096 \
              100000 100000"
         );
         agree(&[a, c]).unwrap();

@@ -7,7 +7,7 @@ use cc::scalable::{Scalable, ScalableConfig};
 use cc::{AnyController, Random};
 use des::Streams;
 use rand_xoshiro::rand_core::Rng;
-use scenario::{BbrLinux, Cc, Flow, Gap, Size, Traffic};
+use scenario::{BbrLinux, Cc, Flow, Gap, Size, TcpLinux, Traffic};
 use units::{Span, Time};
 
 /// A congestion controller with an initial window in segments.
@@ -36,6 +36,10 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
     let receive_buffer = of.receive_buffer.get().min(u32::MAX.into()) as u32;
     let default = tcp::Config::default();
     tcp::Config {
+        kernel: match of.linux {
+            TcpLinux::V6_1 => tcp::Kernel::V6_1,
+            TcpLinux::V6_18 => tcp::Kernel::V6_18,
+        },
         // The scenario gives the payload of a full segment, the option counts the timestamps in.
         mss: of.mss as u16 + 12,
         ecn: of.ecn,
@@ -44,7 +48,12 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
         window_clamp: of.window_clamp.map(|c| c.get().min(u32::MAX.into()) as u32),
         delayed_ack: of.delayed_ack,
         slow_start_after_idle: of.slow_start_after_idle,
-        send_buffer: of.send_buffer.get(),
+        send_buffer: if of.send_autotuning {
+            tcp::SendBuffer::Growing(of.send_buffer.get())
+        } else {
+            tcp::SendBuffer::Fixed(of.send_buffer.get())
+        },
+        max_header: of.max_header,
         pacing: match of.pacing {
             None => tcp::Pacing::AsAsked,
             Some(true) => tcp::Pacing::Always,

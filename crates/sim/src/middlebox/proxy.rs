@@ -74,10 +74,14 @@ impl ProxyBox {
         ProxyBox {
             cc: of.cc.clone(),
             config: tcp::Config {
+                kernel: tcp::Kernel::V6_1,
                 receive_buffer: default.receive_buffer.min(buffer),
                 receive_buffer_max: buffer,
                 auto_read: false,
                 slow_start_after_idle: false,
+                // The relay itself bounds what is not sent yet.
+                send_buffer: tcp::SendBuffer::Fixed(u64::MAX),
+                tso: false,
                 ..default
             },
             half: u64::from(buffer / 2),

@@ -254,6 +254,7 @@ ecn = true
 [[flows]]
 name = "f"
 count = 2
+stop = "39 s"
 "#);
     let l = link(&tables, "bottleneck");
     assert!(l.marked > 20 && l.dropped_control == 0 && l.dropped_overflow == 0, "{l:?}");
@@ -335,7 +336,8 @@ queue = {{ kind = "drop-tail", packets = 50 }}
 [[flows]]
 name = "f"
 cc = "vegas"
-tcp = {{ delayed_ack = {delayed} }}
+# The last segment of a packet of several would be acknowledged at once.
+tcp = {{ delayed_ack = {delayed}, tso = false }}
 "#
         ));
         let (data, acks) = (link(&tables, "bottleneck"), link(&tables, "bottleneck-reverse"));

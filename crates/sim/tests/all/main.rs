@@ -23,3 +23,4 @@ mod radio_random;
 mod replicates;
 mod reports;
 mod scale;
+mod slow_start;

@@ -66,11 +66,12 @@ fn a_pep_costs_no_throughput_in_random_networks() {
     let (mut ratios, mut failures) = (Vec::new(), Vec::new());
     for number in 0..60 {
         let network = network(&mut draw);
-        let goodput = |cc: &str| {
+        let goodput = |cc: &str, seed: u64| {
             let text = format!(
                 r#"
 duration = "25 s"
 warmup = "5 s"
+seed = {seed}
 record.samples = "off"
 {network}
 [[flows]]
@@ -82,14 +83,19 @@ cc = "{cc}"
             );
             flow(&run(&text), "f").goodput_mbps
         };
-        let (mdcc, cubic) = (goodput("mdcc"), goodput("cubic"));
-        let ratio = mdcc / cubic;
+        let over = |seeds: std::ops::Range<u64>| {
+            let sum = |cc: &str| seeds.clone().map(|seed| goodput(cc, seed)).sum::<f64>();
+            sum("mdcc") / sum("cubic")
+        };
+        let ratio = over(1..2);
         ratios.push(ratio);
+        // Where the queue of the wire holds two packets, the ratio of a single run is from 0.9 to 1.6.
         if ratio < 0.97 {
-            println!("{number}: {mdcc:.2} for {cubic:.2} Mbit/s, {ratio:.2}{network}");
-        }
-        if ratio < 0.9 {
-            failures.push((number, ratio));
+            let mean = over(1..9);
+            println!("{number}: {ratio:.2}, and {mean:.2} over eight seeds{network}");
+            if mean < 0.97 {
+                failures.push((number, mean));
+            }
         }
     }
     ratios.sort_by(f64::total_cmp);

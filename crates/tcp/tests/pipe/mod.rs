@@ -5,9 +5,14 @@ use cc::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Passage, Rando
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use tcp::{Config, Context, Endpoint, Event, Outcome, Transmit};
+use tcp::{Config, Context, Endpoint, Event, Outcome, SendBuffer, Transmit};
 use units::{Bytes, Rate, Span, Time};
 use wire::{Flags, Options, Segment};
+
+/// Segments one by one, and room for everything that is written.
+pub fn plain() -> Config {
+    Config { tso: false, send_buffer: SendBuffer::Fixed(u64::MAX), ..Config::default() }
+}
 
 pub fn ms(n: u64) -> Span {
     Span::from_millis(n)
@@ -373,7 +378,7 @@ impl<C: Controller> Pipe<C> {
 
 /// A connection that is established at 100 ms (50 ms each way), with fixed windows and no receive window to think of.
 pub fn connected(cwnd: u32) -> Pipe<Fixed> {
-    connected_with(&Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..Config::default() }, cwnd)
+    connected_with(&Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..plain() }, cwnd)
 }
 
 pub fn connected_with(config: &Config, cwnd: u32) -> Pipe<Fixed> {
