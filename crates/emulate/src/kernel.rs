@@ -12,7 +12,8 @@
 //! Two threads, whatever the number of flows, because the network's own thread needs the processor too.
 //!
 //! Where the kernel differs from what the scenario says:
-//! 1. `send_buffer` is the bound of the kernel's buffer in bytes of memory; the data that fits is somewhat less.
+//! 1. `send_buffer` is the bound of the kernel's buffer in bytes of memory; the data that fits is somewhat less. What leaves a full
+//!    buffer is replaced once a third of it is free (`sk_stream_is_writeable`); the simulator's sender writes at once.
 //! 2. With a `window_clamp` the receive buffer is fixed at `receive_buffer`, because the kernel forgets a clamp when it
 //!    grows the buffer.
 //! 3. At `stop` what the socket has accepted and not sent is still sent; the simulator's sender drops it.

@@ -145,6 +145,16 @@ pub fn received_memory(socket: BorrowedFd) -> io::Result<u32> {
     Ok(all[0])
 }
 
+/// Returns the memory of the packets that a socket holds to send, sent or not, and the size of its send buffer, both in bytes with
+/// the kernel's overhead (`SO_MEMINFO`).
+pub fn send_memory(socket: BorrowedFd) -> io::Result<(u32, u32)> {
+    let mut all = [0_u32; 9];
+    // SAFETY: any bytes are numbers.
+    unsafe { get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut all) }?;
+    // SK_MEMINFO_WMEM_QUEUED and SK_MEMINFO_SNDBUF.
+    Ok((all[5], all[3]))
+}
+
 /// Drops up to `most` bytes that a TCP socket has received, without copying them. Returns how many there were; 0 at the end of the
 /// stream. It does not wait.
 pub fn discard(socket: BorrowedFd, most: usize) -> io::Result<usize> {

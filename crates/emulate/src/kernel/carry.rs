@@ -3,7 +3,7 @@
 use super::flow::{Flow, TIMESTAMPS};
 use super::sample::{Shared, since};
 use crate::Error;
-use netio::sys::{set_max_pacing_rate, set_window_clamp, tcp_info};
+use netio::sys::{send_memory, set_max_pacing_rate, set_window_clamp, tcp_info};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -220,13 +220,23 @@ impl Connection {
         Ok(())
     }
 
+    /// Writes what the send buffer has room for.
+    ///
+    /// The kernel asks whether there is room only when a write begins a new packet (`tcp_sendmsg_locked`). As long as the last one is
+    /// being sent in parts, it has room for more, and so one long write would fill the congestion window, whatever the buffer.
     fn write(&mut self) -> Result<(), String> {
         static ZEROS: [u8; BLOCK] = [0; BLOCK];
         for _ in 0..WRITES {
-            let next = self.left.map_or(BLOCK, |left| left.min(BLOCK as u64) as usize);
-            if next == 0 {
+            if self.left == Some(0) {
                 return self.close();
             }
+            let (queued, buffer) = send_memory(self.shared.sender.as_fd()).map_err(failed("ask for SO_MEMINFO"))?;
+            let room = buffer.saturating_sub(queued) as usize;
+            if room == 0 {
+                // The kernel tells when a third of the buffer is free (`sk_stream_is_writeable`).
+                return Ok(());
+            }
+            let next = self.left.map_or(BLOCK, |left| left.min(BLOCK as u64) as usize).min(room);
             match (&self.shared.sender).write(&ZEROS[..next]) {
                 Ok(written) => self.left = self.left.map(|left| left - written as u64),
                 Err(error) if again(&error) => return Ok(()),
