@@ -242,11 +242,11 @@ impl Connection {
         ends: Ends,
         way: usize,
         header: &Headers,
-        inspection: Option<(&Inspection, usize)>,
+        inspection: Option<&Inspection>,
+        notes: usize,
     ) -> Connection {
         let kind = || match header.transport {
-            Transport::Tcp(_) if let Some((_, notes)) = inspection => Kind::Tcp(Box::new(Stream::with_notes(notes))),
-            Transport::Tcp(_) => Kind::Tcp(Box::default()),
+            Transport::Tcp(_) => Kind::Tcp(Box::new(Stream::new(notes))),
             Transport::Echo(_) => Kind::Echo(Box::new([None; MOST_ECHOES])),
             _ => Kind::Plain,
         };
@@ -256,7 +256,7 @@ impl Connection {
         ];
         ways.rotate_left(way);
         let mut connection = Connection { ends: Some(ends), ways, ..Connection::of_many(header.protocol) };
-        if let (Transport::Tcp(_), Some((inspection, _))) = (&header.transport, inspection) {
+        if let (Transport::Tcp(_), Some(inspection)) = (&header.transport, inspection) {
             let rows = inspection.rows;
             connection.ways.iter_mut().for_each(|way| way.track = Some(Box::new(Track::new(rows))));
             connection.wireshark = (inspection.rules == Rules::Wireshark).then(Box::default);
@@ -460,8 +460,9 @@ impl Connection {
             track.level(stream, over, now);
         }
         let totals = &mut self.ways[way].totals;
-        totals.segments += u64::from(sent != Sent::Nothing);
+        totals.segments += u64::from(matches!(sent, Sent::New | Sent::Again));
         totals.retransmitted += u64::from(sent == Sent::Again);
+        totals.retransmitted_control += u64::from(sent == Sent::ControlAgain);
         told
     }
 

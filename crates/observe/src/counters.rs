@@ -41,6 +41,8 @@ pub struct Counters {
     pub segments: u64,
     /// Of these, those whose payload was sent before, at least in part; only TCP has them.
     pub retransmitted: u64,
+    /// SYN, SYN-ACK and FIN without payload that were sent before.
+    pub retransmitted_control: u64,
     /// Duplicate acknowledgements (RFC 5681) that its sender received.
     pub dup_acks: u64,
     /// Packets that arrived with a congestion mark.
@@ -62,6 +64,7 @@ impl Counters {
             delivered: self.delivered - before.delivered,
             segments: self.segments - before.segments,
             retransmitted: self.retransmitted - before.retransmitted,
+            retransmitted_control: self.retransmitted_control - before.retransmitted_control,
             dup_acks: self.dup_acks - before.dup_acks,
             marked: self.marked - before.marked,
             flight_area: self.flight_area - before.flight_area,

@@ -21,7 +21,7 @@ const MOST_SAMPLES: usize = 400_000;
 const MOST_CAPTURED: usize = 1 << 17;
 /// Rows of time–sequence plots that are kept in all, of 32 bytes each.
 const MOST_ROWS: usize = 400_000;
-/// Segments in flight whose times are kept, of the first connections of a capture and of the others.
+/// Segments in flight whose times are kept, of the first connections and of the others.
 const NOTES: [usize; 2] = [16_384, 512];
 const NOTED: usize = 128;
 /// The protocols for which connections that are not followed singly are counted together; the last stands for any other.
@@ -303,7 +303,7 @@ impl Observer {
             }
         }
         let notes = NOTES[usize::from(connections.len() > NOTED)];
-        connections.push(Connection::new(ends, way, header, inspection.as_ref().map(|how| (how, notes))));
+        connections.push(Connection::new(ends, way, header, inspection.as_ref(), notes));
         if let Some(last) = connections.last_mut() {
             last.earlier = earlier;
             if *rows_closed {

@@ -55,6 +55,15 @@ impl Ranges {
         self.ranges.get(at).is_some_and(|range| range.0 <= start)
     }
 
+    /// The first part of a range that is in none of these; empty if all of it is in one.
+    pub(crate) fn gap(&self, mut start: u64, end: u64) -> (u64, u64) {
+        let mut at = self.ranges.partition_point(|range| range.1 <= start);
+        if let Some(&(_, last)) = self.ranges.get(at).filter(|range| range.0 <= start) {
+            (start, at) = (last.min(end), at + 1);
+        }
+        (start, self.ranges.get(at).map_or(end, |range| range.0.min(end)))
+    }
+
     /// Adds a range; those that it overlaps or touches become one with it.
     pub(crate) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {

@@ -2,24 +2,22 @@
 //! receiver, and what the sender knows to have arrived.
 //!
 //! Round-trip times are those that Linux's sender takes without looking at timestamps (`tcp_clean_rtx_queue`,
-//! `tcp_sacktag_one`), unless an acknowledgement covers a segment that was retransmitted (Karn's rule): of the newest
-//! segment that it newly covers, which is what congestion controls see (`ca_rtt_us`) and the simulator reports; and of the
-//! oldest, which the smoothed time is made of (`seq_rtt_us`). Else of the segment that the first SACK block newly ends
-//! with. SYN and FIN count as segments.
+//! `tcp_sacktag_one`): of the newest segment that an acknowledgement newly covers, selectively or else cumulatively, which is
+//! what congestion controls see (`ca_rtt_us`) and the simulator reports; and of the oldest, cumulatively or else selectively,
+//! which the smoothed time is made of (`seq_rtt_us`, `sack_rtt_us`). Segments that were retransmitted do not count, and if the
+//! acknowledgement cumulatively covers one, no other that it covers so (Karn's rule). SYN and FIN count as segments.
 //!
-//! Deviations, so that nobody's packets cost much time or memory: of a flight of more than [`MOST_NOTES`] segments (of a
-//! capture, [`Stream::with_notes`]), some have no round-trip time; more holes than [`Ranges`] keeps are not kept apart, and
-//! the receiver's own acknowledgements then tell what has arrived.
+//! Deviations, so that nobody's packets cost much time or memory: of a flight of more segments than [`Stream::new`] is told,
+//! some have no round-trip time; more holes than [`Ranges`] keeps are not kept apart, and the receiver's own acknowledgements
+//! then tell what has arrived.
 
 use std::collections::VecDeque;
 
 use units::{Span, Time};
-use wire::{Flags, Segment};
+use wire::{Block, Flags, Options, Segment};
 
 use crate::ranges::Ranges;
 
-/// Segments in flight whose times of departure are kept.
-const MOST_NOTES: usize = 1_024;
 /// The largest window (RFC 7323, section 2.3). What lies farther from where the connection is does not belong to it.
 const LARGEST_WINDOW: u64 = 1 << 30;
 /// A connection of which one direction alone is seen is where its sender is, and a hole that is this old will not be filled.
@@ -48,8 +46,9 @@ pub(crate) struct Stream {
     window: u16,
     /// Everything below has reached the receiver.
     next: u64,
-    /// What has reached it beyond the first hole.
+    /// What has reached it beyond the first hole, and of that, what the sender knows.
     held: Ranges,
+    sacked: Ranges,
 }
 
 /// A segment in flight.
@@ -58,6 +57,12 @@ struct Note {
     end: u64,
     len: u32,
     timing: Timing,
+}
+
+impl Note {
+    fn start(&self) -> u64 {
+        self.end - u64::from(self.len)
+    }
 }
 
 /// Whether an acknowledgement of a segment yields a round-trip time.
@@ -76,6 +81,8 @@ pub(crate) enum Sent {
     New,
     /// Data of which some was sent before.
     Again,
+    /// A SYN or FIN without data that was sent before.
+    ControlAgain,
     /// No data, or that of a keep-alive probe.
     Nothing,
 }
@@ -90,15 +97,9 @@ pub(crate) struct Heard {
     pub(crate) duplicate: bool,
 }
 
-impl Default for Stream {
-    fn default() -> Stream {
-        Stream::with_notes(MOST_NOTES)
-    }
-}
-
 impl Stream {
     /// One that keeps the times of so many segments in flight.
-    pub(crate) fn with_notes(most_notes: usize) -> Stream {
+    pub(crate) fn new(most_notes: usize) -> Stream {
         Stream {
             first: None,
             highest: 0,
@@ -110,6 +111,7 @@ impl Stream {
             window: 0,
             next: 0,
             held: Ranges::default(),
+            sacked: Ranges::default(),
         }
     }
 
@@ -117,6 +119,7 @@ impl Stream {
     pub(crate) fn release(&mut self) {
         self.notes = VecDeque::new();
         self.held.clear();
+        self.sacked.clear();
     }
 
     /// The first sequence number.
@@ -210,7 +213,7 @@ impl Stream {
         self.highest = self.highest.max(end);
         let at = self.notes.partition_point(|note| note.end <= start);
         let mut known = false;
-        for note in self.notes.range_mut(at..).take_while(|note| note.end - u64::from(note.len) < end) {
+        for note in self.notes.range_mut(at..).take_while(|note| note.start() < end) {
             note.timing = Timing::Retransmitted;
             known = true;
         }
@@ -218,7 +221,7 @@ impl Stream {
         if !known && start >= self.acked && at < self.notes.len() && self.notes.len() < self.most_notes {
             self.notes.insert(at, Note { end, len: (end - start) as u32, timing: Timing::Retransmitted });
         }
-        if payload > 0 { Sent::Again } else { Sent::Nothing }
+        if payload > 0 { Sent::Again } else { Sent::ControlAgain }
     }
 
     /// A segment reached the receiver. Returns the bytes of payload that are in order now and were not before.
@@ -255,13 +258,17 @@ impl Stream {
         if ack > self.acked {
             (heard.rtt, heard.slowest) = self.covered(ack, now).unzip();
             self.acked = ack;
+            if !self.sacked.is_empty() {
+                self.sacked.remove_below(ack);
+            }
         } else {
             heard.duplicate = bare && ack == self.acked && self.highest > ack && tcp.window == self.window;
         }
         self.window = tcp.window;
-        if let Some(end) = tcp.first_sacked() {
-            let rtt = self.sacked(near(end, self.acked), now);
-            (heard.rtt, heard.slowest) = (heard.rtt.or(rtt), heard.slowest.or(rtt));
+        if let Options::Sack(sack) = &tcp.options
+            && let Some((newest, oldest)) = self.selectively(sack.blocks(), now)
+        {
+            (heard.rtt, heard.slowest) = (Some(newest), heard.slowest.or(Some(oldest)));
         }
         heard
     }
@@ -281,13 +288,34 @@ impl Stream {
         newest.zip(oldest).filter(|_| !retransmitted).map(|(newest, oldest)| (since(newest), since(oldest)))
     }
 
-    /// The round-trip time of the segment that ends at `end`, once.
-    fn sacked(&mut self, end: u64, now: Time) -> Option<Span> {
-        let at = self.notes.binary_search_by_key(&end, |note| note.end).ok()?;
-        let note = &mut self.notes[at];
-        let Timing::Sent(sent) = note.timing else { return None };
-        note.timing = Timing::Taken;
-        Some(now.saturating_since(sent))
+    /// Marks the segments in these SACK blocks, and gives the round-trip times of the newest and the oldest that are new and were
+    /// sent once. What of a block lies below the acknowledgement is a D-SACK (RFC 2883 section 4).
+    #[inline]
+    fn selectively(&mut self, blocks: &[Block], now: Time) -> Option<(Span, Span)> {
+        let mut extremes: Option<(Time, Time)> = None;
+        for block in blocks {
+            let (mut start, end) = (near(block.start, self.acked).max(self.acked), near(block.end, self.acked));
+            if end > self.highest {
+                continue;
+            }
+            let whole = start;
+            while start < end {
+                let (from, to) = self.sacked.gap(start, end);
+                start = to;
+                let at = self.notes.partition_point(|note| note.end <= from);
+                for note in self.notes.range_mut(at..).take_while(|note| note.end <= to) {
+                    if note.start() >= from
+                        && let Timing::Sent(sent) = note.timing
+                    {
+                        note.timing = Timing::Taken;
+                        let (newest, oldest) = extremes.unwrap_or((sent, sent));
+                        extremes = Some((newest.max(sent), oldest.min(sent)));
+                    }
+                }
+            }
+            self.sacked.insert(whole, end);
+        }
+        extremes.map(|(newest, oldest)| (now.saturating_since(newest), now.saturating_since(oldest)))
     }
 
     /// Everything below `to` has reached the receiver.

@@ -8,6 +8,8 @@ mod common;
 use common::{
     CELLS, LINK, Running, command, emulate, eventually, flows, is_late, may, namespaces, ping_times, scratch, text,
 };
+use record::Results;
+use record::tables::FlowRow;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -335,6 +337,87 @@ fn the_kernels_transfers_are_timed_and_its_paced_flows_are_limited_by_pacing(wat
         let pacing = figure(flows, "paced", "/limited/pacing/mean");
         assert!(pacing > 0.5, "limited by pacing for {pacing} of the time");
     }
+}
+
+/// A flow of the scenario `text` as simulated, and as the kernel sends it over the emulated network; missing if that was late.
+fn both(text: &str, watch: &mut Watch) -> Option<[Results; 2]> {
+    let dir = scratch(text);
+    let output = command(dir.path(), &["run", "net.toml", "--out", "simulated"]).output().expect("it starts");
+    assert!(output.status.success(), "{}", common::text(&output.stderr));
+    let output = emulate(dir.path(), &["--kernel"]);
+    assert!(output.status.success(), "{}", common::text(&output.stderr));
+    let read = |out: &str| Results::read(&dir.path().join(out)).expect("results");
+    (!is_late(dir.path(), watch)).then(|| [read("simulated"), read("ranway-out/net-emulated")])
+}
+
+/// The figure of the only flow that the kernel sends.
+fn figure<T>(of: &Results, figure: impl Fn(&FlowRow<'_>) -> T) -> T {
+    let flow = of.tables.flows.iter().find(|flow| flow.flow == "download").expect("the flow");
+    figure(&flow)
+}
+
+const DOWNLOAD: &str = "[[flows]]\nname = \"download\"\nfrom = \"a\"\nto = \"b\"\n";
+
+#[test]
+fn root_a_run_and_the_kernel_measure_the_same_in_a_long_recovery() {
+    conclusive(a_run_and_the_kernel_measure_the_same_in_a_long_recovery);
+}
+
+/// Slow start overflows a queue of 4.5 s: for seconds, what arrives waits behind holes.
+fn a_run_and_the_kernel_measure_the_same_in_a_long_recovery(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let large = "cc = \"new-reno\"\ntcp = { receive_buffer = \"32 MiB\", send_buffer = \"32 MiB\" }\n";
+    let scenario = LINK.replace("2 s", "14 s").replace("packets = 100", "packets = 3000") + DOWNLOAD + large;
+    let Some([simulated, kernel]) = both(&scenario, watch) else { return };
+    let near = |what: &str, of: fn(&FlowRow<'_>) -> f64, bound: f64| {
+        let [ours, theirs] = [&simulated, &kernel].map(|results| figure(results, of));
+        println!("{what}: simulated {ours:.3}, kernel {theirs:.3}");
+        assert!((ours / theirs - 1.0).abs() < bound, "{what}: simulated {ours}, kernel {theirs}");
+    };
+    near("goodput", |flow| flow.goodput_mbps, 0.1);
+    near("median RTT", |flow| flow.rtt_p50_ms.expect("it is known"), 0.1);
+    near("95th percentile of the RTT", |flow| flow.rtt_p95_ms.expect("it is known"), 0.05);
+    near("retransmissions", |flow| flow.retransmitted.expect("it is known") as f64, 0.1);
+}
+
+#[test]
+fn root_a_run_and_the_kernel_count_lost_syns() {
+    conclusive(a_run_and_the_kernel_count_lost_syns);
+}
+
+fn a_run_and_the_kernel_count_lost_syns(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    // Nothing arrives. The second SYN leaves after 1 s; for the third, kernels since 6.5 wait less than earlier ones.
+    let scenario = LINK.replace("\"2 s\"", "\"1900 ms\"\n").replace("delay =", "loss = 1\ndelay =") + DOWNLOAD;
+    let Some(both) = both(&scenario, watch) else { return };
+    for results in &both {
+        let counts = figure(results, |flow| (flow.bytes, flow.segments_sent, flow.retransmitted, flow.rtos));
+        assert_eq!(counts, (0, Some(0), Some(1), Some(1)));
+    }
+}
+
+#[test]
+fn root_a_small_send_buffer_bounds_what_the_kernel_has_in_flight() {
+    conclusive(a_small_send_buffer_bounds_what_the_kernel_has_in_flight);
+}
+
+fn a_small_send_buffer_bounds_what_the_kernel_has_in_flight(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let scenario = "duration = \"6 s\"\nwarmup = \"3 s\"\n[[links]]\nname = \"wire\"\nfrom = \"a\"\nto = \"b\"\nduplex = true\n\
+                    rate = \"50 Mbit/s\"\ndelay = \"40 ms\"\n";
+    let Some([simulated, kernel]) = both(&format!("{scenario}{DOWNLOAD}tcp.send_buffer = \"150 kB\"\n"), watch) else {
+        return;
+    };
+    let [ours, theirs] = [&simulated, &kernel].map(|results| figure(results, |flow| flow.goodput_mbps));
+    println!("simulated {ours:.2} Mbit/s, kernel {theirs:.2}");
+    // 150 kB each 80 ms; of the kernel's, five sixths are payload, and it keeps from two thirds to all of it full.
+    assert!(ours <= 15.0 && (0.6 * ours..1.05 * ours).contains(&theirs), "simulated {ours}, kernel {theirs}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         goodput_mbps: flow.goodput().as_mbps(),
         throughput_mbps: flow.throughput().as_mbps(),
         segments_sent: Some(counters.segments),
-        retransmitted: Some(counters.retransmitted),
+        retransmitted: Some(counters.retransmitted + counters.retransmitted_control),
         dup_acks: Some(counters.dup_acks),
         ce_marks: Some(counters.marked),
         lost_packets: Some(flow.lost()),

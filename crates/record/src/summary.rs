@@ -536,7 +536,8 @@ impl Run<'_> {
             completion_s: ratio(completions.iter().map(|(time, _)| time).sum(), finished),
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
-            retransmission_rate: part(|row| row.retransmitted),
+            // SYNs are no data segments.
+            retransmission_rate: part(|row| row.retransmitted).map(|rate| rate.min(1.0)),
             // Earlier results have zeros where nothing was known: of UDP, and of connections of real hosts.
             limited: limited().filter(|shares| shares.iter().flatten().any(|&share| share > 0.0)),
         }

@@ -197,7 +197,7 @@ impl<'a> Hosts<'a> {
                 let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
                 match parcel.towards {
                     End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
-                    End::To => flow.meter.receive(outcome.received),
+                    End::To => flow.meter.receive(outcome.delivered),
                 }
                 if outcome.quiet {
                     watch.iter_mut().for_each(|watch| watch.states(parcel.owner.flow, connection, now));

@@ -57,6 +57,8 @@ pub(crate) struct Seen {
     first_sacked: Option<Time>,
     last_sacked: Option<Time>,
     rtt: Option<Span>,
+    /// Whether a timestamp told it.
+    is_echoed: bool,
     sampler: Sampler,
 }
 
@@ -94,7 +96,7 @@ impl<C: Controller> Sender<C> {
         self.stats.ece_received += u64::from(ece);
     }
 
-    /// Processes an acknowledgement and returns its RTT sample. A window of zero is accepted even from a segment with which
+    /// Processes an acknowledgement and returns its RTT sample, unless a timestamp told it. A window of zero is accepted even from a segment with which
     /// nothing else changes, as in 6.18; 6.1 accepts only a larger window (`tcp_may_update_window`).
     #[inline]
     pub(crate) fn on_ack(&mut self, a: &Incoming, cx: &mut Context) -> Option<Span> {
@@ -179,7 +181,7 @@ impl<C: Controller> Sender<C> {
         self.controller.on_ack(&sample, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
         self.refresh_stack_rate();
-        seen.rtt
+        seen.rtt.filter(|_| !seen.is_echoed)
     }
 
     /// Removes cumulatively acknowledged segments (`tcp_clean_rtx_queue`).
@@ -274,6 +276,7 @@ impl<C: Controller> Sender<C> {
             if millis < 1 << 31 {
                 let rtt = Span::from_millis(u64::from(millis.max(1)));
                 seen.rtt = Some(rtt);
+                seen.is_echoed = true;
                 self.take_rtt(rtt, seen.rtt, now);
             }
         }

@@ -76,16 +76,28 @@ pub struct Transmit {
 /// The effect of a received segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The RTT sample that Linux passes to controllers: from the newest acknowledged segment that was sent only once.
+    /// The time since the newest segment was sent that is newly acknowledged, cumulatively or selectively, and was sent only once
+    /// (`ca_rtt_us` of Linux). If all was retransmitted, what a timestamp tells is not reported: it is in milliseconds.
     pub rtt: Option<Span>,
     /// Payload bytes newly in order.
     pub delivered: u64,
-    /// Payload bytes that arrived for the first time, in order or not.
-    pub received: u64,
     /// Payload bytes newly acknowledged.
     pub acked: u64,
     /// Whether the segment certainly causes no transmission, event or timer.
     pub quiet: bool,
+}
+
+/// A receive buffer, in bytes of payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveRoom {
+    /// Its size.
+    pub buffer: u64,
+    /// What is in it, out-of-order data included.
+    pub queued: u64,
+    /// The window that the peer has.
+    pub announced: u64,
+    /// The full segment size that the peer seems to use.
+    pub segment: u64,
 }
 
 /// A snapshot of a connection, for display and plots.
@@ -409,6 +421,17 @@ impl<C: Controller> Endpoint<C> {
         self.receiver.space.set_full(bytes);
     }
 
+    /// Returns the state of the receive buffer.
+    pub fn receive_room(&self) -> ReceiveRoom {
+        let receiver = &self.receiver;
+        ReceiveRoom {
+            buffer: receiver.space.full(),
+            queued: receiver.used(),
+            announced: receiver.open_window(),
+            segment: receiver.full_segment(),
+        }
+    }
+
     /// Passes a signal of the driver to the congestion controller.
     pub fn signal(&mut self, signal: &Signal, cx: &mut Context) {
         self.sender.on_signal(signal, cx);
@@ -606,9 +629,7 @@ impl<C: Controller> Endpoint<C> {
         if has_data && self.state != State::Closed {
             let push = flags.has(Flags::PSH);
             let payload = Payload { seq, len, fin: flags.has(Flags::FIN), push };
-            let before = self.receiver.received();
             outcome.delivered = self.on_payload(segment, payload, ce, cx.now);
-            outcome.received = self.receiver.received() - before;
         }
         outcome
     }

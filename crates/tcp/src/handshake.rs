@@ -109,6 +109,7 @@ impl<C: Controller> Endpoint<C> {
         if self.syns > retries {
             self.end(Event::TimedOut);
         } else {
+            self.sender.stats.timeouts += 1;
             self.syn_due = true;
         }
     }

@@ -284,15 +284,9 @@ impl Receiver {
         (self.next - u64::from(self.finished())).saturating_sub(self.copied)
     }
 
-    /// Payload bytes that have arrived, each counted once.
-    #[inline]
-    pub(crate) fn received(&self) -> u64 {
-        self.next - u64::from(self.finished()) + self.out_of_order.bytes()
-    }
-
     /// Bytes in the buffer.
     #[inline]
-    fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.unread() + self.out_of_order.bytes()
     }
 

@@ -98,7 +98,7 @@ pub struct Stats {
     pub recoveries: u64,
     /// Times that the window was reduced because of an ECN echo.
     pub ecn_reductions: u64,
-    /// Times that the retransmission timer fired.
+    /// Times that the retransmission timer fired, that of a SYN or SYN-ACK included.
     pub timeouts: u64,
     /// Tail loss probes sent, of new data or as retransmissions.
     pub loss_probes: u64,

@@ -70,6 +70,8 @@ fn a_syn_is_sent_again_after_1_2_and_4_seconds_until_it_gives_up() {
     assert_eq!(times, [at(0), at(1000), at(3000), at(7000)]);
     assert_eq!(p.events, [(at(15_000), Client, Event::TimedOut)]);
     assert!(p.client.is_over());
+    // `tcpi_total_retrans` and `tcpi_total_rto`.
+    assert_eq!((p.client.stats().retransmitted_syn, p.client.stats().timeouts), (3, 3));
 }
 
 #[test]

@@ -29,8 +29,8 @@ struct Talk {
     observer: Observer,
     isn: [u32; 2],
     ports: [u16; 2],
-    /// The end of the first SACK block of the next packets.
-    sacked: Option<u32>,
+    /// The only SACK block of the next packets.
+    sacked: Option<(u32, u32)>,
 }
 
 /// A packet on its way.
@@ -67,11 +67,11 @@ impl Talk {
     }
 
     fn segment(&self, from: usize, flags: Flags, seq: u32, ack: u32, payload: u32) -> Headers {
-        let sacked = self.sacked.map(|end| self.isn[1 - from].wrapping_add(end));
+        let there = |offset: u32| self.isn[1 - from].wrapping_add(offset);
         let (seq, ack) = (self.isn[from].wrapping_add(seq), self.isn[1 - from].wrapping_add(ack));
         let mut sack = Sack::NONE;
-        if let Some(end) = sacked {
-            sack.push(Block { start: end.wrapping_sub(1), end });
+        if let Some((start, end)) = self.sacked {
+            sack.push(Block { start: there(start), end: there(end) });
         }
         let options = Options::Sack(sack);
         let tcp = Segment { seq, ack, window: 500, len: payload as u16, flags, timestamps: None, options };
@@ -132,10 +132,10 @@ fn download(isn: [u32; 2]) -> Flow {
     talk.arrives(41, second);
     talk.says(41, UE, ACK, 1, segment(2), 0); // Covers both; of the newer 51 - 31 = 20 ms.
     talk.arrives(53, fourth);
-    talk.sacked = Some(segment(4));
+    talk.sacked = Some((segment(3), segment(4)));
     talk.says(53, UE, ACK, 1, segment(2), 0); // A duplicate; SACKs the fourth: 63 - 33 = 30 ms.
     talk.arrives(64, fifth);
-    talk.sacked = Some(segment(5));
+    talk.sacked = Some((segment(3), segment(5)));
     talk.says(64, UE, ACK, 1, segment(2), 0); // A duplicate; SACKs the fifth: 74 - 34 = 40 ms.
     talk.sacked = None;
     talk.says(75, SERVER, ACK, segment(2), 1, 1_000); // Again.
@@ -167,6 +167,41 @@ fn a_download_with_a_loss_is_measured_as_worked_out_by_hand() {
     // 105, when the connection is over.
     let area = 20.0 + 10_000.0 + 5_000.0 * 17.0 + 3_000.0 * 44.0 + 1_001.0 * 10.0;
     assert!((flow.mean_in_flight - area / 105.0).abs() < 1.0, "{} {}", flow.mean_in_flight, area / 105.0);
+}
+
+#[test]
+fn an_acknowledgement_that_sacks_several_segments_has_the_round_trip_time_of_the_newest() {
+    let mut talk = Talk::new([0, 0]);
+    talk.handshake();
+    let segment = |n: u32| 1 + n * 1_000;
+    let sent: Vec<Way> = (0..5).map(|n| talk.sends(30 + u64::from(n), SERVER, ACK, segment(n), 1, 1_000)).collect();
+    for (n, way) in sent.into_iter().enumerate() {
+        if n == 0 { talk.loses(40, way) } else { talk.arrives(50, way) }
+    }
+    // Its block covers the second to the fourth: 60 - 33 = 27 ms. The next adds the fifth: 62 - 34 = 28 ms.
+    talk.sacked = Some((segment(1), segment(4)));
+    talk.says(50, UE, ACK, 1, segment(0), 0);
+    talk.sacked = Some((segment(1), segment(5)));
+    talk.says(52, UE, ACK, 1, segment(0), 0);
+    talk.sacked = None;
+    // The retransmission's acknowledgement covers all and tells nothing.
+    talk.says(70, SERVER, ACK, segment(0), 1, 1_000);
+    talk.says(80, UE, ACK, 1, segment(5), 0);
+    let flow = talk.ends(100).remove(0);
+    // 20 ms of the SYN-ACK.
+    assert_eq!(rtts(&flow), [(20, 1), (27, 1), (28, 1)]);
+}
+
+#[test]
+fn a_syn_that_is_sent_again_is_a_retransmission_and_no_data() {
+    let mut talk = Talk::new([0, 0]);
+    for ms in [0, 1_000, 3_000] {
+        let syn = talk.sends(ms, UE, SYN, 0, 0, 0);
+        talk.loses(ms + 1, syn);
+    }
+    let flow = talk.ends(5_000).remove(0);
+    let counters = flow.counters;
+    assert_eq!((counters.segments, counters.retransmitted, counters.retransmitted_control), (0, 0, 2));
 }
 
 #[test]

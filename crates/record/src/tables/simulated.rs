@@ -35,7 +35,8 @@ table! {
         /// real hosts without TCP never completes; if it was silent for the last 10 s of the run, its interval ends
         /// with its last delivery.
         "s" measured_to_s: f64,
-        /// Payload that arrived at the receiving end for the first time in the measured interval, in order or not.
+        /// Payload that the receiving application could read in the measured interval: of TCP, what arrived in order. Data behind a
+        /// hole counts once the hole is filled.
         "B" bytes: u64,
         /// `bytes` over the measured interval.
         "Mbit/s" goodput_mbps: f64,
@@ -69,15 +70,15 @@ table! {
         "ms" owd_p95_ms: opt_f64,
         /// Data segments sent, retransmissions included.
         "" segments_sent: opt_u64,
-        /// Data segments retransmitted for any reason.
+        /// Segments retransmitted for any reason: data, FIN, and SYN or SYN-ACK (`tcpi_total_retrans`).
         "" retransmitted: opt_u64,
         /// Of these, in fast recovery.
         "" retrans_fast: opt_u64,
-        /// Of these, after a retransmission timeout.
+        /// Of these, after a retransmission timeout, SYN and SYN-ACK included.
         "" retrans_rto: opt_u64,
         /// Of these, as tail loss probes.
         "" retrans_tlp: opt_u64,
-        /// Retransmission timeouts.
+        /// Retransmission timeouts, those of a SYN or SYN-ACK included (`tcpi_total_rto`).
         "" rtos: opt_u64,
         /// Congestion window reductions that were undone as spurious.
         "" undos: opt_u64,
@@ -129,7 +130,8 @@ table! {
         "" conn: u32,
         /// The moment.
         "s" t_s: f64,
-        /// Payload that arrived for the first time since the previous sample, over that interval.
+        /// Payload that the application could read since the previous sample, over that interval. Data behind a hole counts once
+        /// the hole is filled.
         "Mbit/s" goodput_mbps: f64,
         /// Congestion window.
         "B" cwnd_bytes: opt_u64,

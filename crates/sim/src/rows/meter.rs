@@ -39,7 +39,7 @@ impl Totals {
     fn add(&mut self, stats: &Stats, limited: [Span; Limit::ALL.len()]) {
         self.sent += stats.data_segments_sent;
         self.fast += stats.retransmitted_fast;
-        self.timeout += stats.retransmitted_timeout;
+        self.timeout += stats.retransmitted_timeout + stats.retransmitted_syn;
         self.probe += stats.retransmitted_probe;
         self.timeouts += stats.timeouts;
         self.undos += stats.undone_dsack + stats.undone_timestamp + stats.undone_frto;
@@ -104,8 +104,7 @@ impl Meter {
         self.latest_rtt = Some(rtt);
     }
 
-    /// Payload arrived for the first time. It counts now, even if it waits behind a hole to be delivered: what was held at the
-    /// end of the warm-up would otherwise count as if the network had carried it in the measured time.
+    /// Payload arrived that the application can read: of TCP, in order.
     #[inline]
     pub(crate) fn receive(&mut self, bytes: u64) {
         self.totals.received += bytes;
