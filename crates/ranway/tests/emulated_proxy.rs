@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
@@ -96,6 +97,50 @@ fn a_download_through_the_proxy_keeps_its_goodput_and_has_less_delay(watch: &mut
     assert!(best > 0.9 * without && split > 0.9 * without, "{best}, {split} and {without} Mbit/s");
     // Without it, the cell's queue fills. A proxy that only splits has a queue of its own, which counts.
     assert!(best_delay < 0.5 * delay && split_delay > delay, "{best_delay}, {split_delay} and {delay} ms");
+}
+
+#[test]
+fn root_a_proxy_that_shrinks_windows_drops_nothing_that_it_has_announced() {
+    conclusive(a_proxy_that_shrinks_windows_drops_nothing_that_it_has_announced);
+}
+
+/// Each new flow takes a share of what the others had.
+fn a_proxy_that_shrinks_windows_drops_nothing_that_it_has_announced(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let more =
+        "[[flows]]\nname = \"more\"\nfrom = \"server\"\nto = \"ue\"\ncount = 5\nstart = \"2 s\"\nstagger = \"1 s\"\n";
+    let dir = scratch(&(CELL.to_owned() + more));
+    let running = Running::start(dir.path(), &[&["--kernel"], &BEST[..]].concat());
+    let id = running.id();
+    let start = Instant::now();
+    let last = |host: &str| {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &format!("ranway-{id}-{host}"), "cat", "/proc/self/net/netstat"])
+            .output()
+            .expect("it starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // Shortly before its end.
+    std::thread::sleep(Duration::from_millis(7_500).saturating_sub(start.elapsed()));
+    let (proxy, server) = (last("core"), last("server"));
+    let output = running.end();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if is_late(dir.path(), watch) {
+        return;
+    }
+    let count = |netstat: &str, names: &[&str]| -> Vec<(String, u64)> {
+        let lines: Vec<&str> = netstat.lines().filter(|line| line.starts_with("TcpExt:")).collect();
+        let counters = lines[0].split(' ').zip(lines[1].split(' ')).filter(|(name, _)| names.contains(name));
+        counters.map(|(name, count)| (name.to_owned(), count.parse().expect("a number"))).collect()
+    };
+    let dropped = count(&proxy, &["PruneCalled", "RcvPruned", "OfoPruned", "TCPRcvCollapsed", "TCPRcvQDrop"]);
+    let timeouts = count(&server, &["TCPTimeouts"]);
+    println!("{dropped:?}, {timeouts:?}");
+    assert_eq!((dropped.len(), timeouts.len()), (5, 1));
+    assert!(dropped.iter().chain(&timeouts).all(|(_, count)| *count == 0), "{dropped:?}, {timeouts:?}");
 }
 
 /// Writes the address of the first TCP client and of the first UDP client, which get an answer.

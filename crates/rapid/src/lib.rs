@@ -7,6 +7,8 @@
 //!
 //! [`Rapid`] does no I/O and has no clock. The simulated and the live proxy call it in the same way: [`Control`] says how.
 //!
+//! A driver applies a smaller receive buffer by [`Room`], as the announced window is used.
+//!
 //! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13 to the letter, with what its
 //! authors measured or chose as [`Published`]. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).
 //! [`Policy::MilliProxy`] is the window rule of milliProxy.
@@ -21,6 +23,7 @@ mod milli;
 mod published;
 #[cfg(test)]
 mod robustness;
+mod room;
 mod share;
 #[cfg(test)]
 mod sleep;
@@ -28,6 +31,7 @@ mod sleep;
 pub use best::parameters::Best;
 pub use decision::{Category, Decision, Sample};
 pub use published::state::{Published, RadioWindow, RoundTrip};
+pub use room::{LEAST_SEGMENTS, Room};
 
 use best::demand::BestFlow;
 use flow::{Flow, State, Ue};

@@ -80,6 +80,7 @@ tcp_info! {
         last_data_recv_ms: u32 = 52,
         last_ack_recv_ms: u32 = 56,
         pmtu: u32 = 60,
+        rcv_ssthresh: u32 = 64,
         rtt: u32 = 68,
         rttvar: u32 = 72,
         snd_ssthresh: u32 = 76,

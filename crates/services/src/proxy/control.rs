@@ -5,7 +5,8 @@
 //!
 //! - the receive window of the wired leg (`TCP_WINDOW_CLAMP`) once data has arrived, because the kernel forgets an earlier
 //!   limit. It is read back and set again in each update, because the kernel's automatic tuning may raise it;
-//! - the receive buffer of the wired leg (`SO_RCVBUF`), at most what it would be without a control;
+//! - the receive buffer of the wired leg (`SO_RCVBUF`), at most what it would be without a control. It shrinks as the announced
+//!   window is used ([`rapid::Room`]);
 //! - what the radio leg takes beyond what it has sent (`TCP_NOTSENT_LOWAT`), at most that of the settings;
 //! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`);
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use netio::realtime::{Clock, thread_time};
 use netio::sys;
-use rapid::{Category, Control, Decision, Sample};
+use rapid::{Category, Control, Decision, LEAST_SEGMENTS, Sample};
 use rustix::net::sockopt;
 use units::{Span, Time};
 
@@ -30,7 +31,7 @@ use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
-use super::window::ReceiveWindow;
+use super::window::{Leg, Limits, ReceiveWindow};
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
 
@@ -57,10 +58,7 @@ const MOVE: u64 = 64_000;
 /// less than an initial window of ten segments (RFC 6928), to which the control's settings would come too late.
 const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
-/// The least receive window and buffer, in full segments of the wired leg, which may be much longer than those of the radio leg: in a
-/// window of less, a sender waits until it has more.
-const LEAST_SEGMENTS: u64 = 4;
-/// Time between a change of a receive buffer and a small reduction.
+/// Time between a change of a receive buffer's limit and a small reduction.
 const SETTLING: Span = Span::from_secs(1);
 
 /// Identifies a flow.
@@ -123,7 +121,8 @@ struct Controlled {
     wired_mss: u32,
     /// The receive window of the wired leg.
     receive: ReceiveWindow,
-    /// When its buffer was last changed.
+    /// The limit of its buffer, and when that was last changed.
+    buffer: Option<u64>,
     resized: Time,
     unsent: Option<u64>,
     pacing: Option<u64>,
@@ -338,14 +337,11 @@ fn for_a_turn(decision: &Decision, turn: u64, first_turn: u64) -> Decision {
     }
 }
 
-/// Returns the receive buffer to set where `new` is decided. Segments in flight were sent for the one before, and a reduction may lose
-/// some. So a buffer that is somewhat too large shrinks by an eighth at a time, for which the kernel's room for overhead suffices, and
-/// only if the one before has lasted (`has_settled`).
-fn stepped(new: Option<u64>, before: Option<u64>, has_settled: bool) -> Option<u64> {
+/// Returns the receive buffer to aim at where `new` is decided. A small reduction waits until the one before has lasted
+/// (`has_settled`), because each costs some calls of the kernel.
+fn settled(new: Option<u64>, before: Option<u64>, has_settled: bool) -> Option<u64> {
     match (new, before) {
-        (Some(new), Some(before)) if new < before && new >= before / 4 * 3 => {
-            Some(if has_settled { new.max(before - before / 8) } else { before })
-        }
+        (Some(new), Some(before)) if new < before && new >= before / 4 * 3 && !has_settled => Some(before),
         _ => new,
     }
 }
@@ -375,18 +371,20 @@ impl Controlled {
     ) {
         let Some(flow) = self.flow.upgrade() else { return };
         flow.promise(decision.rate);
-        let at_least = |bytes: Option<u64>| bytes.map(|bytes| bytes.max(LEAST_SEGMENTS * u64::from(self.wired_mss)));
+        let at_least = |bytes: Option<u64>| bytes.map(|bytes| bytes.max(self.least_window()));
         let (window, buffer) = (at_least(decision.receive_window), at_least(decision.receive_buffer));
-        // Each call fails only if the connection has just ended.
-        if self.last.arrived > 0 {
-            self.receive.limit_window(flow.wired(), window, self.quiet.is_some());
-        }
         let wanted = buffer.map(|bytes| bytes.min(most_buffer));
-        let buffer = stepped(wanted, self.receive.buffer(), now.saturating_since(self.resized) >= SETTLING);
-        if buffer != self.receive.buffer() {
-            self.resized = now;
+        let buffer = settled(wanted, self.buffer, now.saturating_since(self.resized) >= SETTLING);
+        if buffer != self.buffer {
+            (self.buffer, self.resized) = (buffer, now);
         }
-        self.receive.limit_buffer(flow.wired(), buffer, flow.is_whole());
+        let (has_data, is_quiet) = (self.last.arrived > 0, self.quiet.is_some());
+        // Each call fails only if the connection has just ended.
+        self.receive.limit(
+            flow.wired(),
+            Limits { buffer, window, least: self.least_window() },
+            Leg { is_whole: flow.is_whole(), has_data, is_quiet },
+        );
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;
@@ -403,6 +401,11 @@ impl Controlled {
         if let Some(windows) = windows {
             self.apply_window(flow.radio(), decision.window, &mut **windows);
         }
+    }
+
+    /// The least receive window and buffer of the wired leg.
+    fn least_window(&self) -> u64 {
+        LEAST_SEGMENTS * u64::from(self.wired_mss)
     }
 
     /// Sets the congestion window of the radio leg, with the congestion control that keeps it. Without a window, the leg gets
@@ -442,16 +445,15 @@ mod tests {
     use units::Rate;
 
     #[test]
-    fn a_receive_buffer_grows_at_once_and_shrinks_in_steps() {
-        let stepped = |new, before, has_settled| stepped(Some(new), Some(before), has_settled);
-        assert_eq!(stepped(81_000, 80_000, false), Some(81_000));
-        assert_eq!(stepped(62_000, 80_000, false), Some(80_000));
-        assert_eq!(stepped(62_000, 80_000, true), Some(70_000));
-        assert_eq!(stepped(62_000, 70_000, true), Some(62_000));
+    fn a_limit_of_a_buffer_grows_at_once_and_shrinks_a_little_only_now_and_then() {
+        let settled = |new, before, has_settled| settled(Some(new), Some(before), has_settled);
+        assert_eq!(settled(81_000, 80_000, false), Some(81_000));
+        assert_eq!(settled(62_000, 80_000, false), Some(80_000));
+        assert_eq!(settled(62_000, 80_000, true), Some(62_000));
         // A window of another kind, as after a handover.
-        assert_eq!(stepped(30_000, 80_000, false), Some(30_000));
-        assert_eq!(super::stepped(None, Some(80_000), false), None);
-        assert_eq!(super::stepped(Some(80_000), None, false), Some(80_000));
+        assert_eq!(settled(30_000, 80_000, false), Some(30_000));
+        assert_eq!(super::settled(None, Some(80_000), false), None);
+        assert_eq!(super::settled(Some(80_000), None, false), Some(80_000));
     }
 
     #[test]
