@@ -57,6 +57,7 @@ reproduce: ## run every reproduction at full length; writes the docs' tables
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce --out target/reproduce
 	cp target/reproduce/tables.md docs/reproduced.md
+	cp target/reproduce/counts.md docs/reproduced-counts.md
 
 reproduce-grid: ## run the LTE paper in every setting of the parameters it leaves open; writes the docs' tables
 	@tools/setup build

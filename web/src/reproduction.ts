@@ -1,14 +1,13 @@
 // Published figures beside measured ones: a table and a plot for each experiment.
 
 import { h } from "./dom";
-import type { Drawn, Row } from "./generated/reproduction";
+import type { Drawn, Row, Verdict } from "./generated/reproduction";
 import { number } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
 import { between, colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
 import { linePlot } from "./plots";
 import { scatterPlot, type Cloud } from "./scatter";
-
-const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
+import { counted, marks, reasons, VERDICTS } from "./verdicts";
 
 export function reproduction(rows: Row[], figures: Drawn[]): HTMLElement {
   const drawn = (name: string): HTMLElement[] => figures.filter((one) => `${one.paper} / ${one.experiment}` === name).flatMap((one) => figure(one) ?? []);
@@ -20,11 +19,9 @@ export function reproduction(rows: Row[], figures: Drawn[]): HTMLElement {
   const all = [...groups];
   const possible = all.filter(([, rows]) => rows.some((row) => row.verdict !== "not possible yet"));
   const others = all.filter(([, rows]) => rows.every((row) => row.verdict === "not possible yet"));
-  const counts = Object.keys(VERDICTS).map((verdict) =>
-    h("span", {}, badge(verdict), ` ${rows.filter((row) => row.verdict === verdict && !row.fitted).length}`),
-  );
-  const fitted = rows.filter((row) => row.fitted);
-  if (fitted.length > 0) counts.push(h("span", {}, `fitted, not counted: ${fitted.length}, of which ${fitted.filter((row) => row.verdict === "held").length} held`));
+  const { verdicts, apart } = counted(rows);
+  const counts = Object.entries(verdicts).map(([verdict, count]) => h("span", {}, badge(verdict as Verdict), ` ${count}`));
+  if (apart.length > 0) counts.push(h("span", {}, `held of those counted apart: ${apart.map(({ what, held, all }) => `${held} of ${all} ${what}`).join(", ")}`));
   return h(
     "section",
     {},
@@ -42,8 +39,8 @@ export function reproduction(rows: Row[], figures: Drawn[]): HTMLElement {
   );
 }
 
-function badge(verdict: string): HTMLElement {
-  return h("span", { class: `badge ${verdict.split(" ")[0]!}` }, VERDICTS[verdict] ?? verdict);
+function badge(verdict: Verdict): HTMLElement {
+  return h("span", { class: `badge ${verdict.split(" ")[0]!}` }, VERDICTS[verdict]);
 }
 
 function experiment(name: string, rows: Row[], figures: HTMLElement[]): HTMLElement {
@@ -53,7 +50,7 @@ function experiment(name: string, rows: Row[], figures: HTMLElement[]): HTMLElem
     "div",
     { class: "experiment" },
     h("h3", { class: "name" }, name, same !== null && h("small", {}, ` ${same.metric}${same.unit === "" ? "" : `, ${same.unit}`}`)),
-    h("div", { class: plots.length > 0 && rows.every((row) => row.floor == null) ? "sides" : "" }, table(rows), plots.length > 0 && h("div", {}, ...plots)),
+    h("div", { class: plots.length > 0 && rows.every((row) => row.floor === undefined && row.ceiling === undefined) ? "sides" : "" }, table(rows), plots.length > 0 && h("div", {}, ...plots)),
     figures.length > 0 && h("div", { class: "figures" }, ...figures),
   );
 }
@@ -155,8 +152,10 @@ function shared(rows: Row[]): Row | null {
 function table(rows: Row[]): HTMLElement {
   const same = shared(rows);
   const unit = (row: Row): string => (row.unit === "" || row.unit === "1" || same !== null ? "" : ` ${row.unit}`);
-  const published = (row: Row): string =>
+  const printed = (row: Row): string =>
     row.published === null ? "" : typeof row.published === "string" ? row.published + unit(row) : withCi(row.published, row.published_ci) + unit(row);
+  const published = (row: Row): string => [printed(row), row.expected === undefined ? "" : `(${row.expected})`].filter((part) => part !== "").join(" ");
+  const bound = (sign: string, value?: number): string[] => (value === undefined ? [] : [`${sign} ${number(value)}`]);
   const measured = (row: Row): string =>
     row.measured === null ? "–" : typeof row.measured === "string" ? row.measured + unit(row) : withCi(row.measured, row.ci) + unit(row);
   const columns: [string, string, (row: Row) => string][] = [
@@ -165,13 +164,13 @@ function table(rows: Row[]): HTMLElement {
     ["Metric", "wrap", (row) => (same === null ? row.metric : "")],
     ["Published", "number", published],
     ["Measured", "number", measured],
-    ["Floor", "number", (row) => (row.floor == null ? "" : number(row.floor) + unit(row))],
+    ["Bound", "number", (row) => [...bound("≥", row.floor), ...bound("≤", row.ceiling)].map((text) => text + unit(row)).join(", ")],
     ["Off by", "number", offBy],
   ];
   const shown = columns.filter(([, , text]) => rows.some((row) => text(row) !== ""));
   const lines = rows.flatMap((row) => [
-    h("tr", {}, ...shown.map(([head, kind, text]) => h("td", { class: kind, "data-head": head }, text(row))), h("td", { "data-head": "Verdict" }, badge(row.verdict), row.fitted === true && " (fitted)")),
-    ...((row.why ?? "") === "" ? [] : [h("tr", { class: "why" }, h("td", { colspan: String(shown.length + 1) }, row.why!))]),
+    h("tr", {}, ...shown.map(([head, kind, text]) => h("td", { class: kind, "data-head": head }, text(row))), h("td", { "data-head": "Verdict" }, badge(row.verdict), marks(row))),
+    ...(reasons(row) === "" ? [] : [h("tr", { class: "why" }, h("td", { colspan: String(shown.length + 1) }, reasons(row)))]),
   ]);
   const heads = shown.map(([head, kind]) => h("th", { class: kind, scope: "col" }, head));
   return h(

@@ -74,8 +74,8 @@ const points = [0, 1];
 const data = {
   shown: { points_per_series: 1500, runs: 1, runs_of: 1, series: 1, series_of: 1, rows: 1, rows_of: 1, summaries: 1, summaries_of: 1, max_bytes: 2e7 },
   reproduction: [
-    { paper: "a-paper", experiment: "an-experiment", variant: "a variant with a long name", parameter: "rate = 35 Mbit/s, loss=1e-4", metric: "throughput of the whole", unit: "Mbit/s", published: 34.34, published_ci: 0.3, measured: 34.5, ci: 0.31, verdict: "held" },
-    { paper: "a-paper", experiment: "an-experiment", variant: "another", parameter: "loss=1e-4", metric: "gain", unit: "%", published: 10, published_ci: 1, measured: 2, ci: 1, verdict: "missed", why: "a reason that takes more than a line ".repeat(6) },
+    { paper: "a-paper", experiment: "an-experiment", variant: "a variant with a long name", parameter: "rate = 35 Mbit/s, loss=1e-4", metric: "throughput of the whole", unit: "Mbit/s", published: 34.34, published_ci: 0.3, measured: 34.5, ci: 0.31, origin: "paper", verdict: "held" },
+    { paper: "a-paper", experiment: "an-experiment", variant: "another", parameter: "loss=1e-4", metric: "gain", unit: "%", published: 10, published_ci: 1, measured: 2, ci: 1, origin: "paper", verdict: "missed", tolerance: 0.5, because: "read from a plot", why: "a reason that takes more than a line ".repeat(6) },
   ],
   figures: [],
   results: [

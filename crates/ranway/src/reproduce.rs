@@ -10,17 +10,18 @@ use crate::terminal::message;
 use crate::{failure::Failure, interrupt, show, table};
 use console::Term;
 use record::{Output, Results, report};
-use reproduce::{Counts, Drawn, Experiment, Paper, Published, Row, Verdict};
+use reproduce::{Counts, Drawn, Experiment, Origin, Paper, Published, Row, Tally, Verdict};
 use scenario::Loaded;
 use sim::Batch;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The comparison page, and its tables in Markdown.
+/// The comparison page, its tables in Markdown, and the number of rows with each verdict.
 const REPORT: &str = "report.html";
 const TABLES: &str = "tables.md";
+const COUNTS: &str = "counts.md";
 /// The head of the column with physical bounds.
-const FLOOR: &str = "floor";
+const BOUND: &str = "bound";
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = papers(&args.which)?;
@@ -36,19 +37,25 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     };
     let tasks: Vec<Task> = chosen.iter().map(task).collect::<Result<_, _>>()?;
     // If this run is interrupted, pages of an earlier run would describe other results.
-    let pages = [REPORT, TABLES].map(|name| args.out.join(name));
+    let pages = [REPORT, TABLES, COUNTS].map(|name| args.out.join(name));
     for page in &pages {
         remove(page)?;
     }
-    let [page, tables_page] = pages;
+    let [page, tables_page, counts_page] = pages;
     let Gathered { rows, figures, results, tables } = reproduce(&tasks, args.job.jobs(), quiet, args.job.wide)?;
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
     show::save(&tables_page, &tables)?;
+    let counted = counts(&rows);
+    show::save(&counts_page, &markdown_table(&counted))?;
     let mut stdout = crate::terminal::stdout();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else if !args.job.quiet {
-        writeln!(stdout, "{}", Counts::of(&rows))?;
+        let width = table::width(&Term::stdout(), args.job.wide);
+        if let Some(table) = terminal_table(&counted, width).filter(|_| counted.len() > 2) {
+            writeln!(stdout, "{table}\n")?;
+        }
+        writeln!(stdout, "{}", reproduce::counts_by_paper(&rows).1)?;
         writeln!(stdout, "report: {}", page.display())?;
     }
     Ok(())
@@ -156,30 +163,38 @@ pub(crate) fn reproduce(tasks: &[Task], jobs: usize, quiet: bool, wide: bool) ->
 
 /// Prints the rows of an experiment.
 fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
-    let [heads, cells @ ..] = &cells(rows)[..] else { return Ok(()) };
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let mut table = table::table(&heads, width);
-    table.add_rows(cells);
+    let Some(table) = terminal_table(&cells(rows), width) else { return Ok(()) };
     let mut out = crate::terminal::stdout();
     writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
     Ok(())
 }
 
+/// Formats cells, of which the first are the head, as a table for the terminal.
+fn terminal_table(cells: &[Vec<String>], width: Option<usize>) -> Option<comfy_table::Table> {
+    let [heads, rows @ ..] = cells else { return None };
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = table::table(&heads, width);
+    table.add_rows(rows);
+    Some(table)
+}
+
 /// Formats the rows of an experiment as a section of `tables.md`.
 fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
-    let cells = cells(rows);
+    let (name, about) = (format!("{}/{}", paper.name, experiment.id()), inline(&experiment.about));
+    format!("## {name}\n\n**{about}**\n\n{}\n", markdown_table(&cells(rows)))
+}
+
+/// Formats cells, of which the first are the head, as a table in Markdown.
+fn markdown_table(cells: &[Vec<String>]) -> String {
     let line = |cells: &[String]| {
         let escaped: Vec<String> = cells.iter().map(|cell| inline(cell)).collect();
         format!("| {} |\n", escaped.join(" | "))
     };
-    let mut text = format!("## {}/{}\n\n**{}**\n\n", paper.name, experiment.id(), inline(&experiment.about));
-    if let [heads, rows @ ..] = &cells[..] {
-        text += &line(heads);
-        text += &line(&vec!["---".to_owned(); heads.len()]);
-        text.extend(rows.iter().map(|row| line(row)));
-        text.push('\n');
+    let mut lines: Vec<String> = cells.iter().map(|cells| line(cells)).collect();
+    if let Some(heads) = cells.first() {
+        lines.insert(1, line(&vec!["---".to_owned(); heads.len()]));
     }
-    text
+    lines.concat()
 }
 
 /// Escapes text from a paper's folder for use inside a line of Markdown: no line breaks, column separators, HTML or control
@@ -190,7 +205,7 @@ fn inline(text: &str) -> String {
     crate::terminal::sanitize(&escaped).into_owned()
 }
 
-/// Formats rows as the cells of a table, its head first. The column of floors is present if a row has one.
+/// Formats rows as the cells of a table, its head first. The column of physical bounds is present if a row has one.
 fn cells(rows: &[Row]) -> Vec<Vec<String>> {
     let figure = |value: &Option<Published>, ci| match value {
         Some(Published::Number(value)) => with_ci(*value, ci),
@@ -198,30 +213,80 @@ fn cells(rows: &[Row]) -> Vec<Vec<String>> {
         None => String::new(),
     };
     let cells = rows.iter().map(|row| {
-        let verdict = match row.verdict {
-            Verdict::Held => "held",
-            Verdict::Missed => "missed",
-            Verdict::NotPossible => "not possible yet",
-        };
-        let verdict = if row.fitted { format!("{verdict} (fitted)") } else { verdict.to_owned() };
+        let bounds = [("≥", row.floor), ("≤", row.ceiling)];
+        let bounds = bounds.into_iter().filter_map(|(sign, bound)| Some(format!("{sign} {:.3}", bound?)));
+        let published = figure(&row.published, row.published_ci);
+        let expected = row.expected.iter().map(|expected| format!("({expected})"));
         [
             row.variant.clone(),
             row.parameter.clone(),
             row.metric.clone(),
             row.unit.clone(),
-            figure(&row.published, row.published_ci),
+            [published].into_iter().filter(|text| !text.is_empty()).chain(expected).collect::<Vec<_>>().join(" "),
             figure(&row.measured, row.ci),
-            row.floor.map_or_else(String::new, |floor| format!("{floor:.3}")),
-            row.why.as_ref().map_or_else(|| verdict.clone(), |why| format!("{verdict}: {why}")),
+            bounds.collect::<Vec<_>>().join(", "),
+            verdict(row),
         ]
     });
-    let heads = ["variant", "parameter", "metric", "unit", "published", "measured", FLOOR, "verdict"];
-    let floors = rows.iter().any(|row| row.floor.is_some());
+    let heads = ["variant", "parameter", "metric", "unit", "published", "measured", BOUND, "verdict"];
+    let bounds = rows.iter().any(|row| row.floor.or(row.ceiling).is_some());
     let shown = |row: [String; 8]| {
-        let columns = heads.iter().zip(row).filter(|(head, _)| floors || **head != FLOOR);
+        let columns = heads.iter().zip(row).filter(|(head, _)| bounds || **head != BOUND);
         columns.map(|(_, cell)| cell).collect()
     };
     [heads.map(str::to_owned)].into_iter().chain(cells).map(shown).collect()
+}
+
+/// Formats a row's verdict, with its marks and the reason of a tolerance in parentheses and what is known about a missed row.
+fn verdict(row: &Row) -> String {
+    let verdict = match row.verdict {
+        Verdict::Held => "held",
+        Verdict::Missed => "missed",
+        Verdict::Impossible => "impossible",
+        Verdict::NotPossible => "not possible yet",
+    };
+    let origin = match row.origin {
+        Origin::Paper => None,
+        Origin::Artefact => Some("the artefact's".to_owned()),
+        Origin::Ours => Some("ours".to_owned()),
+    };
+    let fitted = row.fitted.as_ref().map(|what| format!("fitted: {what}"));
+    let given = row.given.as_ref().map(|why| format!("given: {why}"));
+    let because = row.because.as_ref().map(|why| match row.tolerance {
+        Some(tolerance) => format!("within {tolerance}: {why}"),
+        None => why.clone(),
+    });
+    let marks: Vec<String> = [origin, fitted, given, because].into_iter().flatten().collect();
+    let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join("; ")) };
+    let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    format!("{verdict}{marks}{why}")
+}
+
+/// Formats the number of rows with each verdict as the cells of a table, its head first: a line for each paper, and their sum.
+fn counts(rows: &[Row]) -> Vec<Vec<String>> {
+    let cells = |name: &str, counts: &Counts| {
+        let Counts { held, fitted, given, missed, impossible, not_possible, artefact, ours } = counts;
+        let marked = |tally: &Tally| if tally.all == 0 { String::new() } else { tally.to_string() };
+        let numbers = [*held, *missed, *impossible, *not_possible].map(|count| count.to_string());
+        let tallies = [fitted, given, artefact, ours].map(marked);
+        [&[name.to_owned(), counts.own().to_string()][..], &numbers[..], &tallies[..]].concat()
+    };
+    let heads = [
+        "paper",
+        "its own rows",
+        "held",
+        "missed",
+        "impossible",
+        "not possible yet",
+        "fitted",
+        "given",
+        "the artefact's",
+        "ours",
+    ];
+    let (by_paper, sum) = reproduce::counts_by_paper(rows);
+    let sum = (by_paper.len() > 1).then(|| cells("all, without variants", &sum));
+    let papers = by_paper.iter().map(|(name, counts)| cells(name, counts));
+    [heads.map(str::to_owned).to_vec()].into_iter().chain(papers).chain(sum).collect()
 }
 
 fn with_ci(value: f64, ci: Option<f64>) -> String {

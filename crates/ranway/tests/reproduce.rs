@@ -114,6 +114,47 @@ fn a_folder_is_reproduced_like_a_built_in_paper() {
 }
 
 #[test]
+fn marks_and_origins_are_in_every_output_and_counted_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    paper(dir.path(), "mine");
+    let folder = dir.path().join("mine");
+    let marked = PAPER
+        .replace("why = \"published", "floor = { size = \"75 MB\", rate = \"20 Mbit/s\" }\nwhy = \"published")
+        .replace(
+            "point = { rate = \"20 Mbit/s\" }",
+            "point = { rate = \"20 Mbit/s\" }\ntolerance = 9\nbecause = \"a plot\"\nfitted = \"the rate\"",
+        );
+    fs::write(folder.join("paper.toml"), marked).unwrap();
+    fs::write(folder.join("published.csv"), PUBLISHED.replace("page 3", "ours: of colours")).unwrap();
+    let output = reproduce(dir.path(), &["mine", "--json"]);
+    assert_eq!(verdicts(&output), ["held", "impossible", "not possible yet"]);
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&rows[0]["fitted"], &rows[0]["tolerance"], &rows[0]["because"]),
+        (&"the rate".into(), &9.0.into(), &"a plot".into())
+    );
+    assert_eq!(
+        (&rows[0]["origin"], &rows[1]["floor"], &rows[2]["origin"]),
+        (&"paper".into(), &30.0.into(), &"ours".into())
+    );
+    let out = dir.path().join("ranway-out/reproduce");
+    let tables = fs::read_to_string(out.join("tables.md")).unwrap();
+    for cell in [
+        "| held (fitted: the rate; within 9: a plot) |",
+        "| ≥ 30.000 | impossible: published as",
+        "| not possible yet (ours) |",
+    ] {
+        assert!(tables.contains(cell), "{cell}: {tables}");
+    }
+    let counts = fs::read_to_string(out.join("counts.md")).unwrap();
+    let expected = "| mine | 2 | 0 | 0 | 1 | 0 | 1 of 1 |  |  | 0 of 1 |";
+    assert!(counts.lines().any(|line| line == expected), "{counts}");
+    let said = text(&reproduce(dir.path(), &["mine"]).stdout);
+    let counted = "0 held, 0 missed, 1 impossible; held of those counted apart: 1 of 1 fitted, 0 of 1 of ours";
+    assert!(said.contains(counted), "{said}");
+}
+
+#[test]
 fn a_name_is_the_built_in_paper_even_where_a_folder_has_it() {
     let dir = tempfile::tempdir().unwrap();
     paper(dir.path(), "mdcc-towards");
@@ -165,6 +206,22 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
         (published("20,,", "nan..30,,"), &["neither a number nor a claim"]),
         (toml("why = ", "expect = \"[8, 2]\"\nwhy = "), &["`expect` is `[8, 2]`, but must be `>=x`"]),
         (toml("why = ", "tolerance = inf\nwhy = "), &["`tolerance` is inf, but must be a finite number"]),
+        (
+            toml("why = ", "tolerance = 3\nwhy = "),
+            &["`tolerance` is 3, which is more than the default of 1.4", "`because`"],
+        ),
+        (toml("why = ", "expect = \">=1\"\nwhy = "), &["`expect` replaces the default of 12.6", "`because`"]),
+        (toml("why = ", "because = \"so\"\nwhy = "), &["`because` is the reason of a `tolerance`, which is missing"]),
+        (toml("why = ", "fitted = \" \"\nwhy = "), &["`fitted` is empty, but must say why"]),
+        (toml("why = ", "fitted = \"a\"\ngiven = \"b\"\nwhy = "), &["`fitted` and `given` exclude each other"]),
+        (
+            published("20,,Table I", "20,,"),
+            &["published.csv:2: where: name the place in the paper, or `ours`, or `artefact`"],
+        ),
+        (
+            published("page 3", "artefact's"),
+            &["published.csv:5: where: `artefact's` must be `artefact` or `artefact: ...`"],
+        ),
         (("link.toml", None), &["experiment `one_flow`: ", "cannot read `mine/link.toml`"]),
         (link("base.toml", "bas.toml"), &["mine/link.toml:2:", "cannot read `mine/bas.toml`"]),
         (link("rtt", "rrt"), &["mine/link.toml:7:", "`rtt`"]),

@@ -87,9 +87,12 @@ fn page_of_all(reproduction: Reproduction, results: &[Results]) -> String {
 /// | `published` | a number, a text (a range, a bound), or null for a claim in words |
 /// | `published_ci`, `ci` | half the width of the confidence intervals, or null |
 /// | `measured` | a number, a text (a range), or null |
-/// | `floor` | the least that is physically possible, or missing |
-/// | `verdict` | `held`, `missed` or `not possible yet` |
-/// | `fitted` | whether a parameter was chosen by this row, which then is not counted; or missing |
+/// | `floor`, `ceiling` | the least and the most that is physically possible, or missing |
+/// | `origin` | `paper`, `artefact` or `ours`: rows that are not the paper's are counted apart |
+/// | `verdict` | `held`, `missed`, `impossible` or `not possible yet` |
+/// | `expected` | what a claim in words is taken to mean, or what replaces a published number's tolerance; or missing |
+/// | `tolerance`, `because` | a tolerance of the row's own, and its reason; or missing |
+/// | `fitted`, `given` | the parameter that was chosen by this row, or why it holds by construction: it is counted apart; or missing |
 /// | `why` | a text, or missing |
 ///
 /// and a figure

@@ -1,9 +1,12 @@
 //! Published rows, and the checks that compare results with them.
 
-use crate::measure::{Floor, Measure};
+use crate::measure::{Ceiling, Floor, Measure};
 use crate::points::At;
 use record::Point;
 use serde::{Deserialize, Serialize};
+
+/// Relative deviation up to which a measured and a published value count as equal by default.
+const TOLERANCE: f64 = 0.10;
 
 /// Selects the measurement to compare with a published row.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,10 +25,12 @@ pub struct Check {
     pub(crate) form: Form,
     /// The measure.
     pub measure: Measure,
-    /// Relative deviation from the published value within which ours counts as equal.
+    /// Deviation from the published value up to which ours counts as equal, in the row's unit, instead of the default.
     pub tolerance: Option<f64>,
-    /// For a claim, or instead of the tolerance: the condition, such as `>=0.9`.
+    /// For a claim in words, or instead of the tolerance: the condition, such as `>=0.9`.
     expect: Option<String>,
+    /// Why `tolerance`, or `expect` beside a published number, allows more than the default.
+    pub(crate) because: Option<String>,
     /// For a claim: the swept keys along which the value rises,
     #[serde(default)]
     rising: Vec<String>,
@@ -34,9 +39,12 @@ pub struct Check {
     falling: Vec<String>,
     /// The physical lower bound.
     pub floor: Option<Floor>,
-    /// Whether a parameter of the scenario was chosen by this row, which then is no prediction.
-    #[serde(default)]
-    pub(crate) fitted: bool,
+    /// The physical upper bound.
+    pub ceiling: Option<Ceiling>,
+    /// The parameter that was chosen by this row, which then is no prediction.
+    pub(crate) fitted: Option<String>,
+    /// Why the row holds by construction, and is no prediction either.
+    pub(crate) given: Option<String>,
     /// If the row is missed: the known reason.
     pub why: Option<String>,
 }
@@ -56,13 +64,31 @@ pub enum Form {
     Difference,
 }
 
+impl Form {
+    /// Converts a ratio to this form.
+    pub(crate) fn figure(self, ratio: f64) -> f64 {
+        match self {
+            Form::Ratio | Form::Difference => ratio,
+            Form::Gain => (ratio - 1.0) * 100.0,
+            Form::Reduction => (1.0 - ratio) * 100.0,
+        }
+    }
+
+    /// Inverts [`Form::figure`].
+    fn ratio(self, figure: f64) -> f64 {
+        match self {
+            Form::Ratio | Form::Difference => figure,
+            Form::Gain => 1.0 + figure / 100.0,
+            Form::Reduction => 1.0 - figure / 100.0,
+        }
+    }
+}
+
 /// A claim about measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Claim {
     /// Every value is within a bound.
     Bound(Bound),
-    /// The minimum and the maximum.
-    Range(f64, f64),
     /// The value is monotonic.
     Trend { along: Vec<String>, rises: bool },
 }
@@ -82,21 +108,71 @@ impl Claim {
     /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`. Numbers are finite, and the first of two is not the larger.
     pub(crate) fn parse(text: &str) -> Option<Claim> {
         let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
-        let range = |from: &str, to: &str| Some((number(from)?, number(to)?)).filter(|(from, to)| from <= to);
-        if let Some((from, to)) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')?.split_once(',')) {
-            return range(from.trim(), to.trim()).map(|(from, to)| Claim::Bound(Bound::Between(from, to)));
-        }
-        if let Some((from, to)) = text.split_once("..") {
-            return range(from, to).map(|(from, to)| Claim::Range(from, to));
+        let range = |(from, to): (&str, &str)| {
+            let (from, to) = Some((number(from.trim())?, number(to.trim())?)).filter(|(from, to)| from <= to)?;
+            Some(Bound::Between(from, to))
+        };
+        let in_brackets = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        if let Some(ends) = in_brackets.and_then(|ends| ends.split_once(',')).or_else(|| text.split_once("..")) {
+            return range(ends).map(Claim::Bound);
         }
         let bound = |sign: &str| text.strip_prefix(sign).and_then(number);
         let found = bound(">=").map(Bound::AtLeast).or_else(|| bound("<=").map(Bound::AtMost));
         found.or_else(|| bound("±").map(Bound::Within)).map(Claim::Bound)
     }
+
+    /// Widens a range at each end, by `margin` or by the rounding with which it was published.
+    fn widened(self, published: &str, margin: Option<f64>) -> Claim {
+        let Claim::Bound(Bound::Between(from, to)) = self else { return self };
+        let (low, high) = published.split_once("..").map_or((0.0, 0.0), |(a, b)| (rounding(a), rounding(b)));
+        Claim::Bound(Bound::Between(from - margin.unwrap_or(low), to + margin.unwrap_or(high)))
+    }
+}
+
+/// Half a unit, which itself belongs to the next number.
+const HALF: f64 = 0.499;
+
+/// Returns how far the exact value of a decimal number may be from the printed one: half a unit of its last digit.
+pub(crate) fn rounding(printed: &str) -> f64 {
+    let decimals = printed.trim().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    HALF * 10_f64.powi(-i32::try_from(decimals).unwrap_or(i32::MAX))
+}
+
+/// Whose row it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The paper states it.
+    #[default]
+    Paper,
+    /// What the paper's published artefact contains or gives, not its text.
+    Artefact,
+    /// We ask it; nobody has published it.
+    Ours,
+}
+
+impl Origin {
+    /// Parses the last column of `published.csv`: `ours` or `artefact`, each alone or before a colon, or else a place in the
+    /// paper.
+    pub(crate) fn parse(place: &str) -> Result<Origin, String> {
+        let named = [("ours", Origin::Ours), ("artefact", Origin::Artefact)];
+        for (name, origin) in named {
+            match place.strip_prefix(name) {
+                Some(rest) if rest.is_empty() || rest.starts_with(": ") => return Ok(origin),
+                Some(_) => return Err(format!("where: `{place}` must be `{name}` or `{name}: ...`")),
+                None => {}
+            }
+        }
+        if place.trim().is_empty() {
+            return Err("where: name the place in the paper, or `ours`, or `artefact`".into());
+        }
+        Ok(Origin::Paper)
+    }
 }
 
 /// A row of `published.csv`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PublishedRow {
     /// The experiment.
     pub experiment: String,
@@ -110,10 +186,14 @@ pub struct PublishedRow {
     pub unit: String,
     /// The value, if it is not a claim in words.
     pub value: Option<Published>,
+    /// Half a unit of the last digit of a published number.
+    pub(crate) rounding: f64,
     /// Half the width of the 95 % confidence interval.
     pub ci95: Option<f64>,
-    /// The place in the paper.
+    /// The place in the paper, or where else it is from.
     pub place: String,
+    /// Whose row it is, by `place`.
+    pub origin: Origin,
     /// Its line in `published.csv`.
     pub(crate) line: u64,
 }
@@ -150,20 +230,97 @@ impl Check {
         self.point.is(point)
     }
 
-    /// Returns what is wrong with its condition or its tolerance.
-    pub(crate) fn fault(&self) -> Option<String> {
+    /// Returns the deviation from a published number up to which a measured one counts as equal.
+    ///
+    /// By default it is the larger of the published interval and a tenth of the published value. A gain or a reduction must be
+    /// a tenth of it as a change and also as a ratio, or else a reduction of 98 % would be equal to one of 90, five times as
+    /// much; what its rounding hides is not asked for.
+    pub(crate) fn margin(&self, row: &PublishedRow, value: f64) -> f64 {
+        self.tolerance.unwrap_or_else(|| self.strict_margin(row, value))
+    }
+
+    fn strict_margin(&self, row: &PublishedRow, value: f64) -> f64 {
+        let share = match self.form {
+            Form::Gain | Form::Reduction if self.against.is_some() => {
+                let ratio = self.form.ratio(value);
+                (TOLERANCE * 100.0 * (ratio - 1.0).abs().min(ratio.abs())).max(row.rounding)
+            }
+            _ => TOLERANCE * value.abs(),
+        };
+        share.max(row.ci95.unwrap_or(0.0))
+    }
+
+    /// Returns what is wrong with its condition, its tolerance or its marks for `row`.
+    pub(crate) fn fault(&self, row: &PublishedRow) -> Option<String> {
         if let Some(expect) = self.expect.as_deref().filter(|expect| Claim::parse(expect).is_none()) {
             return Some(format!("`expect` is `{expect}`, but must be `>=x`, `<=x`, `±x`, `[a, b]` or `a..b`"));
         }
-        let tolerance = self.tolerance.filter(|tolerance| !(0.0..=f64::MAX).contains(tolerance))?;
-        Some(format!("`tolerance` is {tolerance}, but must be a finite number from 0 on"))
+        if let Some(tolerance) = self.tolerance.filter(|tolerance| !(0.0..=f64::MAX).contains(tolerance)) {
+            return Some(format!(
+                "`tolerance` is {tolerance}, but must be a finite number from 0 on, in the row's unit"
+            ));
+        }
+        let reasons = [("because", &self.because), ("fitted", &self.fitted), ("given", &self.given)];
+        if let Some((key, _)) =
+            reasons.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.trim().is_empty()))
+        {
+            return Some(format!("`{key}` is empty, but must say why"));
+        }
+        if self.fitted.is_some() && self.given.is_some() {
+            return Some("`fitted` and `given` exclude each other".into());
+        }
+        self.excess(row)
+    }
+
+    /// Returns what is wrong with a tolerance that is wider than the default without a reason, or of no use.
+    fn excess(&self, row: &PublishedRow) -> Option<String> {
+        let is_range = |text: &String| matches!(Claim::parse(text), Some(Claim::Bound(Bound::Between(..))));
+        let (allowed, default) = match (&row.value, &self.expect) {
+            (Some(Published::Number(value)), Some(expect)) => {
+                let margin = self.strict_margin(row, *value);
+                let (least, most) = (value - margin, value + margin);
+                if self.tolerance.is_some() {
+                    return Some("`tolerance` has no effect beside `expect`".into());
+                }
+                let within = match Claim::parse(expect) {
+                    Some(Claim::Bound(Bound::Between(from, to))) => least <= from && to <= most,
+                    _ => false,
+                };
+                let why = format!("`expect` replaces the default of {least:.4}..{most:.4}; say why with `because`");
+                return (!within && self.because.is_none()).then_some(why);
+            }
+            (Some(Published::Number(value)), None) => (self.tolerance, self.strict_margin(row, *value)),
+            (Some(Published::Text(text)), _) if is_range(text) => (self.tolerance, 0.0),
+            _ if self.tolerance.is_some() => {
+                return Some("`tolerance` has no effect on a bound or a claim in words".into());
+            }
+            _ => (None, 0.0),
+        };
+        match (allowed, &self.because) {
+            (None, Some(_)) => Some("`because` is the reason of a `tolerance`, which is missing".into()),
+            (Some(allowed), None) if allowed > default => Some(format!(
+                "`tolerance` is {allowed}, which is more than the default of {default:.4}; say why with `because`"
+            )),
+            _ => None,
+        }
+    }
+
+    /// Returns the condition that stands for the words of a claim, or replaces the tolerance of a published number.
+    pub(crate) fn expected(&self, row: &PublishedRow) -> Option<String> {
+        if matches!(row.value, Some(Published::Text(_))) {
+            return None;
+        }
+        let along =
+            |word: &str, keys: &[String]| (!keys.is_empty()).then(|| format!("{word} with {}", keys.join(", ")));
+        let trend = along("rises", &self.rising).or_else(|| along("falls", &self.falling));
+        trend.filter(|_| row.value.is_none()).or_else(|| self.expect.clone())
     }
 
     /// Returns the claim to be checked, if the row is one.
     pub(crate) fn claim_of(&self, row: &PublishedRow) -> Option<Claim> {
         match &row.value {
             Some(Published::Number(_)) => self.expect.as_deref().and_then(Claim::parse),
-            Some(Published::Text(text)) => Claim::parse(text),
+            Some(Published::Text(text)) => Claim::parse(text).map(|claim| claim.widened(text, self.tolerance)),
             None if !self.rising.is_empty() => Some(Claim::Trend { along: self.rising.clone(), rises: true }),
             None if !self.falling.is_empty() => Some(Claim::Trend { along: self.falling.clone(), rises: false }),
             None => self.expect.as_deref().and_then(Claim::parse),

@@ -1,35 +1,33 @@
 //! Compares measured values with published ones.
 
-use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
+use crate::check::{Bound, Check, Claim, Form, Origin, Published, PublishedRow};
 use crate::data::Data;
-use crate::measure::Measure;
+use crate::measure::{Ceiling, Measure};
 use crate::paper::{Experiment, Paper};
 use crate::points::At;
 use crate::study::{Beside, Estimate, ORDER, Tests};
 use record::{Results, Stat};
 use serde::Serialize;
 
-/// Relative deviation within which measured and published values count as equal, unless the check sets another.
-const TOLERANCE: f64 = 0.10;
-/// The same for the ratio of two measured values.
-const RATIO_TOLERANCE: f64 = 0.20;
-
 /// The outcome of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Within the larger of the published interval and the tolerance; for a claim, the measurements satisfy it.
+    /// Within the published interval or the tolerance; for a claim, the measurements satisfy it.
     Held,
     /// Outside those limits, or the claim is not satisfied.
     Missed,
+    /// Outside them, and so is everything that is physically possible.
+    Impossible,
     /// Ranway cannot measure it yet.
+    #[default]
     #[serde(rename = "not possible yet")]
     NotPossible,
 }
 
 /// A published row and our measurement. The fields are the keys of `ranway reproduce --json`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Row {
     /// The paper's folder.
@@ -56,61 +54,38 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub floor: Option<f64>,
+    /// The physical upper bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub ceiling: Option<f64>,
+    /// Whose row it is.
+    pub origin: Origin,
     /// The outcome.
     pub verdict: Verdict,
-    /// Whether a parameter of the scenario was chosen by this row, which then is no prediction.
-    #[serde(skip_serializing_if = "core::ops::Not::not")]
-    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
-    pub fitted: bool,
+    /// The condition that stands for the words of a claim, or replaces the tolerance of a published number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub expected: Option<String>,
+    /// Of a published number or range: the deviation up to which a measured value counts as equal, if it is not the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub tolerance: Option<f64>,
+    /// Why the tolerance, or what is expected instead of it, is not the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub because: Option<String>,
+    /// The parameter that was chosen by this row, which then is no prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub fitted: Option<String>,
+    /// Why the row holds by construction, and is no prediction either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub given: Option<String>,
     /// For a missed row: what is known about the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub why: Option<String>,
-}
-
-/// The number of rows with each verdict. Fitted rows are apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Predictions that hold.
-    pub held: usize,
-    /// Predictions that do not.
-    pub missed: usize,
-    /// Rows that cannot be measured yet.
-    pub not_possible: usize,
-    /// Rows by which a parameter was chosen.
-    pub fitted: usize,
-    /// Those of them that hold.
-    pub fitted_held: usize,
-}
-
-impl Counts {
-    /// Counts rows.
-    pub fn of(rows: &[Row]) -> Counts {
-        let mut counts = Counts::default();
-        for row in rows {
-            match row.verdict {
-                verdict if row.fitted => {
-                    counts.fitted += 1;
-                    counts.fitted_held += usize::from(verdict == Verdict::Held);
-                }
-                Verdict::Held => counts.held += 1,
-                Verdict::Missed => counts.missed += 1,
-                Verdict::NotPossible => counts.not_possible += 1,
-            }
-        }
-        counts
-    }
-}
-
-impl core::fmt::Display for Counts {
-    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
-        let Counts { held, missed, not_possible, fitted, fitted_held } = self;
-        write!(f, "{held} held, {missed} missed, {not_possible} not possible yet")?;
-        if *fitted > 0 {
-            write!(f, "; not counted: {fitted} fitted, of which {fitted_held} held")?;
-        }
-        Ok(())
-    }
 }
 
 /// Returns an experiment's published rows, with measured values where `results` has them.
@@ -123,16 +98,20 @@ pub fn compare(paper: &Paper, experiment: &Experiment, results: Option<&Results>
 fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Option<&Data>) -> Row {
     let check = experiment.checks.iter().find(|check| check.answers(row));
     let answer = check.zip(data).map(|(check, data)| answer(check, row, data));
+    let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
+    let ceiling = check.and_then(|check| check.ceiling.as_ref()).map(Ceiling::value);
+    let is_impossible = matches!(row.value, Some(Published::Number(value)) if is_beyond(row, value, floor, ceiling));
     let (measured, ci, verdict) = match answer {
         None => (None, None, Verdict::NotPossible),
-        Some(Answer { measured, ci, held }) => (measured, ci, if held { Verdict::Held } else { Verdict::Missed }),
+        Some(Answer { measured, ci, held }) => {
+            let missed = if is_impossible { Verdict::Impossible } else { Verdict::Missed };
+            (measured, ci, if held { Verdict::Held } else { missed })
+        }
     };
-    let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
-    let impossible = matches!((&row.value, floor), (Some(Published::Number(value)), Some(floor)) if *value < floor);
-    let why = check.filter(|_| verdict == Verdict::Missed).map(|check| {
+    let is_missed = matches!(verdict, Verdict::Missed | Verdict::Impossible);
+    let why = check.filter(|_| is_missed).map(|check| {
         let unknown = if measured.is_none() { "the runs have no such value" } else { "not explained yet" };
-        let known = check.why.clone().unwrap_or_else(|| unknown.to_owned());
-        if impossible { format!("the published value is below the physical lower bound; {known}") } else { known }
+        check.why.clone().unwrap_or_else(|| unknown.to_owned())
     });
     Row {
         paper: paper.name.clone(),
@@ -146,10 +125,22 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Opti
         measured,
         ci,
         floor,
+        ceiling,
+        origin: row.origin,
         verdict,
-        fitted: check.is_some_and(|check| check.fitted),
+        expected: check.and_then(|check| check.expected(row)),
+        tolerance: check.and_then(|check| check.tolerance),
+        because: check.and_then(|check| check.because.clone()),
+        fitted: check.and_then(|check| check.fitted.clone()),
+        given: check.and_then(|check| check.given.clone()),
         why,
     }
+}
+
+/// Returns whether a published value is physically impossible, even at the end of its interval or before it was rounded.
+fn is_beyond(row: &PublishedRow, value: f64, floor: Option<f64>, ceiling: Option<f64>) -> bool {
+    let margin = row.ci95.unwrap_or(0.0).max(row.rounding);
+    floor.is_some_and(|floor| value + margin < floor) || ceiling.is_some_and(|ceiling| value - margin > ceiling)
 }
 
 /// What the results say about a row.
@@ -178,9 +169,6 @@ fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
             Claim::Bound(bound) => {
                 means.iter().all(|&mean| bound.holds(mean)) && points.iter().all(|&at| check.orders(data, at, *bound))
             }
-            Claim::Range(from, to) => {
-                check.is_same(least, *from, None, RATIO_TOLERANCE) && check.is_same(most, *to, None, RATIO_TOLERANCE)
-            }
             Claim::Trend { along, rises } => follows(results, &points, &means, along, *rises),
         };
         let (measured, ci) = match stats.as_slice() {
@@ -192,7 +180,7 @@ fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
     let mean = means.iter().sum::<f64>() / means.len() as f64;
     let ci = if stats.len() == 1 { stats[0].ci95 } else { None };
     let held = match row.value {
-        Some(Published::Number(value)) => check.is_same(mean, value, row.ci95, TOLERANCE),
+        Some(Published::Number(value)) => (mean - value).abs() <= check.margin(row, value),
         _ => false,
     };
     Answer { measured: Some(Published::Number(mean)), ci, held }
@@ -249,19 +237,6 @@ impl Check {
         let estimate = self.estimate(tests, data, point);
         estimate.is_some_and(|estimate| estimate.share(|value| bound.holds(value)) >= ORDER)
     }
-
-    /// Returns whether a measured value equals the published one within the tolerance.
-    fn is_same(&self, measured: f64, published: f64, ci95: Option<f64>, tolerance: f64) -> bool {
-        if self.against.is_some() && self.form.is_ratio() {
-            let (ours, theirs) = (self.form.ratio(measured), self.form.ratio(published));
-            let margin = self.tolerance.unwrap_or(RATIO_TOLERANCE) * theirs.abs();
-            let within = (ours - theirs).abs() <= margin || ci95.is_some_and(|ci| (measured - published).abs() <= ci);
-            let same_side = (ours - 1.0) * (theirs - 1.0) > 0.0 || theirs == 1.0;
-            return within && same_side;
-        }
-        let margin = ci95.unwrap_or(0.0).max(self.tolerance.unwrap_or(tolerance) * published.abs());
-        (measured - published).abs() <= margin
-    }
 }
 
 /// Returns the point that a check compares `point` with.
@@ -302,28 +277,6 @@ impl Form {
             ..linear
         })
     }
-
-    fn is_ratio(self) -> bool {
-        matches!(self, Form::Ratio | Form::Gain | Form::Reduction)
-    }
-
-    /// Converts a ratio to this form.
-    fn figure(self, ratio: f64) -> f64 {
-        match self {
-            Form::Ratio | Form::Difference => ratio,
-            Form::Gain => (ratio - 1.0) * 100.0,
-            Form::Reduction => (1.0 - ratio) * 100.0,
-        }
-    }
-
-    /// Inverts [`Form::figure`].
-    fn ratio(self, figure: f64) -> f64 {
-        match self {
-            Form::Ratio | Form::Difference => figure,
-            Form::Gain => 1.0 + figure / 100.0,
-            Form::Reduction => 1.0 - figure / 100.0,
-        }
-    }
 }
 
 impl Bound {
@@ -340,6 +293,7 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::rounding;
 
     #[test]
     fn common_variation_does_not_widen_the_interval_of_a_ratio() {
@@ -354,69 +308,111 @@ mod tests {
     }
 
     #[test]
-    fn fitted_rows_are_counted_apart() {
-        let text = r#"
-            name = "one"
-            about = "one"
-            checks = [
-                { variant = "a", parameter = "", metric = "m", measure = { kind = "jain" }, expect = ">=0.9", fitted = true },
-                { variant = "b", parameter = "", metric = "m", measure = { kind = "jain" }, expect = ">=0.9" },
-            ]
-        "#;
-        let experiment: Experiment = toml::from_str(text).unwrap();
-        let published = ["a", "b", "c"].map(|variant| PublishedRow {
-            experiment: "one".into(),
-            variant: variant.into(),
-            parameter: String::new(),
-            metric: "m".into(),
-            unit: String::new(),
-            value: None,
-            ci95: None,
-            place: String::new(),
-            line: 0,
-        });
-        let paper = Paper {
-            name: "paper".into(),
-            title: String::new(),
-            authors: String::new(),
-            experiments: Vec::new(),
-            published: published.into(),
-            settings: Vec::new(),
-        };
-        // Two flows of the same goodput: the index is 1.
-        let mut results = Results::default();
-        results.meta.runs = 1;
-        results.meta.points = vec![record::Point::default()];
-        for conn in 0..2 {
-            let row = record::tables::FlowRow { flow: "f", conn, goodput_mbps: 1.0, ..Default::default() };
-            results.tables.flows.push(&row);
-        }
-        let rows = compare(&paper, &experiment, Some(&results));
-        let counts = Counts::of(&rows);
-        assert_eq!(counts, Counts { held: 1, missed: 0, not_possible: 1, fitted: 1, fitted_held: 1 });
-        let text = "1 held, 0 missed, 1 not possible yet; not counted: 1 fitted, of which 1 held";
-        assert_eq!(counts.to_string(), text);
-    }
-
-    #[test]
     fn two_values_are_compared_in_each_form() {
         let all = [Form::Ratio, Form::Gain, Form::Reduction, Form::Difference].map(|form| form.of_two(3.0, 4.0));
         assert_eq!(all, [Some(0.75), Some(-25.0), Some(25.0), Some(-1.0)]);
         assert_eq!((Form::Ratio.of_two(3.0, 0.0), Form::Difference.of_two(3.0, 0.0)), (None, Some(3.0)));
     }
 
+    /// The verdict on a row of which a flow's goodput is measured: `value` and `ci95` as in `published.csv`, `keys` of the check,
+    /// and the goodputs at the points of a sweep, of which the last is the reference of `against = { at = "there" }`.
+    fn verdict(value: &str, keys: &str, goodputs: &[f64]) -> Verdict {
+        let (value, ci95) = value.split_once(" +- ").map_or((value, None), |(value, ci)| (value, ci.parse().ok()));
+        let check = format!(
+            "variant = 'a'\nparameter = ''\nmetric = 'm'\nmeasure = {{ kind = 'goodput', flow = 'f' }}\n{keys}"
+        );
+        let experiment: Experiment =
+            toml::from_str(&format!("name = 'one'\nabout = 'one'\n[[checks]]\n{check}")).unwrap();
+        let row = PublishedRow {
+            experiment: "one".into(),
+            variant: "a".into(),
+            metric: "m".into(),
+            rounding: rounding(value),
+            value: Some(value.parse().map_or_else(|_| Published::Text(value.into()), Published::Number)),
+            ci95,
+            ..PublishedRow::default()
+        };
+        assert_eq!(experiment.checks[0].fault(&row), None, "{keys}");
+        let mut results = Results::default();
+        results.meta.runs = 1;
+        for (point, &goodput_mbps) in (0..).zip(goodputs) {
+            let at = if point as usize + 1 == goodputs.len() { "there" } else { "here" };
+            let values =
+                [("at".to_owned(), at.into()), ("i".to_owned(), if at == "there" { 0.into() } else { point.into() })];
+            results.meta.points.push(record::Point { values: values.into_iter().collect() });
+            let row = record::tables::FlowRow { point, flow: "f", goodput_mbps, ..Default::default() };
+            results.tables.flows.push(&row);
+        }
+        let paper = Paper {
+            name: "paper".into(),
+            title: String::new(),
+            authors: String::new(),
+            experiments: Vec::new(),
+            published: vec![row],
+            settings: Vec::new(),
+        };
+        compare(&paper, &experiment, Some(&results))[0].verdict
+    }
+
+    /// The same of a comparison of two points, whose goodputs have this ratio.
+    fn compared(value: &str, form: &str, ratio: f64, keys: &str) -> Verdict {
+        let keys = format!("point = {{ at = 'here' }}\nagainst = {{ at = 'there' }}\nas = '{form}'\n{keys}");
+        verdict(value, &keys, &[10.0 * ratio, 10.0])
+    }
+
     #[test]
-    fn ratios_are_compared_as_ratios() {
-        let check = |form| Check::of(crate::Measure::Jain, Some(At::default()), form);
-        // 108.75 % is a ratio of 2.09: 70 % (1.7) is within a fifth, 60 % (1.6) is not.
-        assert!(check(Form::Gain).is_same(70.0, 108.75, None, 0.1));
-        assert!(!check(Form::Gain).is_same(60.0, 108.75, None, 0.1));
-        // 76.6 % less is a ratio of 0.234: 80 % (0.2) is, 88 % (0.12) is not.
-        assert!(check(Form::Reduction).is_same(80.0, 76.6, None, 0.1));
-        assert!(!check(Form::Reduction).is_same(88.0, 76.6, None, 0.1));
-        // A decrease is not a gain, however small.
-        assert!(!check(Form::Gain).is_same(-1.0, 1.9, None, 0.1));
-        // Without a reference there is no ratio.
-        assert!(!Check::of(crate::Measure::Jain, None, Form::Ratio).is_same(72.0, 64.0, None, 0.1));
+    fn a_range_holds_only_if_every_point_is_inside() {
+        let all = |range: &str, keys: &str| verdict(range, keys, &[1.25, 1.4, 1.3]);
+        assert_eq!(all("1..1.5", ""), Verdict::Held);
+        assert_eq!(all("1.3..1.4", ""), Verdict::Missed);
+        assert_eq!(all("1.25..1.35", ""), Verdict::Missed);
+        assert_eq!(all("1.3..1.4", "tolerance = 0.06\nbecause = 'read from a plot'"), Verdict::Held);
+        // 1.3 may have been 1.26 before it was rounded.
+        assert_eq!(verdict("1.3..1.4", "", &[1.26]), Verdict::Held);
+        assert_eq!(verdict("1.30..1.40", "", &[1.26]), Verdict::Missed);
+        assert_eq!(verdict("1.3..1.4", "", &[1.24]), Verdict::Missed);
+    }
+
+    #[test]
+    fn a_difference_is_compared_as_a_difference() {
+        // A gain of 7.3 % is neither none nor four times as much.
+        let gain = |value: &str, measured: f64, keys: &str| compared(value, "gain", 1.0 + measured / 100.0, keys);
+        for (measured, expected) in
+            [(7.0, Verdict::Held), (0.07, Verdict::Missed), (12.0, Verdict::Missed), (28.0, Verdict::Missed)]
+        {
+            assert_eq!(gain("7.3", measured, ""), expected, "{measured}");
+        }
+        assert_eq!(gain("7.3 +- 2.8", 9.8, ""), Verdict::Held);
+        assert_eq!(gain("108.75", 92.9, ""), Verdict::Missed);
+        assert_eq!(gain("108.75", 92.9, "tolerance = 20\nbecause = 'a plot'"), Verdict::Held);
+        // No gain is none, but for the rounding.
+        assert_eq!((gain("0.0", 0.04, ""), gain("0.0", 0.2, "")), (Verdict::Held, Verdict::Missed));
+        // A reduction by 98 % is by a factor of 50, and not of 20.
+        let reduction = |value: &str, measured: f64| compared(value, "reduction", 1.0 - measured / 100.0, "");
+        assert_eq!((reduction("98.0", 97.9), reduction("98.0", 95.0)), (Verdict::Held, Verdict::Missed));
+        assert_eq!((reduction("76.6", 78.0), reduction("76.6", 80.0)), (Verdict::Held, Verdict::Missed));
+        assert_eq!((reduction("50", 54.0), reduction("50", 56.0)), (Verdict::Held, Verdict::Missed));
+        let ratio = |value: &str, measured: f64| compared(value, "ratio", measured, "");
+        assert_eq!((ratio("1.9", 2.05), ratio("1.9", 2.2)), (Verdict::Held, Verdict::Missed));
+        assert_eq!(compared("0.4", "difference", 1.042, ""), Verdict::Held);
+        assert_eq!(compared("0.4", "difference", 1.05, ""), Verdict::Missed);
+    }
+
+    #[test]
+    fn what_is_physically_impossible_is_not_missed() {
+        // 10 MB at 80 Mbit/s take a second.
+        let keys = "floor = { size = '10 MB', rate = '80 Mbit/s' }";
+        assert_eq!(verdict("0.24", keys, &[2.0]), Verdict::Impossible);
+        assert_eq!(verdict("1.1", keys, &[2.0]), Verdict::Missed);
+        assert_eq!(verdict("0.24 +- 0.8", keys, &[2.0]), Verdict::Missed);
+        assert_eq!(verdict("0.95", keys, &[1.0]), Verdict::Held);
+        // A figure without decimals may have been the floor before it was rounded.
+        assert_eq!(verdict("0.9", keys, &[2.0]), Verdict::Impossible);
+        assert_eq!(verdict("1", keys, &[2.0]), Verdict::Missed);
+        // From 1.6 s, to a second, is 37.5 % less.
+        let keys = "ceiling = { size = '10 MB', rate = '80 Mbit/s', from = '1.6 s' }";
+        assert_eq!(compared("84.2", "reduction", 0.9, keys), Verdict::Impossible);
+        assert_eq!(compared("37.0", "reduction", 0.9, keys), Verdict::Missed);
+        assert_eq!(compared("3600", "gain", 2.0, "ceiling = { most = 900 }"), Verdict::Impossible);
     }
 }

@@ -6,6 +6,7 @@
 
 mod check;
 mod compare;
+mod counts;
 mod data;
 mod draw;
 mod drawn;
@@ -23,13 +24,14 @@ mod study;
 #[cfg(test)]
 mod types;
 
-pub use check::{Check, Form, Published, PublishedRow};
-pub use compare::{Counts, Row, Verdict, compare};
+pub use check::{Check, Form, Origin, Published, PublishedRow};
+pub use compare::{Row, Verdict, compare};
+pub use counts::{Counts, Tally, counts_by_paper};
 pub use draw::draw;
 pub use drawn::{Drawn, Kind, Line};
 pub use figure::Figure;
 pub use folder::Error;
-pub use measure::{Edge, Floor, Measure};
+pub use measure::{Ceiling, Edge, Floor, Measure};
 pub use open::{is_folder, papers};
 pub use paper::{Experiment, Paper, Setting};
 pub use points::At;

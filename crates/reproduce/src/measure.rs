@@ -123,6 +123,11 @@ pub enum Measure {
         /// The flow.
         flow: String,
     },
+    /// Whether a flow is in slow start until its end, %: 100 or 0, so that the mean is a share of the runs.
+    InSlowStart {
+        /// The flow.
+        flow: String,
+    },
     /// One-way delay of the data packets, ms: the mean of the flows' percentiles.
     Delay {
         /// The flows.
@@ -232,6 +237,38 @@ impl Floor {
     }
 }
 
+/// An upper bound, for a figure of which more is better.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Ceiling {
+    /// The reduction of a duration, in per cent, that leaves the least one.
+    Reduction {
+        /// The amount of data carried.
+        size: Bytes,
+        /// The maximum rate.
+        rate: Rate,
+        /// The duration that is reduced.
+        from: Span,
+    },
+    /// A value in the row's unit.
+    Value {
+        /// The value.
+        most: f64,
+    },
+}
+
+impl Ceiling {
+    /// Returns the bound in the row's unit.
+    pub fn value(&self) -> f64 {
+        match *self {
+            Ceiling::Reduction { size, rate, from } => {
+                (1.0 - Floor { size, rate }.seconds() / from.as_secs_f64()) * 100.0
+            }
+            Ceiling::Value { most } => most,
+        }
+    }
+}
+
 /// A sample: its time, and a value of the interval ending there.
 type Sample = (f64, f64);
 
@@ -297,6 +334,11 @@ impl Measure {
                 let ended = samples(results, point, run, flow).find(|row| row.ssthresh_bytes.is_some())?;
                 Some((ended.t_s - start) * 1e3)
             }
+            Measure::InSlowStart { flow } => {
+                let mut samples = samples(results, point, run, flow).peekable();
+                samples.peek()?;
+                Some(if samples.any(|row| row.ssthresh_bytes.is_some()) { 0.0 } else { 100.0 })
+            }
             Measure::Delay { flow, at } => delay(results, point, run, flow, *at),
             Measure::DelaySpread { flow } => {
                 let of = |at| delay(results, point, run, flow, at);
@@ -357,6 +399,7 @@ impl Measure {
             | Measure::RiseTime { flow, .. }
             | Measure::WholePathGoverns { flow, .. }
             | Measure::SlowStart { flow }
+            | Measure::InSlowStart { flow }
             | Measure::Delay { flow, .. }
             | Measure::DelaySpread { flow }
             | Measure::Change { flow, .. }

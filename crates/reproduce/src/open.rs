@@ -1,6 +1,6 @@
 //! Reads papers' folders, and reports what is wrong with one.
 
-use crate::check::{Check, Published, PublishedRow};
+use crate::check::{Check, Origin, Published, PublishedRow, rounding};
 use crate::folder::{Error, Folder, PAPERS};
 use crate::paper::{Experiment, Paper, PaperFile};
 use crate::pattern::is_flow;
@@ -161,7 +161,7 @@ impl Check {
                     .into(),
             );
         }
-        if let Some(fault) = self.fault() {
+        if let Some(fault) = self.fault(row) {
             return Err(fault);
         }
         if let Some(fault) = self.measure.fault() {
@@ -222,8 +222,10 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
         if let Some(empty) = variant.unstated.iter().find(|unstated| unstated.choices.is_empty()) {
             return wrong(format!("`{}` has no choices", empty.what));
         }
-        if let Some(unknown) = variant.why.keys().find(|name| !experiments.iter().any(|e| e.name == **name)) {
-            return wrong(format!("`why` names an unknown experiment `{unknown}`"));
+        for (key, names) in [("why", &variant.why), ("fitted", &variant.fitted)] {
+            if let Some(unknown) = names.keys().find(|name| !experiments.iter().any(|e| e.name == **name)) {
+                return wrong(format!("`{key}` names an unknown experiment `{unknown}`"));
+            }
         }
     }
     let (title, authors) = (file.title, file.authors);
@@ -265,8 +267,11 @@ fn published(folder: &Folder, text: &str) -> Result<Vec<PublishedRow>, Error> {
             (text, Ok(_)) => return Err(fault(format!("ci95: `{text}` is not a finite number from 0 on"))),
             (text, Err(_)) => return Err(fault(format!("ci95: `{text}` is not a number"))),
         };
+        let rounding = rounding(&field(5));
         let [experiment, variant, parameter, metric, unit] = [0, 1, 2, 3, 4].map(field);
-        Ok(PublishedRow { experiment, variant, parameter, metric, unit, value, ci95, place: field(7), line })
+        let place = field(7);
+        let origin = Origin::parse(&place).map_err(fault)?;
+        Ok(PublishedRow { experiment, variant, parameter, metric, unit, value, rounding, ci95, place, origin, line })
     });
     rows.collect()
 }

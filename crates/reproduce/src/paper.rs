@@ -43,6 +43,9 @@ pub(crate) struct Variant {
     /// For each experiment: what is known about its missed rows, instead of the reasons given in its checks.
     #[serde(default)]
     pub(crate) why: BTreeMap<String, String>,
+    /// For experiments by whose rows a choice was made: what was chosen.
+    #[serde(default)]
+    pub(crate) fitted: BTreeMap<String, String>,
 }
 
 /// A parameter that a paper leaves open, and its possible values.
@@ -98,8 +101,13 @@ impl Paper {
         paper.name = format!("{}@{}", self.name, variant.name);
         paper.title = format!("{}: {}", self.title, variant.about);
         for experiment in &mut paper.experiments {
-            let why = variant.why.get(&experiment.name);
-            experiment.checks.iter_mut().for_each(|check| check.why = why.cloned());
+            let (why, fitted) = (variant.why.get(&experiment.name), variant.fitted.get(&experiment.name));
+            for check in &mut experiment.checks {
+                check.why = why.cloned();
+                if fitted.is_some() {
+                    (check.fitted, check.given) = (fitted.cloned(), None);
+                }
+            }
         }
         let settings = variant.settings();
         let mut paper = settings.first().map_or(paper.clone(), |first| paper.with(first));

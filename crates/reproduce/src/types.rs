@@ -2,13 +2,13 @@
 
 use ts_rs::{Config, TS};
 
-use crate::check::Published;
+use crate::check::{Origin, Published};
 use crate::compare::{Row, Verdict};
 use crate::drawn::{Drawn, Kind, Line};
 
 #[test]
 fn the_page_types_are_those_of_the_rust_types() {
     let config = &Config::new();
-    let declarations = testkit::declarations!(config, Verdict, Published, Row, Kind, Line, Drawn);
+    let declarations = testkit::declarations!(config, Verdict, Origin, Published, Row, Kind, Line, Drawn);
     testkit::page::check_types("reproduction.ts", "reproduce", &declarations);
 }

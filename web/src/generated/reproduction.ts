@@ -3,7 +3,12 @@
 /**
  * The outcome of a comparison.
  */
-export type Verdict = "held" | "missed" | "not possible yet";
+export type Verdict = "held" | "missed" | "impossible" | "not possible yet";
+
+/**
+ * Whose row it is.
+ */
+export type Origin = "paper" | "artefact" | "ours";
 
 /**
  * A published value.
@@ -59,13 +64,37 @@ ci: number | null,
  */
 floor?: number,
 /**
+ * The physical upper bound.
+ */
+ceiling?: number,
+/**
+ * Whose row it is.
+ */
+origin: Origin,
+/**
  * The outcome.
  */
 verdict: Verdict,
 /**
- * Whether a parameter of the scenario was chosen by this row, which then is no prediction.
+ * The condition that stands for the words of a claim, or replaces the tolerance of a published number.
  */
-fitted?: boolean,
+expected?: string,
+/**
+ * Of a published number or range: the deviation up to which a measured value counts as equal, if it is not the default.
+ */
+tolerance?: number,
+/**
+ * Why the tolerance, or what is expected instead of it, is not the default.
+ */
+because?: string,
+/**
+ * The parameter that was chosen by this row, which then is no prediction.
+ */
+fitted?: string,
+/**
+ * Why the row holds by construction, and is no prediction either.
+ */
+given?: string,
 /**
  * For a missed row: what is known about the reason.
  */
