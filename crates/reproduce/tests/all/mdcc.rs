@@ -87,7 +87,7 @@ fn the_cell_as_run_carries_what_was_published() {
 fn a_variant_has_a_setting_for_each_combination_and_lays_it_on_every_scenario() {
     let papers = papers();
     let paper = papers.iter().find(|p| p.name == "mdcc-lte@as-run").expect("the variant is there");
-    assert_eq!(paper.settings.len(), 3 * 2 * 2 * 2);
+    assert_eq!(paper.settings.len(), 4 * 2 * 2 * 2);
     let mut seen = Vec::new();
     for setting in &paper.settings {
         assert!(!seen.contains(&&setting.choices), "{setting:?}");
