@@ -207,6 +207,18 @@ impl<G: Growth> LossBased<G> {
         self.window.cwnd = self.window.cwnd.min(cwnd.max(2));
     }
 
+    /// Lowers window and threshold at once by the module's reduction, outside any loss recovery; ends a reduction in
+    /// progress. It cannot be undone. `next` is SND.NXT.
+    pub(crate) fn decrease(&mut self, next: u64, cx: &mut Ctx) {
+        if self.reducing() {
+            self.end_reduction(cx);
+            self.enter(Phase::Open, next, cx);
+        }
+        self.prior = None;
+        self.reduce(Sign::Loss, cx);
+        self.window.cwnd = self.window.ssthresh.min(self.window.cwnd);
+    }
+
     /// Returns whether a reduction is in progress.
     pub(crate) fn reducing(&self) -> bool {
         matches!(self.phase, Phase::Cwr | Phase::Recovery)

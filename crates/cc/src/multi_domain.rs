@@ -28,6 +28,12 @@
 //!    effect. Only the initial head start of `cwnd_e2e` is exempt.
 //! 7. If sending is limited by the smaller window, the larger one counts as limiting, so that it may grow up to the
 //!    bound.
+//!
+//! [`Mode::Published`] leaves out decisions 5 and 6 and reacts in the papers' words alone: each report that names
+//! segments missing "calls the CUBIC decrease function on `cwnd_pep`", at once and however close the reports are; the
+//! losses that it announced reduce neither window again; and any other loss reduces `cwnd_e2e` from its own value, over
+//! the recovery, as the kernel does around Scalable TCP. The other decisions hold in both, as the papers have no rule
+//! for what they are about.
 
 use crate::cubic::{Cubic, CubicConfig};
 use crate::scalable::{Scalable, ScalableConfig};
@@ -43,9 +49,22 @@ pub const CWND_E2E: &str = "cwnd_e2e";
 /// Round trips' worth of acknowledged data without a report after which the PEP counts as lost.
 const PATIENCE: u8 = 2;
 
+/// How losses reduce the windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A reduction takes a round trip of the whole path, and begins at the window that applies (decisions 5 and 6).
+    #[default]
+    Safe,
+    /// As the papers say: each report of missing segments reduces `cwnd_pep` at once, and each window is reduced from
+    /// its own value.
+    Published,
+}
+
 /// The parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiDomainConfig {
+    /// How losses reduce the windows.
+    pub mode: Mode,
     /// Parameters of `cwnd_e2e`. The papers' steps are 0.02, which fits Table I of the first, and 0.1, which the second
     /// states; both per acknowledgement, as in their kernel (4.7).
     pub scalable: ScalableConfig,
@@ -64,6 +83,7 @@ pub struct MultiDomainConfig {
 impl Default for MultiDomainConfig {
     fn default() -> MultiDomainConfig {
         MultiDomainConfig {
+            mode: Mode::default(),
             scalable: ScalableConfig { acks_per_segment: 50, per_acknowledgement: true, ..ScalableConfig::default() },
             cubic: CubicConfig::default(),
             initial_ratio: 10,
@@ -123,13 +143,22 @@ impl MultiDomain {
         self.joined && self.e2e.window().cwnd < self.pep.window().cwnd
     }
 
-    /// The window that the network has been shown, unless a reduction is changing one of the two: the smaller.
+    fn as_published(&self) -> bool {
+        self.config.mode == Mode::Published
+    }
+
+    /// The window that the network has been shown, unless a reduction is changing one of the two: the smaller. The
+    /// papers do not distinguish it.
     fn tried(&self) -> Option<u32> {
-        (!self.pep.reducing() && !self.e2e.reducing()).then(|| self.limits().cwnd)
+        (!self.as_published() && !self.pep.reducing() && !self.e2e.reducing()).then(|| self.limits().cwnd)
     }
 
     /// The wired domain lost something, and no reduction of `cwnd_pep` covers it.
     fn reduce_pep(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        if self.as_published() {
+            self.pep_high = None;
+            return self.pep.decrease(congestion.next, cx);
+        }
         if let Some(cwnd) = self.tried() {
             self.pep.lower_to(cwnd);
         }
@@ -228,15 +257,17 @@ impl Controller for MultiDomain {
         if !self.joined {
             return;
         }
-        if passage.missing > 0 && self.pep_high.is_none() {
+        if passage.missing > 0 && (self.as_published() || self.pep_high.is_none()) {
             let &Passage { in_flight, missing: lost, una, next, .. } = passage;
             self.reduce_pep(&Congestion { sign: Sign::Loss, in_flight, lost, una, next, announced: true }, cx);
         }
         let reducing = self.pep.reducing();
+        // Segments that pass during a reduction change nothing: the reduction follows acknowledgements. In the papers, a
+        // report calls either the decrease or the increase.
+        let idle = reducing || (self.as_published() && passage.missing > 0);
         let sample = AckSample {
             acked: passage.passed,
-            // Segments that pass during a reduction change nothing: the reduction follows acknowledgements.
-            delivered: if reducing { 0 } else { passage.passed },
+            delivered: if idle { 0 } else { passage.passed },
             delivered_ce: 0,
             lost: passage.missing,
             prior_in_flight: passage.in_flight,
@@ -258,8 +289,8 @@ impl Controller for MultiDomain {
         let announced = self.joined && self.config.loss_filter && congestion.announced;
         if congestion.sign == Sign::Loss && announced {
             // The reduction is that of `cwnd_pep`. A loss announced during the previous reduction, of a segment sent
-            // after its beginning, begins another.
-            if self.pep_high.is_none_or(|high| congestion.una >= high) {
+            // after its beginning, begins another. In the papers, its report has reduced `cwnd_pep` already.
+            if !self.as_published() && self.pep_high.is_none_or(|high| congestion.una >= high) {
                 self.reduce_pep(congestion, cx);
             }
             self.filtered = true;
@@ -301,7 +332,8 @@ impl Controller for MultiDomain {
         if !self.filtered {
             self.e2e.on_undo(cx);
         }
-        if self.filtered || !self.joined {
+        // A reduction by a report as published was no reaction to what the endpoint now takes back.
+        if !self.joined || (self.filtered && !self.as_published()) {
             self.pep.on_undo(cx);
             self.pep_high = None;
         }
@@ -635,6 +667,69 @@ mod tests {
         d.acked(0);
         report(&mut d, 1, 0);
         assert!(windows(&d).1.is_some());
+    }
+
+    /// A PEP is heard, and so many more segments have passed it: `cwnd_pep` has grown by as many from 10, and
+    /// `cwnd_e2e` is 100.
+    fn published(passed: u32) -> Driver<MultiDomain> {
+        let mut d = driver(MultiDomainConfig { mode: Mode::Published, ..MultiDomainConfig::default() });
+        report(&mut d, passed, 0);
+        d.fill();
+        d
+    }
+
+    #[test]
+    fn as_published_each_report_of_missing_segments_reduces_the_wired_window_at_once() {
+        let mut d = published(90);
+        assert_eq!(windows(&d), (100, Some(100)));
+        // 0.7 of 100, of 70 and of 49, as Linux rounds; the segments that passed beside the missing ones grow nothing.
+        // The other is at most twice as large.
+        for expected in [(70, Some(100)), (49, Some(98)), (34, Some(68))] {
+            report(&mut d, 20, 1);
+            assert_eq!(windows(&d), expected);
+        }
+        // The endpoint detects what was announced: neither window is reduced for it.
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 3, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.ack.phase = Phase::Recovery;
+        d.sacked(1);
+        assert_eq!(windows(&d), (34, Some(68)));
+        // What has passed in the meantime grows the window, although the recovery goes on; nothing is undone.
+        report(&mut d, 3, 0);
+        assert!((34..=36).contains(&windows(&d).0), "{:?}", windows(&d));
+        d.undo();
+        settle(&mut d);
+        assert!((34..=36).contains(&windows(&d).0), "{:?}", windows(&d));
+        assert_eq!(windows(&d).1, Some(68));
+    }
+
+    #[test]
+    fn as_published_each_window_is_reduced_from_its_own_value() {
+        // The radio loses something while the wired window of 50 applies: 100 - 100 / 8 instead of 50 - 50 / 8.
+        let mut d = published(40);
+        assert_eq!(windows(&d), (50, Some(100)));
+        d.react(Sign::Loss, 50);
+        settle(&mut d);
+        assert_eq!(windows(&d), (50, Some(88)));
+        // The wire loses something while the other of 100 applies: 0.7 of 200 instead of 100.
+        let mut d = published(190);
+        assert_eq!(windows(&d), (200, Some(100)));
+        report(&mut d, 0, 1);
+        assert_eq!(windows(&d), (140, Some(100)));
+    }
+
+    #[test]
+    fn as_published_a_report_ends_the_reduction_of_a_mark() {
+        let mut d = published(90);
+        d.react(Sign::Ecn, 100);
+        report(&mut d, 0, 1);
+        // 0.7 of 100 by the mark, and of 70 by the report.
+        assert_eq!(windows(&d).0, 49);
+        d.ack.in_flight = 60;
+        d.ack.phase = Phase::Cwr;
+        d.sacked(1);
+        assert_eq!(windows(&d).0, 49);
     }
 
     #[test]

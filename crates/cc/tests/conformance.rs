@@ -4,7 +4,8 @@
 //! in round 5, when slow start is past the pipe, and one in round 60.
 
 use bolero::{check, produce};
-use cc::AnyController;
+use cc::multi_domain::{Mode, MultiDomain, MultiDomainConfig};
+use cc::{AckSample, AnyController, Congestion, Controller, Ctx, Limits, Listens, Passage, Sent, Signal};
 use std::fmt::Write;
 use testkit::controller::{Kind, Op, PathModel, Round, run_operations, run_path};
 use units::Span;
@@ -49,6 +50,68 @@ macro_rules! conformance {
     };
 }
 conformance!(reno, cubic, bbr, vegas, westwood, yeah, scalable, mdcc);
+
+/// Multi-domain congestion control beside a PEP that reports all that the receiver acknowledges, just before.
+#[derive(Clone, Debug)]
+struct Heard(MultiDomain);
+
+impl Controller for Heard {
+    fn on_sent(&mut self, sent: &Sent, cx: &mut Ctx) {
+        self.0.on_sent(sent, cx);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        let &AckSample { delivered: passed, in_flight, cwnd_limited, rtt, una, next, .. } = ack;
+        let passage = Passage { reported: true, passed, missing: 0, in_flight, cwnd_limited, rtt, una, next };
+        self.0.on_signal(&Signal::Passage(passage), cx);
+        self.0.on_ack(ack, cx);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        self.0.on_congestion(congestion, cx);
+    }
+
+    fn on_undo(&mut self, cx: &mut Ctx) {
+        self.0.on_undo(cx);
+    }
+
+    fn listens(&self) -> Listens {
+        self.0.listens()
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn state(&self) -> &'static str {
+        self.0.state()
+    }
+}
+
+fn multi_domain(mode: Mode) -> MultiDomain {
+    MultiDomain::new(MultiDomainConfig { mode, ..MultiDomainConfig::default() }, cc::INITIAL_WINDOW)
+}
+
+#[test]
+fn any_operations_keep_the_invariants_of_multi_domain_as_published() {
+    let ops = produce::<Vec<Op>>().with().len(0..300_usize);
+    check!().with_generator(ops).with_iterations(1000).for_each(|ops: &Vec<Op>| {
+        run_operations(|| multi_domain(Mode::Published), Kind::Window, ops);
+    });
+}
+
+/// Not any operations: with a PEP, a timeout reduces the wired window after a loss has reduced the other.
+#[test]
+fn both_modes_of_multi_domain_keep_the_invariants_beside_a_pep() {
+    for mode in [Mode::Safe, Mode::Published] {
+        let rounds = run_path(Heard(multi_domain(mode)), Kind::Window, &path());
+        assert!(rounds.last().is_some_and(|round| round.lost >= 2), "{mode:?}");
+    }
+}
 
 #[test]
 fn short_stories_keep_the_invariants() {

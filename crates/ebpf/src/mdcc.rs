@@ -42,11 +42,21 @@ pub struct Parameters {
     pub validation_ratio: u32,
     /// Whether losses announced by the PEP leave the end-to-end window unchanged.
     pub loss_filter: bool,
+    /// Whether losses reduce the windows as the papers say: each report of missing segments reduces the wired domain's
+    /// window at once, and each window is reduced from its own value.
+    pub published: bool,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        Parameters { step: 0.02, decrease: 0.125, initial_ratio: 10, validation_ratio: 2, loss_filter: true }
+        Parameters {
+            step: 0.02,
+            decrease: 0.125,
+            initial_ratio: 10,
+            validation_ratio: 2,
+            loss_filter: true,
+            published: false,
+        }
     }
 }
 
@@ -196,6 +206,7 @@ fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link
         set.initial_ratio = parameters.initial_ratio;
         set.validation_ratio = parameters.validation_ratio;
         set.loss_filter = u32::from(parameters.loss_filter);
+        set.published = u32::from(parameters.published);
         Ok(open)
     })
     .and_then(|open| attempt("load mdcc", || open.load()))?;

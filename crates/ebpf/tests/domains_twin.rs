@@ -7,7 +7,7 @@ mod common;
 
 use bolero::generator::bolero_generator::driver::{Options as Generation, bytes};
 use bolero::{TypeGenerator, ValueGenerator, produce};
-use cc::multi_domain::{CWND_E2E, CWND_PEP, MultiDomain, MultiDomainConfig};
+use cc::multi_domain::{CWND_E2E, CWND_PEP, Mode, MultiDomain, MultiDomainConfig};
 use cc::scalable::ScalableConfig;
 use cc::{
     AckSample, Congestion, Controller, Ctx, Passage, Path, Phase, Random, RateSample, Sent, Sign, Signal, StackRate,
@@ -257,6 +257,16 @@ fn tell(twin: &mut Twin, op: char, numbers: &[u64]) -> [u32; 3] {
 
 #[test]
 fn with_a_pep_both_windows_are_the_simulators() {
+    compare(Mode::Safe);
+}
+
+#[test]
+fn as_published_both_windows_are_the_simulators() {
+    compare(Mode::Published);
+}
+
+/// Compares both over many cases.
+fn compare(mode: Mode) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut twin = Twin::new("twin", directory.path());
     let mut shown = Shown::default();
@@ -268,6 +278,7 @@ fn with_a_pep_both_windows_are_the_simulators() {
         let mut driver = bytes::Driver::new(input, &Generation::default());
         let Some(((initial, validation, loss_filter), ops)) = generator.generate(&mut driver) else { continue };
         let config = MultiDomainConfig {
+            mode,
             scalable: ScalableConfig { acks_per_segment: 50, ..ScalableConfig::default() },
             initial_ratio: u32::from(initial % 12) + 1,
             validation_ratio: u32::from(validation % 4) + 1,
@@ -276,7 +287,7 @@ fn with_a_pep_both_windows_are_the_simulators() {
         };
         let mut model = Model::new(config, validation >= 128);
         let ratios = [u64::from(config.initial_ratio), u64::from(config.validation_ratio)];
-        let how = [config.loss_filter.into(), model.path.paced.into()];
+        let how = [config.loss_filter.into(), model.path.paced.into(), (mode == Mode::Published).into()];
         let numbers = [&[model.now.as_nanos(), 0, INITIAL_WINDOW.into()], &ratios[..], &how].concat();
         assert_eq!(tell(&mut twin, 'i', &numbers), model.answer());
         for (at, &op) in ops.iter().enumerate() {

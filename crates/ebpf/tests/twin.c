@@ -7,7 +7,7 @@
 int main(void)
 {
 	struct mdcc m;
-	struct mdcc_parameters p = { 50, 128, 1, 1 << 20, 1, 1 };
+	struct mdcc_parameters p = { 50, 128, 1, 1 << 20, 1, 1, 0 };
 	unsigned long long n[12];
 	char line[256], op;
 	bool paced = false;
@@ -31,6 +31,7 @@ int main(void)
 			p.validation_ratio = (u32)n[4];
 			p.loss_filter = (u32)n[5];
 			paced = n[6] != 0;
+			p.published = got > 8 && n[7] != 0;
 			mdcc_init(&m, &p, (u32)n[2], now.ns);
 			break;
 		}

@@ -221,6 +221,9 @@ kinds! { "Cc",
         /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
         /// PEP it behaves as CUBIC.
         Mdcc {
+            /// How losses reduce the windows.
+            #[serde(default, skip_serializing_if = "is_safe")]
+            mode: MdccMode,
             /// Scalable TCP: growth of the window for each acknowledgement, in segments.
             #[serde(default = "mdcc_step")]
             step: f64,
@@ -239,6 +242,22 @@ kinds! { "Cc",
             early_retransmission: bool,
         },
     }
+}
+
+/// How losses reduce the windows of multi-domain congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MdccMode {
+    /// A reduction of CUBIC's window takes a round trip of the whole path, and begins at the window that applies.
+    #[default]
+    Safe,
+    /// As the papers say: each report of missing segments reduces CUBIC's window at once, and each window is reduced
+    /// from its own value.
+    Published,
+}
+
+fn is_safe(mode: &MdccMode) -> bool {
+    *mode == MdccMode::Safe
 }
 
 /// A version of BBR, by the Linux that has it.

@@ -64,6 +64,8 @@ struct mdcc_parameters {
 	/* A loss that was announced does not reduce cwnd_e2e. */
 	u32 loss_filter;
 	u32 hystart;
+	/* Losses reduce the windows as the papers say, without decisions 5 and 6 of multi_domain.rs. */
+	u32 published;
 };
 
 /* What is the same for all that is called at a moment. */
@@ -373,6 +375,19 @@ MDCC void window_reduce(struct mdcc_window *w, struct mdcc_cubic *cubic, const s
 	w->undone = false;
 }
 
+/* Lowers window and threshold at once, outside any loss recovery; ends a reduction in progress. */
+MDCC void window_decrease(struct mdcc_window *w, struct mdcc_cubic *cubic, const struct mdcc_parameters *p, u32 next,
+			  const struct mdcc_now *now)
+{
+	if (window_reducing(w)) {
+		window_end_reduction(w);
+		window_enter(w, cubic, MDCC_OPEN, next, now->ns);
+	}
+	w->prior_cwnd = 0;
+	window_reduce(w, cubic, p);
+	w->cwnd = mdcc_min(w->ssthresh, w->cwnd);
+}
+
 MDCC void window_on_congestion(struct mdcc_window *w, struct mdcc_cubic *cubic, const struct mdcc_parameters *p,
 			       enum mdcc_sign sign, bool again, u32 in_flight, u32 una, u32 next,
 			       const struct mdcc_now *now)
@@ -456,16 +471,22 @@ MDCC u32 mdcc_ssthresh(const struct mdcc *m)
 	return mdcc_e2e_counts(m) ? m->e2e.ssthresh : m->pep.ssthresh;
 }
 
-/* A window that does not count, because the other is smaller, has not been tried: it is reduced from the one that does. */
+/* A window that does not count, because the other is smaller, has not been tried: it is reduced from the one that does.
+ * The papers do not distinguish it. */
 MDCC void mdcc_lower(struct mdcc *m, struct mdcc_window *w)
 {
-	if (!window_reducing(&m->pep) && !window_reducing(&m->e2e))
+	if (!m->parameters.published && !window_reducing(&m->pep) && !window_reducing(&m->e2e))
 		window_lower_to(w, mdcc_cwnd(m));
 }
 
 /* The wired domain lost something, and no reduction of cwnd_pep covers it. */
 MDCC void mdcc_reduce_pep(struct mdcc *m, u32 in_flight, u32 una, u32 next, const struct mdcc_now *now)
 {
+	if (m->parameters.published) {
+		m->has_pep_high = false;
+		window_decrease(&m->pep, &m->cubic, &m->parameters, next, now);
+		return;
+	}
 	mdcc_lower(m, &m->pep);
 	window_on_congestion(&m->pep, &m->cubic, &m->parameters, MDCC_SIGN_LOSS, false, in_flight, una, next, now);
 	m->pep_high = next;
@@ -569,11 +590,12 @@ MDCC_CALLED int mdcc_on_passage(struct mdcc *m, const struct mdcc_passage *passa
 	}
 	if (!m->joined)
 		return 0;
-	if (passage->missing && !m->has_pep_high)
+	if (passage->missing && (p->published || !m->has_pep_high))
 		mdcc_reduce_pep(m, passage->in_flight, passage->una, passage->next, now);
 	reducing = window_reducing(&m->pep);
-	/* What passes while the window is reduced changes nothing: the reduction follows acknowledgements. */
-	sample.delivered = reducing ? 0 : passage->passed;
+	/* What passes while the window is reduced changes nothing: the reduction follows acknowledgements. In the papers, a
+	 * report calls either the decrease or the increase. */
+	sample.delivered = reducing || (p->published && passage->missing) ? 0 : passage->passed;
 	sample.lost = passage->missing;
 	sample.in_flight = passage->in_flight;
 	sample.rtt_us = passage->rtt_us;
@@ -605,8 +627,9 @@ MDCC_CALLED int mdcc_on_congestion(struct mdcc *m, const struct mdcc_congestion 
 		return 0;
 	p = &m->parameters;
 	if (c->sign == MDCC_SIGN_LOSS && m->joined && p->loss_filter && c->announced) {
-		/* What was announced during a reduction of cwnd_pep, and sent after that had begun, begins another. */
-		if (!m->has_pep_high || !mdcc_before(c->una, m->pep_high))
+		/* What was announced during a reduction of cwnd_pep, and sent after that had begun, begins another. In the
+		 * papers, its report has reduced cwnd_pep already. */
+		if (!p->published && (!m->has_pep_high || !mdcc_before(c->una, m->pep_high)))
 			mdcc_reduce_pep(m, c->in_flight, c->una, c->next, now);
 		m->filtered = true;
 		m->phase = MDCC_RECOVERY;
@@ -633,7 +656,8 @@ MDCC void mdcc_on_undo(struct mdcc *m)
 {
 	if (!m->filtered)
 		window_on_undo(&m->e2e);
-	if (m->filtered || !m->joined) {
+	/* A reduction by a report as published was no reaction to what is taken back now. */
+	if (!m->joined || (m->filtered && !m->parameters.published)) {
 		window_on_undo(&m->pep);
 		m->has_pep_high = false;
 	}

@@ -7,7 +7,7 @@ use crate::live::measure::{MeasureArgs, capture};
 use crate::live::proxy::{self, ProxyArgs};
 use crate::live::rnis::RnisArgs;
 use crate::source::SourceArgs;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use emulate::reports::Target;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -187,6 +187,9 @@ pub(crate) enum MdccCommand {
 
 #[derive(ClapArgs)]
 pub(crate) struct MdccLoadArgs {
+    /// How losses reduce the windows
+    #[arg(long, value_enum, default_value_t = MdccMode::Safe)]
+    pub(crate) mode: MdccMode,
     /// Increase of the end-to-end window for each acknowledged segment, in segments
     #[arg(long, default_value_t = 0.02)]
     pub(crate) step: f64,
@@ -215,6 +218,16 @@ pub(crate) struct MdccLoadArgs {
     /// without a key, unauthenticated reports are accepted from any sender
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
+}
+
+/// How losses reduce the windows of `mdcc`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MdccMode {
+    /// A reduction takes a round trip of the whole path, and begins at the window that applies
+    Safe,
+    /// As in the papers: each report of missing segments reduces the wired domain's window at once, and each window is
+    /// reduced from its own value
+    Published,
 }
 
 #[derive(ClapArgs)]

@@ -1,7 +1,7 @@
 //! `ranway mdcc`.
 
 use crate::failure::Failure;
-use crate::live::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
+use crate::live::args::{MdccCommand, MdccLoadArgs, MdccMode, MdccStatusArgs};
 use crate::terminal::message;
 use comfy_table::{CellAlignment, Table, presets};
 use ebpf::Key;
@@ -23,6 +23,7 @@ fn load(args: &MdccLoadArgs) -> Result<(), Failure> {
         initial_ratio: args.initial_ratio,
         validation_ratio: args.validation_ratio,
         loss_filter: !args.no_loss_filter,
+        published: args.mode == MdccMode::Published,
     };
     let cgroup = args.cgroup.clone();
     let key = args.key.as_deref().map(Key::read).transpose()?;

@@ -2,22 +2,26 @@
 
 use crate::error::Error;
 use cc::bbr::{Bbr, Version};
-use cc::multi_domain::{MultiDomain, MultiDomainConfig};
+use cc::multi_domain::{Mode, MultiDomain, MultiDomainConfig};
 use cc::scalable::{Scalable, ScalableConfig};
 use cc::{AnyController, Random};
 use des::Streams;
 use rand_xoshiro::rand_core::Rng;
-use scenario::{BbrLinux, Cc, Flow, Gap, Size, TcpLinux, Traffic};
+use scenario::{BbrLinux, Cc, Flow, Gap, MdccMode, Size, TcpLinux, Traffic};
 use units::{Span, Time};
 
 /// A congestion controller with an initial window in segments.
 pub(crate) fn controller(cc: &Cc, window: u32) -> AnyController {
     match *cc {
         Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease, false), window).into(),
-        Cc::Mdcc { step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
+        Cc::Mdcc { mode, step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
+            let mode = match mode {
+                MdccMode::Safe => Mode::Safe,
+                MdccMode::Published => Mode::Published,
+            };
             let scalable = scalable(step, decrease, per_acknowledgement);
             let default = MultiDomainConfig::default();
-            let config = MultiDomainConfig { scalable, loss_filter, early_retransmission, ..default };
+            let config = MultiDomainConfig { mode, scalable, loss_filter, early_retransmission, ..default };
             MultiDomain::new(config, window).into()
         }
         Cc::Bbr { linux } => {
