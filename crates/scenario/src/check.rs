@@ -14,7 +14,9 @@ use crate::error::shown;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
-use links::{check_capacity, check_cc, check_link, check_pep, check_pep_at, check_queue, check_reverse, check_shared};
+use links::{
+    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reverse, check_shared,
+};
 use units::{Bytes, Span};
 
 /// Maximum mean number of concurrent bursts, so that each can have its own timer.

@@ -10,7 +10,7 @@ use crate::network::PepAt;
 use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
-use crate::{Capacity, Drop, Queue};
+use crate::{Capacity, Drop, Loss, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -33,6 +33,9 @@ pub struct Lte {
     /// Rate of each host's link. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_rate: Option<Capacity>,
+    /// Random loss on each host's link, in either direction, each with its own random numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_loss: Option<Loss>,
     /// Whether a lightweight PEP reports on traffic to the cells, to senders that understand its reports
     /// (`cc = "mdcc"`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]

@@ -9,7 +9,7 @@ use crate::lte::{Cell, CqiOf, Mac, PowerControl, Ue};
 use crate::network::PepAt;
 use crate::proxy::Proxy;
 use crate::surroundings::{Building, Penetration};
-use crate::{Capacity, lte};
+use crate::{Capacity, Loss, lte};
 use channel::tables::nr::{self as tables, Numerology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct Nr {
     /// Rate of each host's link. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_rate: Option<Capacity>,
+    /// Random loss on each host's link, in either direction, each with its own random numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_loss: Option<Loss>,
     /// Whether a lightweight PEP reports on traffic to the cells, to senders that understand its reports
     /// (`cc = "mdcc"`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]

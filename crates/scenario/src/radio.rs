@@ -1,6 +1,5 @@
 //! What a network of LTE cells and one of NR cells have in common.
 
-use crate::Capacity;
 use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
@@ -8,6 +7,7 @@ use crate::network::PepAt;
 use crate::nr::Nr;
 use crate::proxy::{Proxy, Reports};
 use crate::technology::Technology;
+use crate::{Capacity, Loss};
 use units::Span;
 
 /// The radio network of a scenario, `[lte]` or `[nr]`.
@@ -19,6 +19,8 @@ pub struct RadioNetwork<'a> {
     pub server_delay: Span,
     /// Rate of each host's link.
     pub server_rate: Option<&'a Capacity>,
+    /// Random loss on each host's link, in either direction.
+    pub server_loss: Option<Loss>,
     /// Whether a PEP reports on traffic, and the probability that a report is lost.
     pub pep: Option<f64>,
     /// Where it is.
@@ -75,6 +77,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
             servers: &lte.servers,
             server_delay: lte.server_delay,
             server_rate: lte.server_rate.as_ref(),
+            server_loss: lte.server_loss,
             pep: lte.pep.then_some(lte.pep_report_loss),
             pep_at: lte.pep_at,
             proxy: lte.proxy.as_ref().filter(|proxy| proxy.exists()),
@@ -104,6 +107,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
             servers: &nr.servers,
             server_delay: nr.server_delay,
             server_rate: nr.server_rate.as_ref(),
+            server_loss: nr.server_loss,
             pep: nr.pep.then_some(nr.pep_report_loss),
             pep_at: nr.pep_at,
             proxy: nr.proxy.as_ref().filter(|proxy| proxy.exists()),

@@ -156,6 +156,10 @@ const OF_WIRED: &[Case] = &[
         "flows[0].cc.step: 0 is out of range: must be greater than 0 and at most 1",
     ),
     (
+        "flows[0].cc={ kind = \"mdcc\", mode = \"paper\" }",
+        "flows[0].cc.mode: unknown value `paper`; valid values are safe, published",
+    ),
+    (
         "flows[0].cc={ kind = \"scalable\", decrease = 1 }",
         "flows[0].cc.decrease: 1 is out of range: must be from 0.01 to 0.99",
     ),
@@ -239,6 +243,7 @@ const OF_LTE: &[Case] = &[
         "lte.server_rate: 0 bit/s is out of range: must be greater than 0 bit/s and at most 10000 Gbit/s",
     ),
     ("lte.pep_at=cells", "lte.pep_at: `pep_at` needs a PEP; add `pep = true`"),
+    ("lte.server_loss=1.5", "lte.server_loss: 1.5 is out of range: must be from 0 to 1"),
     ("lte.pep_report_loss=0.5", "lte.pep_report_loss: `pep_report_loss` needs a PEP; add `pep = true`"),
     ("lte.handover.q_out_db=-51", "lte.handover.q_out_db: -51 is out of range: must be from -50 to 50"),
     ("lte.proxy={ tick = \"2 s\" }", "lte.proxy.tick: 2 s is out of range: must be from 62.5 us to 1 s"),
@@ -332,6 +337,10 @@ const OF_NR: &[Case] = &[
     (
         "nr.n3_rate=0 bit/s",
         "nr.n3_rate: 0 bit/s is out of range: must be greater than 0 bit/s and at most 10000 Gbit/s",
+    ),
+    (
+        "nr.server_loss={ kind = \"gilbert-elliott\", good_to_bad = 2, bad_to_good = 0.5 }",
+        "nr.server_loss.good_to_bad: 2 is out of range: must be from 0 to 1",
     ),
     ("nr.server_delay=2000 h", "nr.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h"),
     ("nr.servers=[]", "nr.servers: at least one is required"),

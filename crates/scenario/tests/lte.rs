@@ -4,7 +4,7 @@ mod common;
 
 use common::load;
 use insta::assert_snapshot;
-use scenario::{Bandwidth, Capacity, Channel, Fading, Mobility, Queue, Rlc, Scenario, Scheduler};
+use scenario::{Bandwidth, Capacity, Channel, Fading, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
 use units::{Bytes, Rate, Span};
 
 fn scenario(files: &[(&str, &str)]) -> Scenario {
@@ -44,6 +44,17 @@ s1-reverse: ran -> core, 2 ms
     let lte = s.lte.as_ref().expect("it stays");
     assert_eq!(lte.ues.iter().map(|ue| (ue.name.as_str(), ue.count)).collect::<Vec<_>>(), [("a-1", 1), ("a-2", 1)]);
     assert_eq!((lte.cells.len(), lte.cells[0].name.as_str(), lte.bandwidth), (1, "cell-1", Bandwidth::Mhz10));
+}
+
+#[test]
+fn the_links_of_hosts_lose_packets_in_either_direction() {
+    for table in ["lte", "nr"] {
+        let text = cell("server_loss = 0.01\nserver_delay = \"1 ms\"").replace("lte", table);
+        let s = scenario(&[("s", &format!("{text}[[flows]]\n"))]);
+        let lossy: Vec<&str> = s.links.iter().filter(|l| l.loss.is_some()).map(|l| l.name.as_str()).collect();
+        assert_eq!(lossy, ["internet-server", "internet-server-reverse"]);
+        assert!(s.links.iter().all(|l| l.loss.is_none_or(|loss| loss == Loss::Random { probability: 0.01 })));
+    }
 }
 
 #[test]

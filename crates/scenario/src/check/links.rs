@@ -79,18 +79,23 @@ pub(super) fn check_shared(
         Some(Jitter::HalfNormal { sigma }) => c.key("jitter", |c| c.span("sigma", *sigma)),
         None => {}
     }
+    if let Some(loss) = loss {
+        check_loss("loss", loss, c);
+    }
+    c.key("queue", |c| check_queue(queue, c));
+    c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
+}
+
+pub(super) fn check_loss(key: &str, loss: &Loss, c: &mut Check) {
     match loss {
-        Some(Loss::Random { probability }) => c.probability("loss", *probability),
-        Some(Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad }) => c.key("loss", |c| {
+        Loss::Random { probability } => c.probability(key, *probability),
+        Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => c.key(key, |c| {
             c.probability("good_to_bad", *good_to_bad);
             c.probability("bad_to_good", *bad_to_good);
             c.probability("loss_good", *loss_good);
             c.probability("loss_bad", *loss_bad);
         }),
-        None => {}
     }
-    c.key("queue", |c| check_queue(queue, c));
-    c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
 }
 
 pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {

@@ -53,6 +53,9 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
     if let Some(rate) = radio.server_rate {
         check_capacity("server_rate", rate, c);
     }
+    if let Some(loss) = &radio.server_loss {
+        check_loss("server_loss", loss, c);
+    }
     check_cells(radio, c);
     // Too many are not placed.
     let placed = if placed_count(radio.cells) > MAX_CELLS { Vec::new() } else { placed(radio.cells) };

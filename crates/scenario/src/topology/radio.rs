@@ -62,6 +62,9 @@ pub(super) fn links(radio: &RadioNetwork) -> Vec<Link> {
     let internet = |server: &String| Link {
         rate: radio.server_rate.cloned(),
         delay: radio.server_delay,
+        loss: radio.server_loss,
+        // Loss is not inherited.
+        reverse: radio.server_loss.map(|loss| Reverse { loss: Some(loss), ..Reverse::default() }),
         ..with_pep(PepAt::Core, plain_link(format!("internet-{server}"), server, CORE))
     };
     let core = with_pep(PepAt::Cells, plain_link(radio.core_link.into(), CORE, RAN));

@@ -56,6 +56,16 @@ fn power_control_decides_what_the_uplink_carries() {
 }
 
 #[test]
+fn the_path_to_the_server_loses_packets_in_either_direction() {
+    for ends in ["from = \"ue\"\nto = \"server\"\n", ""] {
+        let cbr = format!("{ends}traffic = {{ kind = \"cbr\", rate = \"4 Mbit/s\" }}");
+        let at = |loss: f64| flow(&run(&format!("server_loss = {loss}"), "", &cbr, &[]), "f").throughput_mbps;
+        near(ends, at(0.0), 4.0, 0.02);
+        near(ends, at(0.2), 4.0 * 0.8, 0.03);
+    }
+}
+
+#[test]
 fn a_sleeping_ue_waits_for_its_on_duration() {
     // Packets 89 ms apart come at any time of a cycle.
     let sparse = "traffic = { kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }";
