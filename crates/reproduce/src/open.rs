@@ -227,6 +227,9 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
                 return wrong(format!("`{key}` names an unknown experiment `{unknown}`"));
             }
         }
+        if let Some(unknown) = variant.experiments.iter().find(|name| !experiments.iter().any(|e| e.name == **name)) {
+            return wrong(format!("`experiments` names an unknown experiment `{unknown}`"));
+        }
     }
     let (title, authors) = (file.title, file.authors);
     let paper = Paper { title, authors, experiments, published, name, settings: Vec::new() };

@@ -34,6 +34,9 @@ pub(crate) struct Variant {
     pub(crate) name: String,
     /// A one-line description.
     pub(crate) about: String,
+    /// The experiments that it runs. Default: all.
+    #[serde(default)]
+    pub(crate) experiments: Vec<String>,
     /// Overrides of each scenario, as given to `--set`.
     #[serde(default)]
     set: Vec<String>,
@@ -100,6 +103,9 @@ impl Paper {
         let mut paper = self.clone();
         paper.name = format!("{}@{}", self.name, variant.name);
         paper.title = format!("{}: {}", self.title, variant.about);
+        let runs = |name: &String| variant.experiments.is_empty() || variant.experiments.contains(name);
+        paper.experiments.retain(|experiment| runs(&experiment.name));
+        paper.published.retain(|row| runs(&row.experiment));
         for experiment in &mut paper.experiments {
             let (why, fitted) = (variant.why.get(&experiment.name), variant.fitted.get(&experiment.name));
             for check in &mut experiment.checks {

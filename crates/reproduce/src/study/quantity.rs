@@ -27,6 +27,8 @@ pub enum Quantity {
     Goodput,
     /// Goodput of each flow, Mbit/s.
     FlowGoodput,
+    /// Payload that arrived of each flow, MB.
+    FlowPayload,
     /// Mean of the flows' mean round-trip times, ms.
     Rtt,
     /// Mean round-trip time of each flow, ms.
@@ -95,6 +97,7 @@ impl Quantity {
         match self {
             Quantity::Goodput => vec![sum(flows(|flow| flow.goodput_mbps))],
             Quantity::FlowGoodput => flows(|flow| flow.goodput_mbps),
+            Quantity::FlowPayload => flows(|flow| flow.payload_mb),
             Quantity::Rtt => vec![mean(flows(|flow| flow.rtt_ms))],
             Quantity::FlowRtt => flows(|flow| flow.rtt_ms),
             Quantity::InFlight => vec![mean(flows(|flow| flow.in_flight_kb))],

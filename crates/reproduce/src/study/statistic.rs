@@ -21,6 +21,8 @@ pub enum Statistic {
     P95,
     /// The 99th percentile.
     P99,
+    /// The smallest value.
+    Min,
     /// The largest value.
     Max,
     /// The standard deviation over the mean.
@@ -60,6 +62,7 @@ impl Statistic {
             Statistic::Mean => Some(mean()),
             Statistic::P95 => at(0.95),
             Statistic::P99 => at(0.99),
+            Statistic::Min => at(0.0),
             Statistic::Max => at(1.0),
             Statistic::Variation => {
                 let mean = mean();

@@ -30,6 +30,7 @@ pub(crate) struct Test {
 #[derive(Debug, Default)]
 pub(crate) struct OneFlow {
     pub(crate) goodput_mbps: f64,
+    pub(super) payload_mb: f64,
     pub(crate) rtt_ms: f64,
     pub(crate) in_flight_kb: f64,
     pub(super) sent: f64,
@@ -153,6 +154,7 @@ impl OneFlow {
         let count = |count: Option<u64>| count.map_or(f64::NAN, |count| count as f64);
         OneFlow {
             goodput_mbps: row.goodput_mbps,
+            payload_mb: row.bytes as f64 / 1e6,
             rtt_ms: row.rtt_mean_ms.unwrap_or(f64::NAN),
             in_flight_kb: row.mean_in_flight_bytes.unwrap_or(f64::NAN) / 1e3,
             sent: count(row.segments_sent),
