@@ -59,11 +59,13 @@ reproduce: ## run every reproduction at full length; writes the docs' tables
 	cp target/reproduce/tables.md docs/reproduced.md
 	cp target/reproduce/counts.md docs/reproduced-counts.md
 
-reproduce-grid: ## run the LTE paper in every setting of the parameters it leaves open; writes the docs' tables
+reproduce-grid: ## run the papers' variants in every setting of the parameters left open; writes the docs' tables
 	@tools/setup build
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce mdcc-lte@as-run --grid --quiet --out target/reproduce
 	cp target/reproduce/mdcc-lte@as-run/grid.md docs/mdcc-grid.md
+	target/release/ranway reproduce uplink@loss --grid --runs 1 --quiet --out target/reproduce
+	python3 papers/uplink/findings.py --grid target/reproduce > docs/uplink-grid.md
 
 docs: ## regenerate the generated pages of docs/, and build the book and the documentation of both APIs in target/book
 	@tools/setup docs

@@ -5,6 +5,7 @@
 
 It reads the tables in that directory. `--sampling` instead runs `kernel-4-9` twice for 24 minutes, with samples each
 200 ms and each 10 ms, and compares times, memory and rows; it needs `ranway` in the path, or its place in `--ranway`.
+`--grid` instead prints the grid of modems' buffers and losses that `ranway reproduce uplink@loss --grid` ran.
 Needs the Python package `polars`.
 """
 
@@ -413,13 +414,46 @@ def shorten(scenario: Path, interval: str) -> None:
     scenario.write_text(f'{text}\n[record]\nsamples = "{interval}"\n')
 
 
+# The rows that the question of buffer and loss is about: variant, parameter, beginning of the metric; the head.
+GRID_ROWS = {
+    ("cubic", "mobile", "4: tests with"): "CUBIC: tests above 2.5 s, %",
+    ("cubic", "mobile", "10: largest mean RTT"): "largest mean RTT of a flow, s",
+    ("bbr", "both", "18: retransmitted"): "BBR: retransmitted, %",
+    ("bbr - cubic", "mobile", "16: "): "BBR's less CUBIC's index on the bus",
+    ("bbr", "mobile", "17: "): "BBR: tests with a starving flow on the bus, %",
+}
+
+
+def grid(out: Path) -> None:
+    """Prints the table of `ranway reproduce uplink@loss --grid`, whose `grid.json` is in this directory."""
+    source = out / "uplink@loss" / "grid.json"
+    if not source.exists():
+        raise SystemExit(f"{source}: no such file; run `ranway reproduce uplink@loss --grid --out {out}` first")
+    cells = json.loads(source.read_text())
+    rows = []
+    for cell in cells:
+        held = sum(row["verdict"] == "held" for row in cell["rows"])
+        numbers = []
+        for (variant, parameter, metric), head in GRID_ROWS.items():
+            fits = [r for r in cell["rows"] if (r["variant"], r["parameter"]) == (variant, parameter)]
+            [value] = [row["measured"] for row in fits if row["metric"].startswith(metric)]
+            value = value / 1e3 if head.endswith(", s") else value
+            numbers.append(f"{value:.2f}")
+        rows.append([*(choice for _, choice in cell["setting"]), *numbers, f"{held} of {len(cell['rows'])}"])
+    table([*(what for what, _ in cells[0]["setting"]), *GRID_ROWS.values(), "rows held"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path("ranway-out/reproduce")
     parser.add_argument("out", nargs="?", type=Path, default=default, help="where `ranway reproduce` wrote its results")
     parser.add_argument("--sampling", action="store_true", help="compare samples each 200 ms and each 10 ms instead")
+    parser.add_argument("--grid", action="store_true", help="print the grid of buffers and losses instead")
     parser.add_argument("--ranway", default="ranway", help="the program, for --sampling")
     args = parser.parse_args()
+    if args.grid:
+        grid(args.out)
+        return
     if args.sampling:
         sampling(args.ranway)
         return
