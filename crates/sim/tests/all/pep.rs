@@ -68,6 +68,18 @@ fn under_heavy_loss_the_window_is_scalables() {
 }
 
 #[test]
+fn as_published_an_overflow_on_the_wire_reduces_the_window_more_than_once() {
+    let wired = "rate = \"35 Mbit/s\"\nqueue = { kind = \"pfifo-fast\", packets = 100 }";
+    let window = |mode: &str| {
+        let cc = format!("{{ kind = \"mdcc\", mode = \"{mode}\" }}");
+        flow(&path(&cc, true, 60, wired, ""), "f").mean_cwnd_bytes.expect("it is TCP")
+    };
+    // An overflow drops segments between others, and each gap has a report.
+    let (safe, published) = (window("safe"), window("published"));
+    assert!(published < 0.9 * safe, "{published} B as published, {safe} B with one reduction for an overflow");
+}
+
+#[test]
 fn capacity_that_appears_on_the_radio_is_filled_sooner() {
     let radio = "rate = { kind = \"steps\", steps = [[\"0 s\", \"35 Mbit/s\"], [\"20 s\", \"350 Mbit/s\"]] }\n\
                  queue = { kind = \"codel\" }";
