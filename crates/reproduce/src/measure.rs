@@ -1,8 +1,9 @@
 //! Measures computed from a run, for comparison with published values.
 
 use crate::pattern::is_flow;
+use crate::rtt::{self, Base};
 use crate::sampled::Series;
-use crate::study::{self, Tests};
+use crate::study::Tests;
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
@@ -29,6 +30,8 @@ pub enum Measure {
     Share {
         /// The flows.
         flow: String,
+        /// If set, only until a flow has received so much.
+        until: Option<Received>,
     },
     /// Mean goodput over a part of the run, from the samples, Mbit/s.
     MeanGoodput {
@@ -64,6 +67,18 @@ pub enum Measure {
         /// The percentile.
         #[serde(default)]
         at: Percentile,
+    },
+    /// Increase of the round-trip time over that of the idle path, ms, or in per cent of the idle path's or of a time. The
+    /// round-trip time is that of [`Measure::Rtt`]. The idle path's is the least that any flow of the run had, and of a pair of
+    /// points, the least at either: the first packets of a run meet no queue.
+    RttIncrease {
+        /// The flows.
+        flow: String,
+        /// The percentile.
+        #[serde(default)]
+        at: Percentile,
+        /// What it is in per cent of.
+        over: Option<Base>,
     },
     /// Jain's fairness index over all flows' goodputs.
     #[default]
@@ -179,6 +194,16 @@ pub enum Measure {
     },
 }
 
+/// What a flow has received.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Received {
+    /// The flow.
+    flow: String,
+    /// The payload.
+    size: Bytes,
+}
+
 /// An edge of the second in which the fraction of the rate is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -209,7 +234,7 @@ pub enum Percentile {
 
 impl Percentile {
     /// Returns the share of values that are not greater.
-    fn share(self) -> f64 {
+    pub(crate) fn share(self) -> f64 {
         match self {
             Percentile::P5 => 0.05,
             Percentile::P25 => 0.25,
@@ -283,7 +308,8 @@ impl Measure {
         match self {
             Measure::Throughput { flow } => sum(flow, |row| row.throughput_mbps),
             Measure::Goodput { flow } => sum(flow, |row| row.goodput_mbps),
-            Measure::Share { flow } => {
+            Measure::Share { flow, until: Some(received) } => share_until(results, point, run, flow, received),
+            Measure::Share { flow, until: None } => {
                 let (of, all) = (sum(flow, |row| row.goodput_mbps)?, sum("*", |row| row.goodput_mbps)?);
                 (all > 0.0).then(|| of / all * 100.0)
             }
@@ -297,7 +323,12 @@ impl Measure {
                     flows().filter(|row| is_flow(flow, row.flow)).map(|row| row.completion_s).collect();
                 all?.into_iter().reduce(f64::max)
             }
-            Measure::Rtt { flow, at } => rtt(results, point, run, flow, *at),
+            Measure::Rtt { flow, at } => rtt::of(results, point, run, flow, *at),
+            Measure::RttIncrease { flow, at, over } => {
+                let idle = rtt::idle(results, point, run)?;
+                rtt::increase(results, point, run, flow, *at, idle)
+                    .map(|ms| over.map_or(ms, |base| base.percent(ms, idle)))
+            }
             Measure::Jain => {
                 let (n, sum, squares) = flows().fold((0.0, 0.0, 0.0), |(n, sum, squares), row| {
                     (n + 1.0, sum + row.goodput_mbps, squares + row.goodput_mbps * row.goodput_mbps)
@@ -391,11 +422,12 @@ impl Measure {
         match self {
             Measure::Throughput { flow }
             | Measure::Goodput { flow }
-            | Measure::Share { flow }
+            | Measure::Share { flow, .. }
             | Measure::MeanGoodput { flow, .. }
             | Measure::Completion { flow }
             | Measure::LastCompletion { flow }
             | Measure::Rtt { flow, .. }
+            | Measure::RttIncrease { flow, .. }
             | Measure::RiseTime { flow, .. }
             | Measure::WholePathGoverns { flow, .. }
             | Measure::SlowStart { flow }
@@ -416,6 +448,15 @@ impl Measure {
 
     /// Returns the values of a run at two points, if both have one.
     pub fn of_both(&self, results: &Results, point: u32, other: u32, run: u32) -> Option<(f64, f64)> {
+        if let Measure::RttIncrease { flow, at, over } = self {
+            let (here, there) = (rtt::idle(results, point, run)?, rtt::idle(results, other, run)?);
+            let idle = here.min(there);
+            let of = |point| {
+                let ms = rtt::increase(results, point, run, flow, *at, idle)?;
+                Some(over.map_or(ms, |base| base.percent(ms, idle)))
+            };
+            return of(point).zip(of(other));
+        }
         let Measure::UntilFilled { link, after, rate, share } = self else {
             return self.of(results, point, run).zip(self.of(results, other, run));
         };
@@ -437,30 +478,6 @@ impl Edge {
     }
 }
 
-/// The mean of flows' percentiles of the round-trip time, ms. It is missing if any of the flows has none.
-fn rtt(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
-    mean_of_flows(results, point, run, flow, |row| {
-        let legs = results.tables.proxies.iter();
-        let legs = legs.filter(|leg| (leg.point, leg.run, leg.flow, leg.conn) == (point, run, row.flow, row.conn));
-        let legs: Vec<f64> = legs.filter_map(|leg| Some(leg.wired_rtt_ms? + leg.radio_rtt_ms?)).collect();
-        if !legs.is_empty() {
-            return quantile(legs, at.share());
-        }
-        match at {
-            Percentile::P5 => row.rtt_p5_ms,
-            Percentile::P25 | Percentile::P75 => None,
-            Percentile::P50 => row.rtt_p50_ms,
-            Percentile::P95 => row.rtt_p95_ms,
-        }
-    })
-}
-
-/// Returns the quantile `q` of some values.
-fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    study::quantile(&values, q)
-}
-
 /// The mean of flows' percentiles of the one-way delay, ms. It is missing if any of the flows had no arrivals.
 fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
     mean_of_flows(results, point, run, flow, |row| match at {
@@ -473,7 +490,7 @@ fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) ->
 }
 
 /// The mean of a value of flows. It is missing if any of the flows has none.
-fn mean_of_flows(
+pub(crate) fn mean_of_flows(
     results: &Results,
     point: u32,
     run: u32,
@@ -501,6 +518,24 @@ fn goodput(results: &Results, point: u32, run: u32, flow: &str) -> Vec<Sample> {
 /// The samples of a flow.
 fn samples<'a>(results: &'a Results, point: u32, run: u32, flow: &'a str) -> impl Iterator<Item = SampleRow<'a>> {
     results.tables.samples.iter().filter(move |row| (row.point, row.run) == (point, run) && row.flow == flow)
+}
+
+/// The share of some flows in the goodput of all until one has received so much, in per cent.
+fn share_until(results: &Results, point: u32, run: u32, flow: &str, until: &Received) -> Option<f64> {
+    let mut rest = until.size.get() as f64 * 8e-6;
+    let mut before = 0.0;
+    let end = goodput(results, point, run, &until.flow).into_iter().find_map(|(t, mbps)| {
+        rest -= mbps * (t - before);
+        before = t;
+        (rest <= 0.0).then_some(t)
+    })?;
+    let rows = results.tables.samples.iter();
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.t_s <= end + 1e-9);
+    let (of, all) = rows.fold((0.0, 0.0), |(of, all), row| {
+        let mbps = row.goodput_mbps;
+        (of + if is_flow(flow, row.flow) { mbps } else { 0.0 }, all + mbps)
+    });
+    (all > 0.0).then(|| of / all * 100.0)
 }
 
 /// The mean of the samples after `from` and up to `to`.
@@ -578,6 +613,32 @@ mod tests {
         let (ours, theirs) = measure.of_both(&results, 1, 0, 0).unwrap();
         assert!((ours - 100.0).abs() < 1e-9 && (theirs - 10.0).abs() < 1e-9, "{ours} {theirs}");
         assert_eq!(measure.of(&results, 0, 0), None);
+    }
+
+    /// Samples of a second: CUBIC has 8 Mbit in 4 s at 2 Mbit/s, and BBR 1 Mbit/s, and after 4 s the other way round.
+    #[test]
+    fn a_share_may_end_when_a_flow_has_received_so_much() {
+        let mut results = Results::default();
+        for second in 1..=8 {
+            let early = second <= 4;
+            for (flow, goodput_mbps) in
+                [("cubic", if early { 2.0 } else { 0.0 }), ("bbr", if early { 1.0 } else { 3.0 })]
+            {
+                results.tables.samples.push(&SampleRow {
+                    flow,
+                    t_s: f64::from(second),
+                    goodput_mbps,
+                    ..SampleRow::default()
+                });
+            }
+        }
+        let share = |size| {
+            let until = Some(Received { flow: "cubic".into(), size: Bytes::new(size) });
+            Measure::Share { flow: "bbr".into(), until }.of(&results, 0, 0)
+        };
+        let near = |value: Option<f64>| value.is_some_and(|value| (value - 100.0 / 3.0).abs() < 1e-9);
+        assert!(near(share(1_000_000)) && near(share(500_000)), "{:?}", share(1_000_000));
+        assert_eq!(share(1_000_001), None);
     }
 
     #[test]
