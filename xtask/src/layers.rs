@@ -20,7 +20,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("tcp", &["units", "wire", "cc"]),
     ("pep", &["units", "wire"]),
     ("rnis", &["units", "channel"]),
-    ("rapid", &["units", "rnis"]),
+    ("rapid", &["units", "channel", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
     ("measure", &["units", "wire"]),

@@ -202,9 +202,9 @@ impl Emulation {
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let proxy = scenario.radio().and_then(|radio| radio.proxy);
+        let proxy = scenario.radio().and_then(|radio| radio.proxy_in_cells());
         let router = options.router.as_deref().map(|node| Router { node, has_sides: false });
-        let router = proxy.map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
+        let router = proxy.as_ref().map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
         let mut lab = Lab::new(&names, router, options.mtu, options.nat.as_ref())?;
         let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
@@ -213,7 +213,7 @@ impl Emulation {
             None => (None, None),
             Some(proxy) => {
                 let bypassed = proxy::bypassed(scenario, &flows);
-                let (arguments, reports) = proxy::arguments(proxy, lab.dir().path(), &bypassed)?;
+                let (arguments, reports) = proxy::arguments(&proxy, lab.dir().path(), &bypassed)?;
                 (Some(Proxy::start(&lab, &program(&options)?, &arguments, Arc::clone(&stop))?), reports)
             }
         };

@@ -199,7 +199,7 @@ fn all_ports_but(ports: &[u16]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::{RadioWindow, RoundTrip};
+    use scenario::{BlockTable, Code};
 
     fn said(policy: ProxyPolicy) -> String {
         let proxy = scenario::Proxy { policy, ..scenario::Proxy::default() };
@@ -216,16 +216,20 @@ mod tests {
             format!("{reports} --policy best:proxy_target=2 ms,radio_target=5 ms --tick 1 ms")
         );
         let published = ProxyPolicy::Published {
-            slow_threshold: 0.75,
-            alpha: 0.4,
-            round_trip: RoundTrip::Path,
-            radio_window: RadioWindow::Rounded,
+            slow_threshold: 0.8,
+            alpha: 0.125,
+            blocks: Some(BlockTable::Nr64qam),
+            elements: Some(144),
         };
         assert_eq!(
             said(published),
             format!(
-                "{reports} --policy published:alpha=0.4,radio_window=rounded,round_trip=path,slow_threshold=0.75 --tick 1 ms"
+                "{reports} --policy published:alpha=0.125,blocks=nr-64qam,elements=144,slow_threshold=0.8 --tick 1 ms"
             )
+        );
+        assert_eq!(
+            said(ProxyPolicy::Artefact { code: Code::KernelModule }),
+            format!("{reports} --policy artefact:code=kernel-module --tick 1 ms")
         );
     }
 

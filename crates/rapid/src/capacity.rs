@@ -5,6 +5,7 @@
 //! resource blocks among the active UEs, and never promises less than an equal part (the idea is PBE-CC's). The paper takes
 //! the transport block of the latest MCS; here, a block carries what the UE has decoded per block, errors included.
 
+use crate::blocks::TransportBlocks;
 use rnis::RadioReport;
 use units::{Span, Time};
 
@@ -96,14 +97,17 @@ impl Capacity {
         report.queue_bytes.map(|bytes| bytes as f64)
     }
 
-    /// Returns equation 3 in bytes a second: what the latest report's blocks and unused blocks carry at its MCS; `None` if it does
-    /// not tell what a block carries.
-    pub(crate) fn published(&self) -> Option<f64> {
+    /// Returns equation 3 in bytes a second: what the blocks that the UE used (equation 2) and those that nobody used
+    /// (equation 1) carry at its MCS, by the latest report; `None` if it does not tell what a block carries.
+    pub(crate) fn published(&self, of: &TransportBlocks) -> Option<f64> {
         let report = self.latest.as_ref()?;
-        let per_block = report.bits_per_prb.or_else(|| self.per_block(report))?;
-        let own = report.prbs.unwrap_or(0) as f64;
-        let unused = report.all_prbs().saturating_sub(report.cell_prbs.unwrap_or(0)) as f64;
-        sane((own + unused) * per_block / self.covered / 8.0)
+        let own = report.prbs.unwrap_or(0);
+        let expected = own + report.all_prbs().saturating_sub(report.cell_prbs.unwrap_or(0));
+        let bits = of.bits(report, expected).or_else(|| {
+            let per_block = report.bits_per_prb.or_else(|| self.per_block(report))?;
+            Some(expected as f64 * per_block)
+        })?;
+        sane(bits / self.covered / 8.0)
     }
 
     /// Returns the capacity in bytes a second of MAC, with unused blocks divided among the active UEs.
@@ -174,7 +178,7 @@ mod tests {
     fn capacity(report: &RadioReport) -> (f64, f64) {
         let mut capacity = Capacity::default();
         capacity.on_report(report, report.time);
-        (capacity.published().expect("published"), capacity.fair().expect("fair"))
+        (capacity.published(&TransportBlocks::Reported).expect("published"), capacity.fair().expect("fair"))
     }
 
     #[test]
@@ -251,7 +255,7 @@ mod tests {
         let (fair, (decoded, _)) = capacity.fair().zip(capacity.take_decoded()).expect("both are known");
         assert!((fair / slot - 1.0).abs() < 0.01, "{fair} of {slot}");
         assert!((decoded / slot - 1.0).abs() < 0.01, "{decoded} of {slot}");
-        let published = capacity.published().expect("it is known");
+        let published = capacity.published(&TransportBlocks::Reported).expect("it is known");
         assert!((published / slot - 1.0).abs() < 0.01, "{published} of {slot}");
     }
 

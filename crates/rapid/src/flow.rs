@@ -7,6 +7,7 @@
 
 use crate::best::demand::BestFlow;
 use crate::best::radio::BestUe;
+use crate::blocks::TransportBlocks;
 use crate::capacity::Capacity;
 use crate::decision::Sample;
 use crate::published::state::PublishedFlow;
@@ -108,8 +109,13 @@ impl Ue {
 
     /// Returns an equal part of the reported capacity for each active flow, in bytes a second, and how many are active;
     /// `None` if the capacity is unknown. Without an active flow, it counts one.
-    pub(crate) fn equal_share<F, U>(&self, flows: &Slab<Flow<F, U>>, now: Time) -> Option<(f64, f64)> {
-        let capacity = self.capacity.published()?;
+    pub(crate) fn equal_share<F, U>(
+        &self,
+        of: &TransportBlocks,
+        flows: &Slab<Flow<F, U>>,
+        now: Time,
+    ) -> Option<(f64, f64)> {
+        let capacity = self.capacity.published(of)?;
         let active = self.awake.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
         Some((capacity / active, active))
     }

@@ -9,11 +9,12 @@
 //!
 //! A driver applies a smaller receive buffer by [`Room`], as the announced window is used.
 //!
-//! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13 to the letter, with what its
-//! authors measured or chose as [`Published`]. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).
+//! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13, to the letter of its text or as its
+//! two artefacts have them, which [`Published`] tells. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).
 //! [`Policy::MilliProxy`] is the window rule of milliProxy.
 
 mod best;
+mod blocks;
 mod capacity;
 mod decision;
 mod flow;
@@ -29,8 +30,10 @@ mod share;
 mod sleep;
 
 pub use best::parameters::Best;
+pub use blocks::TransportBlocks;
+pub use channel::tables::nr::McsTable;
 pub use decision::{Category, Decision, Sample};
-pub use published::state::{Published, RadioWindow, RoundTrip};
+pub use published::state::{Published, RadioWindow, Released, RoundTrip};
 pub use room::{LEAST_SEGMENTS, Room};
 
 use best::demand::BestFlow;

@@ -3,6 +3,7 @@
 //! milliProxy does not split connections; it rewrites the receive window in acknowledgements. Here, its rule sets the wired
 //! leg's window of a split proxy, and the radio leg may have as much in flight.
 
+use crate::blocks::TransportBlocks;
 use crate::decision::{Category, Decision, rate};
 use crate::flow::{Flow, Ue};
 use slab::Slab;
@@ -16,7 +17,7 @@ pub(crate) fn update<F: Copy, U>(
     now: Time,
     decide: &mut dyn FnMut(F, &Decision),
 ) {
-    let Some((share, _)) = ue.equal_share(flows, now) else {
+    let Some((share, _)) = ue.equal_share(&TransportBlocks::Reported, flows, now) else {
         return ue.awake.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
     for &id in &ue.awake {

@@ -1,4 +1,4 @@
-//! The paper's algorithm: equations 4 to 13, to the letter.
+//! The paper's algorithm: equations 4 to 13, to the letter ([`Published::default`]), or as its artefacts have them.
 //!
 //! Known defects, which [`crate::Policy::Best`] mends: a slow flow's window becomes its demand, so that it uses all of it in
 //! the next period, counts as fast and takes the fast flows' share back; windows of flows with different round-trip times
@@ -16,7 +16,7 @@ pub(crate) mod state;
 use crate::decision::{Category, Decision, rate};
 use crate::flow::{Flow, Ue};
 use slab::Slab;
-use state::{Published, RadioWindow};
+use state::{Published, RadioWindow, Released};
 use units::{Span, Time};
 
 /// Returns the length of a period in round trips (equations 6 and 7): so long takes slow start to fill the window.
@@ -34,7 +34,7 @@ pub(crate) fn update<F: Copy, U>(
     now: Time,
     decide: &mut dyn FnMut(F, &Decision),
 ) {
-    let Some((equal_share, active)) = ue.equal_share(flows, now) else {
+    let Some((equal_share, active)) = ue.equal_share(&of.blocks, flows, now) else {
         return ue.awake.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
     let (mut released, mut slow) = (0.0, 0.0);
@@ -55,12 +55,14 @@ pub(crate) fn update<F: Copy, U>(
         }
         if state.last > 0.0 && state.period_ends.is_some_and(|end| end <= now) {
             let expected = state.window / smoothed.as_secs_f64();
+            let before = state.window;
             state.slow = state.last < of.slow_threshold * expected;
             if state.slow {
                 // Equation 10.
                 let demand = state.demand.unwrap_or(0.0);
                 state.window = (state.window * demand / expected).clamp(floor, state.window.max(floor));
             }
+            state.released = before - state.window;
             let least = sample.ran_min_rtt.map(Span::as_secs_f64);
             state.radio_rtt = match (state.radio_rtt, least) {
                 (Some(old), Some(new)) => Some(old + (new - old) / 8.0),
@@ -70,8 +72,12 @@ pub(crate) fn update<F: Copy, U>(
             state.period_ends = Some(now + smoothed * period(state.window, mss));
         }
         if is_active && state.slow {
-            // Equation 11.
-            released += (state.equal - state.window).max(0.0);
+            // Equation 11, and the sum of equation 12.
+            released += match of.released {
+                Released::OfWindow => state.released,
+                Released::OfShare => state.equal - state.window,
+            }
+            .max(0.0);
             slow += 1.0;
         }
     }
@@ -81,7 +87,7 @@ pub(crate) fn update<F: Copy, U>(
         let (key, mss, sample, is_active) = (flow.key, flow.mss, flow.sample, flow.is_active(now));
         let state = flow.state.published();
         if !state.slow {
-            // Equations 12 and 13.
+            // Equation 13.
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
         }
         let floor = f64::from(floor_segments * mss);

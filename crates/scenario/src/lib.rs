@@ -69,7 +69,7 @@ pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
-pub use proxy::{Proxy, ProxyPolicy, RadioWindow, Reports, RoundTrip};
+pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;

@@ -298,6 +298,14 @@ pub struct NrMac {
     pub configured_grant: Option<ConfiguredGrant>,
 }
 
+impl NrMac {
+    /// Returns the resource elements of a block in a downlink slot that carry data.
+    pub(crate) fn data_elements(&self) -> u8 {
+        let symbols = tables::SYMBOLS.saturating_sub(self.control_symbols).saturating_sub(self.dmrs_symbols);
+        (12 * symbols).saturating_sub(self.overhead)
+    }
+}
+
 impl Default for NrMac {
     fn default() -> NrMac {
         NrMac {

@@ -48,7 +48,7 @@ impl FromStr for ProxyPolicy {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ProxyPolicy, RadioWindow, RoundTrip};
+    use crate::{BlockTable, Code, ProxyPolicy};
     use units::Span;
 
     #[test]
@@ -56,11 +56,14 @@ mod tests {
         let published = ProxyPolicy::Published {
             slow_threshold: 0.75,
             alpha: 0.4,
-            round_trip: RoundTrip::Path,
-            radio_window: RadioWindow::Rounded,
+            blocks: Some(BlockTable::Nr256qam),
+            elements: Some(132),
         };
+        let plain = ProxyPolicy::Published { slow_threshold: 0.8, alpha: 0.125, blocks: None, elements: None };
+        let artefact = ProxyPolicy::Artefact { code: Code::KernelModule };
         let best = ProxyPolicy::Best { radio_target: Span::from_micros(2500), proxy_target: Span::ZERO };
-        for policy in [published, best, ProxyPolicy::MilliProxy, ProxyPolicy::Split, ProxyPolicy::None] {
+        for policy in [published, plain, artefact, best, ProxyPolicy::MilliProxy, ProxyPolicy::Split, ProxyPolicy::None]
+        {
             assert_eq!(policy.to_string().parse(), Ok(policy), "{policy}");
         }
     }
@@ -71,19 +74,22 @@ mod tests {
         insta::assert_snapshot!(
             [
                 "worst", "best:radio_target", "best:radio_target=2 s", "best:radio_target=x", "best:alpha=0.5",
-                "published:alpha=2", "published:alpha=x", "published:radio_window=x", "milli-proxy:alpha=0",
+                "published:alpha=2", "published:alpha=x", "published:blocks=x", "published:elements=0", "artefact:code=x",
+                "milli-proxy:alpha=0",
             ]
             .map(policy)
             .join("\n"),
             @"
-        kind: unknown value `worst`; valid values are none, split, published, best, milli-proxy
+        kind: unknown value `worst`; valid values are none, split, published, artefact, best, milli-proxy
         expected KEY=VALUE, not `radio_target`
         radio_target: 2 s is out of range: must be from 1 ms to 1 s
         radio_target: `x` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)
         alpha: unknown key; valid keys are radio_target, proxy_target
         alpha: 2 is out of range: must be from 0 to 1
         alpha: expected a number, found the string \"x\"
-        radio_window: unknown value `x`; valid values are bdp, receive-window, rounded
+        blocks: unknown value `x`; valid values are lte, nr-64qam, nr-256qam, nr-low-rate, nr-1024qam, reported
+        elements: 0 is out of range: must be from 1 to 156
+        code: unknown value `x`; valid values are simulator, kernel-module
         alpha: unknown key; `milli-proxy` has no keys
         "
         );

@@ -2,6 +2,7 @@
 
 use crate::flows::Cc;
 use crate::kinds::kinds;
+use crate::nr::{McsTable, Nr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -50,21 +51,28 @@ kinds! { "ProxyPolicy",
         None,
         /// Not at all: each leg has its own congestion control and autotuned buffers.
         Split,
-        /// RAPID as published: equations 1 to 13 of the paper.
+        /// RAPID as its paper's text has it: equations 1 to 13.
         Published {
-            /// Part of its expected rate below which a flow is slow. The paper has 0.8, its simulator 0.85, its kernel
-            /// module 0.75.
+            /// Part of its expected rate below which a flow is slow.
             #[serde(default = "slow_threshold")]
             slow_threshold: f64,
-            /// Weight of the old average in the demand. The paper has 1/8, its artefacts 0.4.
+            /// Weight of the old average in the demand (equation 9).
             #[serde(default = "alpha")]
             alpha: f64,
-            /// The round-trip time for which windows are computed.
+            /// What tells the bits of resource blocks (equation 3). Default: the table of the scenario's cells; of a deployed
+            /// proxy, `reported`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            blocks: Option<BlockTable>,
+            /// Resource elements of a block in a slot that carry data, for the tables of NR. Default: as the scenario's cells
+            /// have them; of a deployed proxy, 144, without a symbol for the control channel and one for reference signals.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            elements: Option<u8>,
+        },
+        /// RAPID as its authors' code has it.
+        Artefact {
+            /// Which of the two.
             #[serde(default)]
-            round_trip: RoundTrip,
-            /// The congestion window of the radio leg.
-            #[serde(default)]
-            radio_window: RadioWindow,
+            code: Code,
         },
         /// RAPID with max-min shares of rate; it counts what the proxy holds and corrects wrong reports.
         Best {
@@ -80,35 +88,71 @@ kinds! { "ProxyPolicy",
     }
 }
 
+impl ProxyPolicy {
+    /// Returns it with what it leaves to the cells of NR, or else of LTE.
+    pub(crate) fn in_cells_of(self, nr: Option<&Nr>) -> ProxyPolicy {
+        let ProxyPolicy::Published { slow_threshold, alpha, blocks, elements } = self else { return self };
+        let (table, of_cell) = match nr {
+            Some(nr) => (nr.mcs_table.into(), Some(nr.mac.data_elements())),
+            None => (BlockTable::Lte, None),
+        };
+        ProxyPolicy::Published { slow_threshold, alpha, blocks: blocks.or(Some(table)), elements: elements.or(of_cell) }
+    }
+}
+
 impl Default for ProxyPolicy {
     fn default() -> ProxyPolicy {
         ProxyPolicy::Best { radio_target: radio_target(), proxy_target: proxy_target() }
     }
 }
 
-/// The round-trip time of the equations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What tells the bits of resource blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RoundTrip {
-    /// The wired leg's, as the paper says.
-    #[default]
-    Wired,
-    /// The wired leg's and the radio leg's least together, as in the paper's simulator.
-    Path,
+pub enum BlockTable {
+    /// LTE's transport blocks, by MCS and number of blocks (36.213 table 7.1.7.2.1-1).
+    Lte,
+    /// NR's transport blocks (38.214 5.1.3.2), by the MCS table up to 64QAM (5.1.3.1-1),
+    #[serde(rename = "nr-64qam")]
+    Nr64qam,
+    /// that up to 256QAM (5.1.3.1-2),
+    #[serde(rename = "nr-256qam")]
+    Nr256qam,
+    /// that with lower code rates (5.1.3.1-3),
+    NrLowRate,
+    /// or that up to 1024QAM (5.1.3.1-4).
+    #[serde(rename = "nr-1024qam")]
+    Nr1024qam,
+    /// The bits of a block that reports tell.
+    Reported,
 }
 
-/// The congestion window of the radio leg.
+impl From<McsTable> for BlockTable {
+    fn from(table: McsTable) -> BlockTable {
+        match table {
+            McsTable::Qam64 => BlockTable::Nr64qam,
+            McsTable::Qam256 => BlockTable::Nr256qam,
+            McsTable::LowRate => BlockTable::NrLowRate,
+            McsTable::Qam1024 => BlockTable::Nr1024qam,
+        }
+    }
+}
+
+/// The code that the authors of RAPID ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum RadioWindow {
-    /// The flow's bandwidth-delay product on that leg, as the paper says.
+pub enum Code {
+    /// The simulator of section 4: a threshold of 0.85, weight 0.4, windows for the round-trip time of both legs, and the receive
+    /// window as the radio leg's congestion window.
     #[default]
-    Bdp,
-    /// The receive window, as in the paper's simulator.
-    ReceiveWindow,
-    /// The bandwidth-delay product with 16 ms more, rounded up to a power of two of segments, as in its kernel module.
-    Rounded,
+    Simulator,
+    /// The kernel module of section 5: a threshold of 0.75, weight 0.4, windows for the wired leg's round-trip time, and a
+    /// congestion window for 16 ms more than the radio leg's, rounded up to a power of two of segments.
+    KernelModule,
 }
+
+/// Resource elements of a block in a slot of NR, without a symbol for the control channel and one for reference signals.
+pub const USUAL_ELEMENTS: u8 = 12 * 12;
 
 /// The reports of cells on the UEs that they serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -65,6 +65,11 @@ pub struct LteSide<'a> {
 }
 
 impl RadioNetwork<'_> {
+    /// Returns the proxy with what its policy leaves to the cells.
+    pub fn proxy_in_cells(&self) -> Option<Proxy> {
+        self.proxy.map(|proxy| Proxy { policy: proxy.policy.in_cells_of(self.nr), ..proxy.clone() })
+    }
+
     /// Returns the technology of one of its cells.
     pub fn technology(&self, cell: &Cell) -> Technology {
         cell.rat.unwrap_or(if self.nr.is_some() { Technology::Nr } else { Technology::Lte })

@@ -258,6 +258,10 @@ const OF_LTE: &[Case] = &[
         "lte.proxy.policy.slow_threshold: 2 is out of range: must be from 0 to 1",
     ),
     (
+        "lte.proxy={ policy = { kind = \"published\", elements = 157 } }",
+        "lte.proxy.policy.elements: 157 is out of range: must be from 1 to 156",
+    ),
+    (
         "lte.proxy={ policy = { kind = \"best\", radio_target = \"2 s\" } }",
         "lte.proxy.policy.radio_target: 2 s is out of range: must be from 1 ms to 1 s",
     ),

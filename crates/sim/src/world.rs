@@ -253,10 +253,9 @@ impl World<'_> {
     /// Puts the scenario's proxy on two routes between the same hosts, one of which leads to a UE.
     pub(crate) fn place_proxy(&mut self, one: u32, other: u32) {
         let World { scenario, streams, parts, network, middleboxes, .. } = self;
-        let Some((proxy, node)) = scenario.radio().and_then(|radio| Some((radio.proxy?, scenario::CORE))) else {
-            return;
-        };
-        middleboxes.place_proxy((node, proxy), &scenario.links, &mut network.routes, (one, other), parts, streams);
+        let Some(proxy) = scenario.radio().and_then(|radio| radio.proxy_in_cells()) else { return };
+        let at = (scenario::CORE, &proxy);
+        middleboxes.place_proxy(at, &scenario.links, &mut network.routes, (one, other), parts, streams);
     }
 
     /// Has the cells' reports made for readers outside, too. Returns whether there are cells.

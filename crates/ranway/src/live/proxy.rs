@@ -101,8 +101,8 @@ pub(crate) struct ProxyArgs {
     /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
     #[arg(long, value_name = "KIND:ADDRESS")]
     reports: Option<String>,
-    /// How RAPID divides what a UE can receive: best, published or milli-proxy, and after a colon the parameters that scenarios
-    /// have, as in `best:radio_target=10 ms,proxy_target=4 ms`
+    /// How RAPID divides what a UE can receive: best, published (the paper's text), artefact (its code) or milli-proxy, and after a
+    /// colon the parameters that scenarios have, as in `best:radio_target=10 ms,proxy_target=4 ms`
     #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
     policy: Policy,
     /// Length of the IPv6 prefix that each UE has, by which its connections and reports are put together
@@ -441,10 +441,10 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
 /// Parses a policy as a scenario has it, in the form of the command line.
 fn policy(text: &str) -> Result<Policy, String> {
     let policy = match text.split(':').next() {
-        Some("best" | "published" | "milli-proxy") => sim::rapid_policy(text.parse::<ProxyPolicy>()?),
+        Some("best" | "published" | "artefact" | "milli-proxy") => sim::rapid_policy(text.parse::<ProxyPolicy>()?),
         _ => None,
     };
-    policy.ok_or_else(|| "expected best, published or milli-proxy".into())
+    policy.ok_or_else(|| "expected best, published, artefact or milli-proxy".into())
 }
 
 fn tick(text: &str) -> Result<Span, String> {
@@ -571,12 +571,18 @@ mod tests {
         let best = rapid::Best { radio_target: Span::from_millis(10), ..rapid::Best::default() };
         assert_eq!(policy("best:radio_target=10 ms"), Ok(Policy::Best(best)));
         assert_eq!(policy("best:"), policy("best"));
-        let published =
-            rapid::Published { alpha: 0.4, radio_window: rapid::RadioWindow::Rounded, ..rapid::Published::default() };
-        assert_eq!(policy("published:alpha=0.4,radio_window=rounded"), Ok(Policy::Published(published)));
+        let published = rapid::Published {
+            blocks: rapid::TransportBlocks::Nr { mcs_table: rapid::McsTable::Qam256, elements: 144 },
+            alpha: 0.4,
+            ..rapid::Published::default()
+        };
+        assert_eq!(policy("published:alpha=0.4,blocks=nr-256qam"), Ok(Policy::Published(published)));
+        assert_eq!(policy("published"), Ok(Policy::Published(rapid::Published::default())));
+        let module = rapid::Published::kernel_module();
+        assert_eq!(policy("artefact:code=kernel-module"), Ok(Policy::Published(module)));
         for (text, why) in [
-            ("worst", "expected best, published or milli-proxy"),
-            ("split", "expected best, published or milli-proxy"),
+            ("worst", "expected best, published, artefact or milli-proxy"),
+            ("split", "expected best, published, artefact or milli-proxy"),
             ("best:radio_target", "expected KEY=VALUE, not `radio_target`"),
             ("published:alpha=2", "alpha: 2 is out of range: must be from 0 to 1"),
             ("milli-proxy:alpha=0", "alpha: unknown key; `milli-proxy` has no keys"),

@@ -1,11 +1,17 @@
 //! The parameters of the paper's algorithm, and the state of a flow.
 
+use crate::blocks::TransportBlocks;
 use crate::decision::Sample;
 use units::{Span, Time};
 
-/// The parameters of the paper's algorithm.
+/// The parameters of the paper's algorithm. The default is its text, but for `blocks`, which are the cell's;
+/// [`Published::simulator`] and [`Published::kernel_module`] are what its authors ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
+    /// What a UE's blocks carry (equation 3).
+    pub blocks: TransportBlocks,
+    /// What a slow flow releases (equation 11).
+    pub released: Released,
     /// A flow is slow if less than this part of its expected rate arrived in the last round trip of its period. Paper: 0.8;
     /// its simulator: 0.85, its kernel module: 0.75.
     pub slow_threshold: f64,
@@ -19,9 +25,50 @@ pub struct Published {
 
 impl Default for Published {
     fn default() -> Published {
-        let (round_trip, radio_window) = (RoundTrip::default(), RadioWindow::default());
-        Published { slow_threshold: 0.8, alpha: 0.125, round_trip, radio_window }
+        Published {
+            blocks: TransportBlocks::default(),
+            released: Released::default(),
+            slow_threshold: 0.8,
+            alpha: 0.125,
+            round_trip: RoundTrip::default(),
+            radio_window: RadioWindow::default(),
+        }
     }
+}
+
+impl Published {
+    /// The paper's simulator: madi223/RAPID at 82cb4f9a, `epc-enb-proxy-application.cc`.
+    pub fn simulator() -> Published {
+        Published {
+            blocks: TransportBlocks::Reported,
+            released: Released::OfShare,
+            slow_threshold: 0.85,
+            alpha: 0.4,
+            round_trip: RoundTrip::Path,
+            radio_window: RadioWindow::ReceiveWindow,
+        }
+    }
+
+    /// The paper's kernel module: madi223/RAPID-LINUX at fcf8eef, `rapid-llc.c`.
+    pub fn kernel_module() -> Published {
+        Published {
+            slow_threshold: 0.75,
+            round_trip: RoundTrip::Wired,
+            radio_window: RadioWindow::Rounded,
+            ..Published::simulator()
+        }
+    }
+}
+
+/// What a slow flow releases for the fast ones (equation 11).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Released {
+    /// Its window before the end of its last period less the one after, as the paper says. A flow that is slow twice in
+    /// succession has hardly released anything the second time.
+    #[default]
+    OfWindow,
+    /// Its equal share (equation 4) less its window, as in both artefacts.
+    OfShare,
 }
 
 /// The round-trip time that equations 4 to 10 take.
@@ -67,6 +114,8 @@ pub(crate) struct PublishedFlow {
     pub(crate) window: f64,
     pub(crate) equal: f64,
     pub(crate) slow: bool,
+    /// What it released at the end of its last period, in bytes (equation 11).
+    pub(crate) released: f64,
     /// When its period ends, and its current round trip began, with what had arrived then.
     pub(crate) period_ends: Option<Time>,
     pub(crate) trip: (Time, u64),
@@ -83,6 +132,7 @@ impl PublishedFlow {
             window: 0.0,
             equal: 0.0,
             slow: false,
+            released: 0.0,
             period_ends: None,
             trip: (now, 0),
             last: 0.0,

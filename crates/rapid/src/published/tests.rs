@@ -1,5 +1,5 @@
 use super::period;
-use super::state::{Published, RadioWindow, RoundTrip};
+use super::state::{Published, RadioWindow, Released, RoundTrip};
 use crate::fluid::{Lab, Reports, alone, together};
 use crate::{Category, Decision, Policy, Sample};
 use units::Span;
@@ -85,6 +85,8 @@ fn windows_are_those_of_the_equations() {
     let of = Published::default();
     let alpha = |alpha| Published { alpha, ..of };
     let threshold = |slow_threshold| Published { slow_threshold, ..of };
+    let share = Published { released: Released::OfShare, ..of };
+    const AGAIN: [Arrivals; 2] = [([10, 10], [3_000, 1_000]), ([10, 10], [10_000; 2])];
     const FOUR: [Arrivals; 4] =
         [([10, 10], [2_000; 2]), ([10, 10], [3_000; 2]), ([10, 10], [7_500; 2]), ([20, 20], [6_250; 2])];
     let rows: &[Row] = &[
@@ -118,6 +120,11 @@ fn windows_are_those_of_the_equations() {
         ("11 to 13: two are slow", of, 100, &FOUR, &[20_000, 30_000, 75_000, 125_000]),
         // 20 kB have 5 round trips, and 30 kB have 6. Then, a flow that uses its window is fast.
         ("11 to 13: one is slow", of, 125, &FOUR, &[56_666, 30_000, 56_666, 106_666]),
+        // Of 100 kB each, the first releases 70 at 81 ms. At 141 ms, it has a third of its 30 kB, but for the floor, and releases
+        // 15.52: what it released before is forgotten. In both artefacts, it has released all but its window.
+        ("11: slow once", of, 140, &AGAIN, &[30_000, 170_000]),
+        ("11: slow twice", of, 160, &AGAIN, &[14_480, 115_520]),
+        ("11: slow twice, the artefacts", share, 160, &AGAIN, &[14_480, 185_520]),
         ("12: none is fast", of, 81, &FOUR[..2], &[20_000, 30_000]),
     ];
     for (what, of, end, flows, expected) in rows {

@@ -11,11 +11,11 @@ use super::split::{Leg, Split};
 use crate::build::flows;
 use crate::rows::RunId;
 use cc::{Random, Target};
-use rapid::{Config, Control, Decision, LEAST_SEGMENTS, Rapid, Room, Sample};
+use rapid::{Config, Control, Decision, LEAST_SEGMENTS, McsTable, Rapid, Room, Sample, TransportBlocks};
 use record::ms;
 use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
-use scenario::{Proxy, ProxyPolicy, RadioWindow, RoundTrip};
+use scenario::{BlockTable, Code, Proxy, ProxyPolicy, USUAL_ELEMENTS};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcp::{Context, ReceiveRoom};
@@ -304,23 +304,32 @@ fn apply(split: &mut Split, before: Option<&Decision>, decision: &Decision, most
 pub fn rapid_policy(of: ProxyPolicy) -> Option<rapid::Policy> {
     Some(match of {
         ProxyPolicy::None | ProxyPolicy::Split => return None,
-        ProxyPolicy::Published { slow_threshold, alpha, round_trip, radio_window } => {
-            let round_trip = match round_trip {
-                RoundTrip::Wired => rapid::RoundTrip::Wired,
-                RoundTrip::Path => rapid::RoundTrip::Path,
-            };
-            let radio_window = match radio_window {
-                RadioWindow::Bdp => rapid::RadioWindow::Bdp,
-                RadioWindow::ReceiveWindow => rapid::RadioWindow::ReceiveWindow,
-                RadioWindow::Rounded => rapid::RadioWindow::Rounded,
-            };
-            rapid::Policy::Published(rapid::Published { slow_threshold, alpha, round_trip, radio_window })
+        ProxyPolicy::Published { slow_threshold, alpha, blocks, elements } => {
+            let blocks = transport_blocks(blocks.unwrap_or(BlockTable::Reported), elements.unwrap_or(USUAL_ELEMENTS));
+            rapid::Policy::Published(rapid::Published { blocks, slow_threshold, alpha, ..rapid::Published::default() })
+        }
+        ProxyPolicy::Artefact { code: Code::Simulator } => rapid::Policy::Published(rapid::Published::simulator()),
+        ProxyPolicy::Artefact { code: Code::KernelModule } => {
+            rapid::Policy::Published(rapid::Published::kernel_module())
         }
         ProxyPolicy::Best { radio_target, proxy_target } => {
             rapid::Policy::Best(rapid::Best { radio_target, proxy_target, ..rapid::Best::default() })
         }
         ProxyPolicy::MilliProxy => rapid::Policy::MilliProxy,
     })
+}
+
+/// Returns RAPID's form of a table of transport blocks.
+fn transport_blocks(of: BlockTable, elements: u8) -> TransportBlocks {
+    let mcs_table = match of {
+        BlockTable::Reported => return TransportBlocks::Reported,
+        BlockTable::Lte => return TransportBlocks::Lte,
+        BlockTable::Nr64qam => McsTable::Qam64,
+        BlockTable::Nr256qam => McsTable::Qam256,
+        BlockTable::NrLowRate => McsTable::LowSpectralEfficiency,
+        BlockTable::Nr1024qam => McsTable::Qam1024,
+    };
+    TransportBlocks::Nr { mcs_table, elements }
 }
 
 impl Middlebox for ProxyBox {

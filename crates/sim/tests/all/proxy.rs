@@ -100,8 +100,7 @@ fn rapid_gives_an_app_limited_flow_its_demand_and_a_download_the_rest() {
     at_least("bulk", goodput(&best, "bulk"), 0.95, alone - 16.0);
     assert!(delay(&best, "app") < 15.0 && delay(&best, "bulk") < 20.0);
     assert_eq!(flow(&best, "bulk").lost_packets.unwrap(), 0);
-    let published = r#"policy = { kind = "published", radio_window = "receive-window" }"#;
-    let published = run(&fr2(&proxy("nr", published), &flows));
+    let published = run(&fr2(&proxy("nr", r#"policy = "published""#), &flows));
     at_least("app", goodput(&published, "app"), 0.97, 16.0);
     // The paper's windows give the download's rest away: see the tests of the crate `rapid`.
     assert!(goodput(&published, "bulk") < 0.9 * (alone - 16.0), "{}", goodput(&published, "bulk"));
