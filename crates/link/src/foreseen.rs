@@ -15,7 +15,7 @@ use crate::rate::RateServer;
 use crate::wire::{LossProcess, after};
 use crate::{Config, Jitter, Random, Service, Stats};
 
-/// One direction of a link with a drop-tail queue, a known rate, and no jitter.
+/// One direction of a link with a drop-tail queue, a known rate, no jitter and no reordering.
 ///
 /// Order of calls: [`Foreseen::pass`] for each packet, with arrival times that never go back and may lie ahead of the
 /// driver's current time, and [`Foreseen::settle`] with the current time. Counters refer to the current time.
@@ -79,7 +79,7 @@ impl Foreseen {
             Service::Rate(schedule) => Some(RateServer::new(schedule.clone())),
             Service::Trace { .. } => return None,
         };
-        if config.jitter != Jitter::None || queue.victim != Victim::Arriving {
+        if config.jitter != Jitter::None || config.reordering.share > 0.0 || queue.victim != Victim::Arriving {
             return None;
         }
         Some(Foreseen {

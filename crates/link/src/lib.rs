@@ -1,4 +1,4 @@
-//! Links: service by rate or by trace, loss, jitter, and delay.
+//! Links: service by rate or by trace, loss, jitter, reordering, and delay.
 //!
 //! A [`Link`] is one direction: a queue discipline, a server that takes packets from it, and a wire that loses and
 //! delays them. The server knows its future (a [`Schedule`] of rates or a [`Trace`]), so a packet's departure is
@@ -19,7 +19,7 @@ mod wire;
 pub use foreseen::Foreseen;
 pub use rate::{Schedule, ScheduleError};
 pub use trace::{Sharing, Trace, TraceError};
-pub use wire::{Jitter, Loss, Random, unit};
+pub use wire::{Jitter, Loss, Random, Reordering, unit};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use units::{Rate, Span, Time};
 
 use rate::RateServer;
 use trace::TraceServer;
-use wire::{JitterSource, LossProcess, after};
+use wire::{JitterSource, LossProcess, ReorderingSource, after};
 
 /// The configuration of one direction of a link. The default delivers everything at once.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,8 @@ pub struct Config {
     pub delay: Span,
     /// Random additional delay.
     pub jitter: Jitter,
+    /// Packets that others overtake.
+    pub reordering: Reordering,
 }
 
 /// The service of a link.
@@ -115,10 +117,13 @@ pub struct Link<P> {
     overhead: u64,
     loss: LossProcess,
     jitter: JitterSource,
+    reordering: ReorderingSource,
     delay: Span,
     /// Packets on the wire with the time at which their delay ends. Order is kept: a packet that would overtake the
     /// front is delivered together with it.
     wire: VecDeque<(Time, P)>,
+    /// Packets on the wire that others may overtake, in order of time.
+    late: VecDeque<(Time, P)>,
     /// Whether service can drop packets, so that it has to happen on time.
     prompt: bool,
     /// `arrived` and `delivered` are derived from other counters when the statistics are read.
@@ -137,11 +142,13 @@ enum Server {
 }
 
 impl<P: Packet> Link<P> {
-    /// Creates an idle link. `random` is used only if loss or jitter is configured.
+    /// Creates an idle link. `random` is used only if loss, jitter or reordering is configured.
     pub fn new(config: Config, mut random: Random) -> Self {
         let queue = AnyQueue::new(&config.queue);
         let loss = LossProcess::new(config.loss, random.clone());
-        // Loss and jitter use independent streams, so that enabling one does not change the other.
+        // Loss, jitter and reordering use independent streams, so that enabling one does not change the others.
+        random.jump();
+        let jitter = JitterSource::new(config.jitter, random.clone());
         random.jump();
         Link {
             prompt: queue.drops_when_served() || config.loss != Loss::None,
@@ -156,9 +163,11 @@ impl<P: Packet> Link<P> {
             },
             overhead: u64::from(config.overhead),
             loss,
-            jitter: JitterSource::new(config.jitter, random),
+            jitter,
+            reordering: ReorderingSource::new(config.reordering, random),
             delay: config.delay,
             wire: VecDeque::new(),
+            late: VecDeque::new(),
             stats: Stats::default(),
             dropped_bytes: 0,
             lost_bytes: 0,
@@ -211,10 +220,20 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Returns the next packet whose delay has passed, in order.
+    /// Returns the next packet whose delay has passed, in order of time.
     #[inline]
     pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
+        if self.is_late_next(now) {
+            return self.late.pop_front().map(|(_, packet)| packet);
+        }
         self.wire.pop_front_if(|(due, _)| *due <= now).map(|(_, packet)| packet)
+    }
+
+    /// Returns whether a packet that others may overtake is delivered next, by `now`.
+    #[inline]
+    fn is_late_next(&self, now: Time) -> bool {
+        let due = |packets: &VecDeque<(Time, P)>| packets.front().map(|&(due, _)| due);
+        due(&self.late).is_some_and(|late| late <= now && due(&self.wire).is_none_or(|next| late < next))
     }
 
     /// Returns the time of the next call: the next delivery, or the next service if that is earlier and cannot wait.
@@ -229,6 +248,7 @@ impl<P: Packet> Link<P> {
         } else {
             delivery.min(self.next_service)
         };
+        let next = self.late.front().map_or(next, |&(due, _)| next.min(due));
         (next != Time::MAX).then_some(next)
     }
 
@@ -246,11 +266,17 @@ impl<P: Packet> Link<P> {
                 let due = |end| self.jitter.delay_again(after(end, self.delay));
                 let before = due(server.next_start());
                 server.set_rate(rate, now);
+                let now_due = due(server.next_start());
                 // A packet in service is the last on the wire, unless it is to be lost there.
-                if let Some((last, _)) = self.wire.back_mut()
+                if let Some(extra) = self.reordering.last() {
+                    let is_it = |&(due, _): &(Time, P)| due == after(before, extra);
+                    if let Some((_, packet)) = self.late.iter().position(is_it).and_then(|i| self.late.remove(i)) {
+                        insert(&mut self.late, after(now_due, extra), packet);
+                    }
+                } else if let Some((last, _)) = self.wire.back_mut()
                     && *last == before
                 {
-                    *last = due(server.next_start());
+                    *last = now_due;
                 }
                 if self.stats.service_ends > now {
                     self.stats.service_ends = server.next_start();
@@ -283,8 +309,9 @@ impl<P: Packet> Link<P> {
         let (dropped, waiting) = (stats.overflows + stats.control_drops, self.queue.backlog());
         stats.arrived.packets = stats.served.packets + dropped + waiting.packets;
         stats.arrived.bytes = stats.served.bytes + self.dropped_bytes + waiting.bytes;
-        let in_flight = self.wire.iter().map(|(_, packet)| u64::from(packet.len())).sum::<u64>();
-        stats.delivered.packets = stats.served.packets - stats.losses - self.wire.len() as u64;
+        let on_wire = self.wire.iter().chain(&self.late);
+        let in_flight = on_wire.map(|(_, packet)| u64::from(packet.len())).sum::<u64>();
+        stats.delivered.packets = stats.served.packets - stats.losses - (self.wire.len() + self.late.len()) as u64;
         stats.delivered.bytes = stats.served.bytes - self.lost_bytes - in_flight;
         if let Server::Trace(server) = &self.server {
             self.stats.wasted = server.wasted() + if self.waiting { 0 } else { server.passing(now) };
@@ -299,7 +326,7 @@ impl<P: Packet> Link<P> {
 
     /// Returns the number of packets in service or on the wire.
     pub fn in_flight(&self) -> u64 {
-        self.wire.len() as u64
+        (self.wire.len() + self.late.len()) as u64
     }
 
     /// Serves due packets if that cannot drop any; otherwise the driver has already done so.
@@ -356,8 +383,18 @@ impl<P: Packet> Link<P> {
             drops.dropped(packet, DropReason::Loss);
             return;
         }
-        self.wire.push_back((self.jitter.delay(after(end, self.delay)), packet));
+        let due = self.jitter.delay(after(end, self.delay));
+        match self.reordering.delay() {
+            None => self.wire.push_back((due, packet)),
+            Some(extra) => insert(&mut self.late, after(due, extra), packet),
+        }
     }
+}
+
+/// Inserts a packet into others in order of time, behind those of the same time.
+fn insert<P>(packets: &mut VecDeque<(Time, P)>, due: Time, packet: P) {
+    let place = packets.iter().rposition(|(other, _)| *other <= due).map_or(0, |last| last + 1);
+    packets.insert(place, (due, packet));
 }
 
 impl Server {

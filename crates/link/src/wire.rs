@@ -1,10 +1,10 @@
-//! The wire behind the server: loss and jitter.
+//! The wire behind the server: loss, jitter and reordering.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use units::{Span, Time};
 
-/// The random stream used for loss and jitter. The driver names it, so that runs can be repeated.
+/// The random stream used for loss, jitter and reordering. The driver names it, so that runs can be repeated.
 pub type Random = Xoshiro256PlusPlus;
 
 /// Losses on the wire. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
@@ -51,6 +51,49 @@ pub enum Jitter {
         /// The standard deviation of the normal variable.
         sigma: Span,
     },
+}
+
+/// Packets that arrive later than some that were sent after them, as over a longer path. The others keep their order.
+///
+/// `tc netem delay D reorder P` sends the share `P` at once and delays the others by `D`: that is a link whose delay is
+/// shorter by `D`, with a share of `1 - P` and a delay of `D`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reordering {
+    /// Probability that a packet is delayed, independently of the others. Values below 0 (and NaN) count as 0, above 1 as 1.
+    pub share: f64,
+    /// Additional delay of such a packet.
+    pub delay: Span,
+    /// A further delay of each such packet, uniform over [0, `spread`): they may overtake each other, too.
+    pub spread: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ReorderingSource {
+    model: Reordering,
+    random: Random,
+    /// The additional delay of the last packet, if it was one of those.
+    last: Option<Span>,
+}
+
+impl ReorderingSource {
+    pub(crate) fn new(model: Reordering, random: Random) -> Self {
+        ReorderingSource { model, random, last: None }
+    }
+
+    /// Returns the additional delay of the next packet, if it may be overtaken.
+    #[inline]
+    pub(crate) fn delay(&mut self) -> Option<Span> {
+        if self.model.share > 0.0 {
+            let is_late = unit(&mut self.random) < self.model.share;
+            self.last = is_late.then(|| self.model.delay + uniform(self.model.spread, &mut self.random));
+        }
+        self.last
+    }
+
+    /// Returns the same delay as for the last packet.
+    pub(crate) fn last(&self) -> Option<Span> {
+        self.last
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +164,7 @@ impl JitterSource {
     fn draw(&mut self) -> Span {
         match self.model {
             Jitter::None => Span::ZERO,
-            Jitter::Uniform { max } => Span::from_nanos((unit(&mut self.random) * max.as_nanos() as f64) as u64),
+            Jitter::Uniform { max } => uniform(max, &mut self.random),
             Jitter::HalfNormal { sigma } => {
                 Span::from_nanos((normal(&mut self.random).abs() * sigma.as_nanos() as f64) as u64)
             }
@@ -133,6 +176,11 @@ impl JitterSource {
 #[inline]
 pub fn unit(random: &mut Random) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// Returns a random span that is uniform over [0, `max`).
+fn uniform(max: Span, random: &mut Random) -> Span {
+    Span::from_nanos((unit(random) * max.as_nanos() as f64) as u64)
 }
 
 /// A standard normal variable (Box and Muller 1958).

@@ -2,7 +2,7 @@
 
 use aqm::{DropReason, drop_tail};
 use bolero::check;
-use link::{Config, Jitter, Link, Loss, Random, Schedule, Service, Sharing, Trace};
+use link::{Config, Jitter, Link, Loss, Random, Reordering, Schedule, Service, Sharing, Trace};
 use rand_xoshiro::rand_core::SeedableRng;
 use std::sync::Arc;
 use testkit::queue::{Op, TestPacket};
@@ -450,7 +450,7 @@ fn configs() -> Vec<Config> {
     let delay = Span::from_millis(4);
     vec![
         Config { queue: limit, service: rate(10_000_000), delay, ..Config::default() },
-        Config { queue: fq_codel, service: changing, delay, overhead: 20, loss, jitter },
+        Config { queue: fq_codel, service: changing, delay, overhead: 20, loss, jitter, ..Config::default() },
         Config { queue: limit, service: tiny_trace(Sharing::Whole), jitter, ..Config::default() },
         Config { queue: fq_codel, service: tiny_trace(Sharing::Bytes), loss, ..Config::default() },
         Config { queue: limit, delay, loss, jitter, ..Config::default() },
@@ -666,11 +666,13 @@ fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
             _ => aqm::Config::default(),
         };
         let initial = Rate::from_mbps(200);
+        let late = Reordering { share: 0.3, delay: Span::from_micros(15), spread: Span::from_micros(10) };
         let config = |changes| Config {
             queue,
             service: Service::Rate(Schedule::new(initial, changes).unwrap()),
             loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
             jitter: if kind & 32 == 0 { Jitter::None } else { Jitter::Uniform { max: Span::from_micros(20) } },
+            reordering: if kind & 8 == 0 { Reordering::default() } else { late },
             overhead: u32::from(kind >> 6) * 2,
             delay: Span::from_micros(u64::from(kind >> 6) * 30),
         };
@@ -736,4 +738,53 @@ fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
         assert_eq!(driver.lost, [(1, DropReason::Loss), (2, DropReason::Loss)]);
         assert_eq!(driver.link.stats(ms(100)).losses, 2);
     }
+}
+
+#[test]
+fn late_packets_are_overtaken_and_the_others_keep_their_times() {
+    let config = |reordering| Config {
+        service: rate(12_000_000),
+        delay: Span::from_millis(10),
+        reordering,
+        ..Config::default()
+    };
+    let arrivals = || (0..20_000u64).map(|i| (at(i * 1_000_000), 1500));
+    let plain = Driver::new(config(Reordering::default())).run(arrivals());
+    let late = Reordering { share: 0.25, delay: Span::from_micros(2_500), spread: Span::ZERO };
+    let some = Driver::new(config(late)).run(arrivals());
+    let mut by_id = some.delivered.clone();
+    by_id.sort_by_key(|&(_, id)| id);
+    assert_eq!(by_id.len(), 20_000);
+    let mut count = 0u32;
+    for (&(time, id), &(plain, _)) in by_id.iter().zip(&plain.delivered) {
+        count += u32::from(time != plain);
+        assert!(time == plain || time == plain + Span::from_micros(2_500), "{id}");
+    }
+    assert!((4_800..5_200).contains(&count), "{count}");
+    assert!(some.times().is_sorted() && some.delivered.windows(2).any(|pair| pair[0].1 > pair[1].1));
+}
+
+#[test]
+fn with_a_share_of_one_a_spread_is_a_jitter_that_reorders() {
+    let reordering = Reordering { share: 1.0, delay: Span::ZERO, spread: Span::from_millis(5) };
+    let driver =
+        Driver::new(Config { reordering, ..Config::default() }).run((0..5_000u64).map(|i| (at(i * 100_000), 100)));
+    assert!(driver.times().is_sorted() && driver.delivered.len() == 5_000);
+    let delays = driver.delivered.iter().map(|&(time, id)| (time - at(id * 100_000)).as_nanos() as f64 / 1e6);
+    let mean = delays.clone().sum::<f64>() / 5_000.0;
+    assert!((mean - 2.5).abs() < 0.1 && delays.clone().all(|ms| (0.0..5.0).contains(&ms)), "{mean}");
+}
+
+#[test]
+fn a_rate_change_moves_a_late_packet_in_service_too() {
+    let reordering = Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO };
+    let mut link = Link::new(Config { service: rate(12_000_000), reordering, ..Config::default() }, random(1));
+    link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
+    assert_eq!(link.poll_timeout(), Some(ms(4)));
+    // Half of it has been sent; the rest takes four times as long.
+    assert!(link.set_rate(Rate::from_mbps(3), at(500_000)));
+    assert_eq!(link.poll_timeout(), Some(at(500_000 + 2_000_000 + 3_000_000)));
+    assert_eq!((link.in_flight(), link.stats(ms(1)).delivered.packets), (1, 0));
+    assert_eq!(link.poll_delivery(at(5_500_000)).map(|packet| packet.id), Some(0));
+    assert_eq!(link.stats(ms(6)).delivered.packets, 1);
 }

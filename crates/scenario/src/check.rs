@@ -15,7 +15,8 @@ use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
 use links::{
-    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reverse, check_shared,
+    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reordering,
+    check_reverse, check_shared,
 };
 use units::{Bytes, Span};
 
@@ -77,6 +78,7 @@ fn check_dumbbell(d: &Dumbbell, c: &mut Check) {
     check_capacity("rate", &d.rate, c);
     c.span("rtt", d.rtt);
     check_shared(d.jitter.as_ref(), d.loss.as_ref(), &d.queue, d.overhead, c);
+    check_reordering(d.reordering, c);
     check_reverse(d.reverse.as_ref(), c);
     if let Some(rate) = &d.access_rate {
         check_capacity("access_rate", rate, c);

@@ -67,7 +67,7 @@ pub use lte::{
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reverse, Service};
+pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reordering, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};
 pub use radio::{LteSide, RadioNetwork};

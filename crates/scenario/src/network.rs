@@ -17,8 +17,8 @@ pub struct Link {
     pub from: String,
     /// The node where packets leave.
     pub to: String,
-    /// Whether a second link `NAME-reverse` leads back, with the same rate, delay, queue and overhead, but without loss
-    /// and jitter unless `reverse` sets them.
+    /// Whether a second link `NAME-reverse` leads back, with the same rate, delay, queue and overhead, but without
+    /// loss, jitter and reordering unless `reverse` sets them.
     #[serde(default = "yes")]
     pub(crate) duplex: bool,
     /// Service rate. A link without a rate is infinitely fast and has no queue.
@@ -30,6 +30,9 @@ pub struct Link {
     /// Random additional delay of each packet. Packets stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// Packets that others overtake: a share of the packets is delayed further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordering: Option<Reordering>,
     /// Random loss, after the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -51,8 +54,8 @@ pub struct Link {
     pub(crate) reverse: Option<Reverse>,
 }
 
-/// Differences in the other direction of a duplex link. Unset keys are as in the forward direction, except loss and
-/// jitter, which are not inherited.
+/// Differences in the other direction of a duplex link. Unset keys are as in the forward direction, except loss,
+/// jitter and reordering, which are not inherited.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reverse {
@@ -62,6 +65,8 @@ pub struct Reverse {
     pub delay: Option<Span>,
     /// Random additional delay of each packet. Packets stay in order.
     pub jitter: Option<Jitter>,
+    /// Packets that others overtake.
+    pub reordering: Option<Reordering>,
     /// Random loss, after the queue.
     pub loss: Option<Loss>,
     /// The queue in front of the link.
@@ -83,6 +88,9 @@ pub struct Dumbbell {
     /// Random additional delay of each packet from `r1` to `r2`. Packets stay in order.
     #[serde(default)]
     pub jitter: Option<Jitter>,
+    /// Packets from `r1` to `r2` that others overtake: a share of the packets is delayed further.
+    #[serde(default)]
+    pub reordering: Option<Reordering>,
     /// Random loss from `r1` to `r2`, after the queue.
     #[serde(default)]
     pub loss: Option<Loss>,
@@ -182,6 +190,21 @@ kinds! { "Jitter",
             sigma: Span,
         },
     }
+}
+
+/// Packets that arrive later than some that were sent after them, as over a longer path. The others keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reordering {
+    /// Probability that a packet is delayed further, independently of the others.
+    pub share: f64,
+    /// Additional delay of such a packet.
+    #[serde(default)]
+    pub delay: Span,
+    /// A further delay of each such packet, uniformly distributed from zero to this. With a share of 1, it is a jitter whose
+    /// packets may overtake each other.
+    #[serde(default)]
+    pub spread: Span,
 }
 
 kinds! { "Loss",

@@ -23,6 +23,7 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
     c.span("delay", link.delay);
     check_pep(link.pep, link.pep_report_loss, c);
     check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
+    check_reordering(link.reordering, c);
     let reverse_queues = link.reverse.as_ref().is_some_and(|r| r.queue.is_some() && r.rate.is_none());
     if reverse_queues && link.rate.is_none() {
         c.key("reverse", |c| c.key("queue", |c| c.wrong(NO_RATE)));
@@ -64,6 +65,19 @@ pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
         c.span("delay", r.delay.unwrap_or_default());
         let queue = r.queue.clone().unwrap_or_default();
         check_shared(r.jitter.as_ref(), r.loss.as_ref(), &queue, r.overhead.unwrap_or_default(), c);
+        check_reordering(r.reordering, c);
+    });
+}
+
+pub(super) fn check_reordering(reordering: Option<Reordering>, c: &mut Check) {
+    let Some(Reordering { share, delay, spread }) = reordering else { return };
+    c.key("reordering", |c| {
+        c.probability("share", share);
+        c.span("delay", delay);
+        c.span("spread", spread);
+        if (delay, spread) == (Span::ZERO, Span::ZERO) {
+            c.key("delay", |c| c.wrong("nothing overtakes a packet that is not delayed; set `delay` or `spread`"));
+        }
     });
 }
 

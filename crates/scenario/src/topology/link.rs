@@ -17,6 +17,7 @@ pub(super) fn plain_link(name: String, from: &str, to: &str) -> Link {
         rate: None,
         delay: Span::ZERO,
         jitter: None,
+        reordering: None,
         loss: None,
         queue: Queue::default(),
         overhead: Default::default(),

@@ -24,6 +24,11 @@ pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Stream
             }
         },
         delay: of.delay,
+        reordering: of.reordering.map_or_else(link::Reordering::default, |r| link::Reordering {
+            share: r.share,
+            delay: r.delay,
+            spread: r.spread,
+        }),
         jitter: match of.jitter {
             None => link::Jitter::None,
             Some(Jitter::Uniform { max }) => link::Jitter::Uniform { max },
