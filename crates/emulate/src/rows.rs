@@ -216,6 +216,7 @@ mod tests {
             start: ms(100),
             stop: None,
             bytes,
+            reader: None,
             tos: 0,
             tcp: scenario::Tcp::default(),
         };

@@ -118,6 +118,15 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
         c.key("repeat", |c| check_repeat(flow, repeat, s.duration, c));
     }
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
+    if let Some(reader) = flow.reader {
+        c.key("reader", |c| {
+            c.positive_span("reads", reader.reads);
+            c.positive_span("pauses", reader.pauses);
+            if flow.transport() == Transport::Udp {
+                c.wrong("only TCP has a window that a pause closes; remove `reader`");
+            }
+        });
+    }
     c.range("priority", flow.priority, 0..=15);
     check_cc(&flow.cc, c);
     c.key("tcp", |c| check_tcp(&flow.tcp, c));

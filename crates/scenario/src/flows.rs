@@ -58,6 +58,10 @@ pub struct Flow {
     /// the fewest links, then with the least delay.
     #[serde(default)]
     pub return_route: Vec<String>,
+    /// Pauses of the receiving application, which close the receive window. Default: it reads data as it arrives. Only for
+    /// TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<Reader>,
     /// TCP options of this flow; options not set here are taken from the table `[tcp]`.
     #[serde(default)]
     pub tcp: Tcp,
@@ -80,6 +84,17 @@ pub struct Repeat {
     pub count: u32,
     /// Time from the start of one to the start of the next.
     pub every: Span,
+}
+
+/// A receiving application that alternates between reading everything and reading nothing, beginning with the former at
+/// the start of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reader {
+    /// Duration of a period of reading.
+    pub reads: Span,
+    /// Duration of a pause.
+    pub pauses: Span,
 }
 
 /// The transport protocol of a flow.

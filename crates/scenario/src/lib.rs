@@ -57,7 +57,7 @@ pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use configured::ConfiguredGrant;
 pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
-pub use flows::{BbrLinux, Cc, Flow, Gap, MdccMode, Repeat, Size, Tcp, TcpLinux, Traffic, Transport};
+pub use flows::{BbrLinux, Cc, Flow, Gap, MdccMode, Reader, Repeat, Size, Tcp, TcpLinux, Traffic, Transport};
 pub use handover::Handover;
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};

@@ -22,7 +22,7 @@ use record::tables::{TransferRow, Transfers};
 use scenario::Transport;
 use std::ops::Range;
 use tcp::{Context, Endpoint, Event, State};
-use traffic::{Action, App, Notice, Side};
+use traffic::{Action, App, Notice, Reader, Side};
 use units::{Span, Time};
 
 /// A flow: an application, its connections, its meter.
@@ -34,6 +34,8 @@ pub(crate) struct Flow<'a> {
     /// Whether the application receives each delivery as an event.
     follows_delivery: bool,
     app: App,
+    /// If the receiving application pauses.
+    reader: Option<Reader>,
     part: Part,
     config: tcp::Config,
     /// The numbers of the routes towards each end.
@@ -69,6 +71,7 @@ impl<'a> Flow<'a> {
             copy,
             follows_delivery: app.follows_delivery(),
             app,
+            reader: of.reader.map(|reader| Reader::new(reader.reads, reader.pauses, start)),
             part,
             config,
             routes,
@@ -314,8 +317,20 @@ impl<'a> Hosts<'a> {
                 Action::Finished => self.flows[number as usize].finished = true,
             }
         }
+        self.read_or_pause(number, now);
         let flow = &self.flows[number as usize];
-        parts.agenda.wake(flow.part, flow.app.poll_timeout());
+        let reader = flow.reader.filter(|_| !flow.connections.is_empty()).map(|reader| reader.poll_timeout());
+        parts.agenda.wake(flow.part, flow.app.poll_timeout().into_iter().chain(reader).min());
+    }
+
+    /// Has the receiving ends of a flow begin or end a pause that is due.
+    fn read_or_pause(&mut self, number: u32, now: Time) {
+        let flow = &mut self.flows[number as usize];
+        let Some(reads) = flow.reader.as_mut().and_then(|reader| reader.poll(now)) else { return };
+        for &(_, slot) in &flow.connections {
+            self.connections.living_mut(slot).ends[End::To as usize].set_auto_read(reads, now);
+            self.ready_ends.push((slot, End::To));
+        }
     }
 
     /// Applies `act` to an endpoint of an application's connection, if it still exists.
@@ -333,10 +348,12 @@ impl<'a> Hosts<'a> {
         let flow = &mut self.flows[number as usize];
         let ends = [End::From, End::To].map(|e| {
             let (controller, isn) = (controller(&flow.of.cc, flow.of.tcp.initial_window), flow.random.next_u32());
+            let reads = e == End::From || flow.reader.is_none_or(|reader| reader.is_reading());
+            let config = tcp::Config { auto_read: reads, ..flow.config.clone() };
             if e == end(opener) {
-                Endpoint::connect(&flow.config, controller, isn, now)
+                Endpoint::connect(&config, controller, isn, now)
             } else {
-                Endpoint::listen(&flow.config, controller, isn)
+                Endpoint::listen(&config, controller, isn)
             }
         });
         flow.connections.push((conn, slot));

@@ -378,6 +378,11 @@ impl<C: Controller> Endpoint<C> {
         self.receiver.read(bytes, now)
     }
 
+    /// Sets [`Config::auto_read`] from now on: whether the application reads all data as it arrives.
+    pub fn set_auto_read(&mut self, auto_read: bool, now: Time) {
+        self.receiver.set_auto_read(auto_read, now);
+    }
+
     /// Closes the sending direction: a FIN follows the data written so far. Unsent data of an unlimited stream is dropped.
     pub fn close(&mut self) {
         match self.state {

@@ -608,6 +608,14 @@ impl Receiver {
         }
     }
 
+    /// Sets whether the application reads all data as it arrives; if so, it begins with what waits.
+    pub(crate) fn set_auto_read(&mut self, auto_read: bool, now: Time) {
+        self.auto_read = auto_read;
+        if auto_read {
+            self.read(u64::MAX, now);
+        }
+    }
+
     /// Reads up to `bytes` for the application and returns how many there were (`tcp_recvmsg`, `tcp_cleanup_rbuf`).
     #[inline]
     pub(crate) fn read(&mut self, bytes: u64, now: Time) -> u64 {

@@ -21,6 +21,7 @@ mod draw;
 mod on_off;
 mod pages;
 mod ppbp;
+mod reader;
 mod short_flows;
 #[cfg(test)]
 mod story;
@@ -34,4 +35,5 @@ pub use draw::{Length, Size};
 pub use on_off::OnOff;
 pub use pages::Pages;
 pub use ppbp::Ppbp;
+pub use reader::Reader;
 pub use short_flows::{Gap, ShortFlows};

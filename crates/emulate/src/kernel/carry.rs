@@ -18,7 +18,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use units::Span;
+use traffic::Reader;
+use units::{Span, Time};
 
 /// Bytes of one write or read.
 const BLOCK: usize = 256 << 10;
@@ -48,6 +49,8 @@ pub(super) struct Connection {
     clamp: Option<i32>,
     /// What is still to be written, if that is bounded.
     left: Option<u64>,
+    /// The pauses of the receiving end, if it makes any.
+    reader: Option<Reader>,
     sending: Sending,
     receiving: Receiving,
     last_read: Span,
@@ -139,6 +142,7 @@ impl Connection {
             mss: flow.tcp.mss,
             clamp: clamp(flow),
             left: flow.bytes,
+            reader: flow.reader.map(|reader| Reader::new(reader.reads, reader.pauses, Time::ZERO + flow.start)),
             sending: Sending::Waiting,
             receiving: Receiving::Listening(listener.into()),
             last_read: Span::ZERO,
@@ -148,6 +152,13 @@ impl Connection {
 
     /// When, after the epoch, something is due that no descriptor tells of.
     fn due(&self) -> Option<Duration> {
+        let sender = self.sender_due();
+        let reader = self.reader.filter(|_| matches!(self.receiving, Receiving::Reading(_)));
+        let reader = reader.map(|reader| Duration::from_nanos(reader.poll_timeout().as_nanos()));
+        sender.into_iter().chain(reader).min()
+    }
+
+    fn sender_due(&self) -> Option<Duration> {
         match self.sending {
             Sending::Waiting => Some(self.start),
             Sending::Writing => self.stop,
@@ -155,9 +166,17 @@ impl Connection {
         }
     }
 
+    /// Whether the receiving end pauses.
+    fn is_paused(&self) -> bool {
+        self.reader.is_some_and(|reader| !reader.is_reading())
+    }
+
     /// Does what is due at `passed` after the epoch.
     fn act(&mut self, passed: Duration) {
-        if self.due().is_none_or(|due| passed < due) {
+        if let Some(reader) = &mut self.reader {
+            reader.poll(Time::from_nanos(passed.as_nanos() as u64));
+        }
+        if self.sender_due().is_none_or(|due| passed < due) {
             return;
         }
         let done = match self.sending {
@@ -183,12 +202,14 @@ impl Connection {
             Sending::Waiting | Sending::Ended => None,
         };
         let receiver = match &self.receiving {
-            Receiving::Listening(socket) => Some(socket.as_fd()),
-            Receiving::Reading(socket) => Some(socket.as_fd()),
+            Receiving::Listening(socket) => Some((socket.as_fd(), PollFlags::POLLIN)),
+            // Errors are told unasked.
+            Receiving::Reading(socket) if self.is_paused() => Some((socket.as_fd(), PollFlags::empty())),
+            Receiving::Reading(socket) => Some((socket.as_fd(), PollFlags::POLLIN)),
             Receiving::Ended => None,
         };
         let sender = sender.map(|flags| (End::Sender, PollFd::new(self.shared.sender.as_fd(), flags)));
-        sender.into_iter().chain(receiver.map(|fd| (End::Receiver, PollFd::new(fd, PollFlags::POLLIN))))
+        sender.into_iter().chain(receiver.map(|(fd, flags)| (End::Receiver, PollFd::new(fd, flags))))
     }
 
     /// One of the ends is ready for what it waits for, or has failed.

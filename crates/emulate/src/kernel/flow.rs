@@ -24,6 +24,8 @@ pub struct Flow {
     pub stop: Option<Span>,
     /// Bytes to send; unlimited if `None`.
     pub bytes: Option<u64>,
+    /// The pauses of its receiving application.
+    pub reader: Option<scenario::Reader>,
     /// The TOS byte of its packets, in both directions.
     pub tos: u8,
     /// Its TCP options.

@@ -60,6 +60,7 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
             start: flow.start + Span::from_nanos(flow.stagger.as_nanos().saturating_mul(copy.into())),
             stop: flow.stop,
             bytes,
+            reader: flow.reader,
             tos,
             tcp: flow.tcp.clone(),
         }));

@@ -186,6 +186,7 @@ mod tests {
             start: Span::ZERO,
             stop: None,
             bytes: None,
+            reader: None,
             tos: 0,
             tcp: scenario::Tcp::default(),
         }

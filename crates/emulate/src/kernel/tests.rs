@@ -82,6 +82,7 @@ fn flow(bytes: Option<u64>) -> Flow {
         start: Span::from_millis(50),
         stop: None,
         bytes,
+        reader: None,
         tos: 0,
         tcp: Tcp::default(),
     }

@@ -20,6 +20,7 @@ mod own_host;
 mod pep;
 mod proxy;
 mod radio_random;
+mod readers;
 mod reordering;
 mod replicates;
 mod reports;
