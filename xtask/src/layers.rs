@@ -41,7 +41,10 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("import", &["link", "channel"]),
     ("analyse", &["units", "wire", "observe", "measure", "channel", "record", "meter", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
-    ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "traffic", "netio", "scenario", "disk", "record", "sim"]),
+    (
+        "emulate",
+        &["units", "wire", "aqm", "pep", "rnis", "observe", "traffic", "netio", "scenario", "disk", "record", "sim"],
+    ),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio", "disk", "record"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),

@@ -69,12 +69,12 @@ impl<P: Packet> AnyQueue<P> {
         }
     }
 
-    /// Returns whether a packet of `len` bytes and this priority would be dropped on arrival, as far as that depends on a
-    /// fixed limit.
-    pub fn is_full(&self, len: u32, priority: u8) -> bool {
+    /// Returns whether a packet of `len` bytes and this priority would be dropped on arrival after `ahead`, which is still to
+    /// arrive, as far as that depends on a fixed limit.
+    pub fn is_full(&self, len: u32, priority: u8, ahead: Backlog) -> bool {
         match self {
-            AnyQueue::DropTail(queue) => queue.is_full(len),
-            AnyQueue::PfifoFast(queue) => queue.is_full(priority),
+            AnyQueue::DropTail(queue) => queue.is_full(len, ahead),
+            AnyQueue::PfifoFast(queue) => queue.is_full(priority, ahead),
             AnyQueue::Codel(_) | AnyQueue::Fq(_) | AnyQueue::FqCodel(_) => false,
         }
     }

@@ -65,11 +65,13 @@ impl<P: Packet> DropTail<P> {
         self.fifo.append(packet);
     }
 
-    /// Returns whether a packet of `len` bytes would be dropped on arrival.
-    pub fn is_full(&self, len: u32) -> bool {
+    /// Returns whether a packet of `len` bytes would be dropped on arrival after `ahead`.
+    pub fn is_full(&self, len: u32, ahead: Backlog) -> bool {
         let len = u64::from(len);
         let makes_room = self.config.victim == Victim::Oldest && self.config.has_room(Backlog::default(), len);
-        !(self.fits(len) || makes_room)
+        let mut held = self.fifo.backlog();
+        held += ahead;
+        !(self.config.has_room(held, len) || makes_room)
     }
 
     #[inline]

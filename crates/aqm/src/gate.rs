@@ -66,10 +66,10 @@ impl<P: Packet> Gate<P> {
         self.queue.enqueue(packet, now, drops);
     }
 
-    /// Returns whether the queue would drop a packet of `len` bytes and this priority on arrival (see
+    /// Returns whether the queue would drop a packet of `len` bytes and this priority on arrival after `ahead` (see
     /// [`AnyQueue::is_full`]).
-    pub fn is_full(&self, len: u32, priority: u8) -> bool {
-        self.queue.is_full(len, priority)
+    pub fn is_full(&self, len: u32, priority: u8, ahead: Backlog) -> bool {
+        self.queue.is_full(len, priority, ahead)
     }
 
     /// Returns the backlog of the queue, without the buffer.

@@ -52,9 +52,9 @@ impl<P: Packet> PfifoFast<P> {
         }
     }
 
-    /// Returns whether the band of a priority is full.
-    pub fn is_full(&self, priority: u8) -> bool {
-        self.bands[band(priority)].backlog().packets >= self.max_packets
+    /// Returns whether the band of a priority is full after `ahead` has arrived there.
+    pub fn is_full(&self, priority: u8, ahead: Backlog) -> bool {
+        self.bands[band(priority)].backlog().packets + ahead.packets >= self.max_packets
     }
 }
 

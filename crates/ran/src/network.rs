@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aqm::{DropReason, Drops, Packet};
+use aqm::{Backlog, DropReason, Drops, Packet};
 use channel::{Air, Direction, Random, Sinr, Site, Sites};
 use units::{Span, Time};
 
@@ -208,9 +208,10 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].poll_released()
     }
 
-    /// Returns whether the queue of the host at `ue` would drop a packet of `len` bytes and this priority.
-    pub fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
-        self.ues[ue as usize].host.gate.is_full(len, priority)
+    /// Returns whether the queue of the host at `ue` would drop a packet of `len` bytes and this priority after `ahead`, which
+    /// is still to arrive there.
+    pub fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
+        self.ues[ue as usize].host.gate.is_full(len, priority, ahead)
     }
 
     /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of

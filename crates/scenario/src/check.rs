@@ -2,6 +2,7 @@
 
 mod configured;
 mod drx;
+mod hosts;
 mod links;
 mod lte;
 mod nr;
@@ -54,6 +55,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     for (i, link) in s.links.iter().enumerate() {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
     }
+    c.key("hosts", |c| hosts::check(&s.hosts, c));
     c.key("tcp", |c| check_tcp(&s.tcp, c));
     if s.flows.is_empty() && needed == Flows::Needed {
         c.key("flows", |c| c.wrong("the scenario has no flows; add [[flows]]"));

@@ -32,6 +32,7 @@ mod error;
 mod faults;
 mod flows;
 mod handover;
+mod host;
 mod kinds;
 mod layout;
 mod load;
@@ -59,6 +60,7 @@ pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
 pub use flows::{BbrLinux, Cc, Flow, Gap, MdccMode, Reader, Repeat, Size, Tcp, TcpLinux, Traffic, Transport};
 pub use handover::Handover;
+pub use host::{Hosts, NamedHost, Processing};
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{

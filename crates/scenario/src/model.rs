@@ -1,7 +1,7 @@
 //! The data model of a scenario.
 
 use crate::kinds::kinds;
-use crate::{Dumbbell, Flow, Link, Lte, Nr, RadioNetwork, Tcp};
+use crate::{Dumbbell, Flow, Hosts, Link, Lte, Nr, RadioNetwork, Tcp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
@@ -47,6 +47,9 @@ pub struct Scenario {
     /// Links of an arbitrary small network.
     #[serde(default)]
     pub links: Vec<Link>,
+    /// The hosts at the ends of flows.
+    #[serde(default)]
+    pub hosts: Hosts,
     /// Default TCP options of all flows.
     #[serde(default, skip_serializing)]
     pub(crate) tcp: Tcp,

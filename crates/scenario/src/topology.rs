@@ -113,6 +113,12 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
             });
         });
     }
+    for (i, host) in s.hosts.named.iter().enumerate() {
+        if !network.nodes.iter().any(|node| host.matches(node)) {
+            let message = unknown("node", &host.name, network.nodes.iter().copied());
+            c.key("hosts", |c| c.key("named", |c| c.index(i, |c| c.key("name", |c| c.wrong(message)))));
+        }
+    }
     // The table has already been merged into each flow's own.
     s.tcp = Tcp::default();
     for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {

@@ -34,6 +34,47 @@ const OF_WIRED: &[Case] = &[
         "dumbbell.jitter={ kind = \"half-normal\", sigma = \"2000 h\" }",
         "dumbbell.jitter.sigma: 2000 h is out of range: must be from 0 ns to 1000 h",
     ),
+    (
+        "dumbbell.reordering={ share = 1.5, delay = \"1 ms\" }",
+        "dumbbell.reordering.share: 1.5 is out of range: must be from 0 to 1",
+    ),
+    (
+        "dumbbell.reordering={ share = 0.5, delay = \"2000 h\" }",
+        "dumbbell.reordering.delay: 2000 h is out of range: must be from 0 ns to 1000 h",
+    ),
+    (
+        "dumbbell.reordering={ share = 0.5, spread = \"2000 h\" }",
+        "dumbbell.reordering.spread: 2000 h is out of range: must be from 0 ns to 1000 h",
+    ),
+    (
+        "dumbbell.reordering={ share = 0.5 }",
+        "dumbbell.reordering.delay: nothing overtakes a packet that is not delayed; set `delay` or `spread`",
+    ),
+    ("hosts.processing=2 s", "hosts.processing: 2 s is out of range: must be from 0 ns to 1 s"),
+    (
+        "hosts.processing={ kind = \"quantiles\", points = [[0, \"1 us\"]] }",
+        "hosts.processing.points: the first share must be 0 and the last one 1",
+    ),
+    (
+        "hosts.processing={ kind = \"quantiles\", points = [[0, \"9 us\"], [1, \"8 us\"]] }",
+        "hosts.processing.points[1]: shares must increase, and times must not decrease",
+    ),
+    (
+        "hosts.processing={ kind = \"quantiles\", points = [[0, \"9 us\"], [1, \"2 s\"]] }",
+        "hosts.processing.points[1]: 2 s is out of range: must be from 0 ns to 1 s",
+    ),
+    (
+        "hosts.named=[{ name = \"sendr\", processing = \"0 s\" }]",
+        "hosts.named[0].name: unknown node `sendr`; did you mean `sender`?",
+    ),
+    (
+        "flows.f.reader={ reads = \"0 s\", pauses = \"1 s\" }",
+        "flows[0].reader.reads: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+    ),
+    (
+        "flows.f.reader={ reads = \"1 s\", pauses = \"0 s\" }",
+        "flows[0].reader.pauses: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+    ),
     ("dumbbell.senders=[]", "dumbbell.senders: at least one is required"),
     ("dumbbell.receivers=[]", "dumbbell.receivers: at least one is required"),
     (

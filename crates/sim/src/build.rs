@@ -117,6 +117,8 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
     // What an end sends takes the route towards the other.
     let hosts = [End::To, End::From]
         .map(|towards| if tracks_host { world.network.track_host(routes[towards as usize]) } else { None });
+    let World { scenario, streams, parts, hosts: all, .. } = world;
+    let nodes = [&flow.from, &flow.to].map(|name| all.node(name, &scenario.hosts, streams, parts));
     let config = flows::application(flow);
     for copy in 0..flow.count {
         let name = format!("flow {} {copy}", flow.name);
@@ -131,7 +133,15 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
         random.long_jump();
         let part = world.parts.add(Kind::Flow(world.hosts.len()));
         world.parts.agenda.wake(part, app.poll_timeout());
-        world.hosts.add(Flow::new((flow, copy), app, part, flows::tcp(&flow.tcp), (routes, hosts), start, random));
+        world.hosts.add(Flow::new(
+            (flow, copy),
+            app,
+            part,
+            flows::tcp(&flow.tcp),
+            (routes, hosts, nodes),
+            start,
+            random,
+        ));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! first hop of its route. What arrives is given to the endpoint of the other end, which is pumped in turn.
 
 mod connections;
+mod node;
 mod own;
 
 use crate::build::flows::controller;
@@ -15,11 +16,13 @@ use crate::rows::meter::{Identity, Level, Life, Meter};
 use aqm::{Ecn, Packet as _};
 use cc::{AnyController, Random};
 use connections::{Connection, Connections};
-use des::Part;
+use des::{Part, Streams};
+use node::Node;
 use rand_xoshiro::rand_core::Rng;
 use record::Tables;
 use record::tables::{TransferRow, Transfers};
 use scenario::Transport;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use tcp::{Context, Endpoint, Event, State};
 use traffic::{Action, App, Notice, Reader, Side};
@@ -42,6 +45,8 @@ pub(crate) struct Flow<'a> {
     routes: [u32; 2],
     /// For each end, the UE in whose host's queue its segments wait, if they are counted there.
     hosts: [Option<u32>; 2],
+    /// For each end, the number of its host.
+    nodes: [u32; 2],
     start: Time,
     /// The open connections: the application's number and the slot.
     connections: Vec<(u32, u32)>,
@@ -62,7 +67,7 @@ impl<'a> Flow<'a> {
         app: App,
         part: Part,
         config: tcp::Config,
-        (routes, hosts): ([u32; 2], [Option<u32>; 2]),
+        (routes, hosts, nodes): ([u32; 2], [Option<u32>; 2], [u32; 2]),
         start: Time,
         random: Random,
     ) -> Flow<'a> {
@@ -76,6 +81,7 @@ impl<'a> Flow<'a> {
             config,
             routes,
             hosts,
+            nodes,
             start,
             connections: Vec::new(),
             meter: Meter::default(),
@@ -92,6 +98,9 @@ impl<'a> Flow<'a> {
 pub(crate) struct Hosts<'a> {
     id: RunId,
     flows: Vec<Flow<'a>>,
+    nodes: Vec<Node>,
+    /// Their numbers by name.
+    names: BTreeMap<&'a str, u32>,
     connections: Connections,
     /// Endpoints that may have segments to send.
     ready_ends: Vec<(u32, End)>,
@@ -109,6 +118,8 @@ impl<'a> Hosts<'a> {
         Hosts {
             id,
             flows: Vec::new(),
+            nodes: Vec::new(),
+            names: BTreeMap::new(),
             connections: Connections::default(),
             ready_ends: Vec::new(),
             ready_flows: Vec::new(),
@@ -121,6 +132,17 @@ impl<'a> Hosts<'a> {
     /// Returns the number of flows, which is the index of the next one.
     pub(crate) fn len(&self) -> u32 {
         self.flows.len() as u32
+    }
+
+    /// Returns the number of the host at a node, which is created if necessary.
+    pub(crate) fn node(&mut self, name: &'a str, of: &scenario::Hosts, streams: &Streams, parts: &mut Parts) -> u32 {
+        let Hosts { nodes, names, .. } = self;
+        *names.entry(name).or_insert_with(|| {
+            let number = nodes.len() as u32;
+            let random = streams.named(&format!("host {name}"));
+            nodes.push(Node::new(of.processing(name), random, parts.add(Kind::Node(number))));
+            number
+        })
     }
 
     /// Adds a flow.
@@ -155,6 +177,11 @@ impl<'a> Hosts<'a> {
         c.ends[end as usize].handle_timeout(cx);
         self.pump(connection, end, parts, network);
         self.settle(parts, network);
+    }
+
+    /// Sends what waits at a host for its departure.
+    pub(crate) fn call_node(&mut self, node: u32, parts: &mut Parts, network: &mut Network) {
+        self.nodes[node as usize].handle_timeout(network, &mut parts.agenda);
     }
 
     /// Handles the deadline of a flow's application.
@@ -234,7 +261,7 @@ impl<'a> Hosts<'a> {
     /// Takes segments and events from an endpoint.
     #[inline]
     fn pump(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
-        let Hosts { connections, flows, ready_flows, memory, .. } = self;
+        let Hosts { connections, flows, nodes, ready_flows, memory, .. } = self;
         let Some(c) = connections.get_mut(connection) else { return };
         let agenda = &mut parts.agenda;
         let now = agenda.now();
@@ -242,25 +269,28 @@ impl<'a> Hosts<'a> {
         let owner = Owner { flow: c.flow, connection, generation: c.generation };
         let towards = end.other();
         let route = flow.routes[towards as usize];
-        let host = flow.hosts[end as usize];
+        let (host, node) = (flow.hosts[end as usize], &mut nodes[flow.nodes[end as usize] as usize]);
+        // When the packets of this event leave, once there is one.
+        let mut leaves = None;
         let endpoint = &mut c.ends[end as usize];
         let mut told = network.traffic.watch.as_mut().and_then(|w| w.log()).map(std::mem::take);
         let cx = &mut Context { now, random: &mut flow.random, log: told.as_mut() };
         loop {
             if let Some(ue) = host {
-                let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority);
+                let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority, node.backlog());
                 endpoint.set_host_queue(c.held[end as usize], is_full);
             }
             let parcel = network.traffic.store.draft();
             if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
                 break;
             }
-            (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
+            let at = *leaves.get_or_insert_with(|| node.departure(now));
+            (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (at, owner, route, towards);
             (parcel.priority, parcel.aired, parcel.held) = (flow.of.priority, None, host.is_some());
             if host.is_some() {
                 c.held[end as usize] += u64::from(parcel.body.tcp().segment.len);
             }
-            network.send(route, agenda);
+            node.send(route, at, network, agenda);
             if host.is_some() {
                 c.held[end as usize] -= network.traffic.take_released_of(owner, towards);
             }
@@ -386,9 +416,11 @@ impl<'a> Hosts<'a> {
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
         let (route, towards, priority) = (flow.routes[End::To as usize], End::To, flow.of.priority);
-        let parcel = Parcel { body, sent: now, owner, route, towards, priority, aired: None, held: false };
+        let node = &mut self.nodes[flow.nodes[End::From as usize] as usize];
+        let at = node.departure(now);
+        let parcel = Parcel { body, sent: at, owner, route, towards, priority, aired: None, held: false };
         *network.traffic.store.draft() = parcel;
-        network.send(route, &mut parts.agenda);
+        node.send(route, at, network, &mut parts.agenda);
     }
 
     fn note_transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
@@ -483,7 +515,8 @@ impl<'a> Hosts<'a> {
             c.held[end as usize] -= payload;
             let flow = &self.flows[c.flow as usize];
             let Some(ue) = flow.hosts[end as usize] else { continue };
-            let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority);
+            let ahead = self.nodes[flow.nodes[end as usize] as usize].backlog();
+            let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority, ahead);
             if c.ends[end as usize].set_host_queue(c.held[end as usize], is_full) {
                 self.ready_ends.push((owner.connection, end));
                 self.settle(parts, network);

@@ -15,7 +15,7 @@ pub(crate) mod reports;
 pub(crate) mod route;
 pub(crate) mod watch;
 
-use aqm::{DropReason, Packet as _};
+use aqm::{Backlog, DropReason, Packet as _};
 use channel::Direction;
 use des::{Agenda, Part};
 use link::{Carrier, PlacedLink};
@@ -81,9 +81,9 @@ impl Network {
         Some(ue)
     }
 
-    /// Returns whether the queue of the host at `ue` would drop a packet.
-    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
-        self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority))
+    /// Returns whether the queue of the host at `ue` would drop a packet after `ahead`.
+    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
+        self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority, ahead))
     }
 
     /// Returns the cell that serves a UE, or served it last, in a radio network.
@@ -104,6 +104,8 @@ impl Network {
     pub(crate) fn connect(&mut self) {
         for link in 0..self.links.len() as u32 {
             self.links[link as usize].onward = self.lane_after(link);
+            self.links[link as usize].is_entrance =
+                self.is_foreseen(link) && self.routes.is_always_first(Hop::Link(link));
         }
         // A circle has no end to wait at: it is opened.
         for first in 0..self.links.len() as u32 {
@@ -119,11 +121,14 @@ impl Network {
 
     /// The link that continues the lane of `link`.
     fn lane_after(&self, link: u32) -> Option<u32> {
-        let is_foreseen = |link: u32| matches!(self.links[link as usize].carrier, Carrier::Foreseen(..));
         let hop = Hop::Link(link);
         let Some(Hop::Link(next)) = self.routes.only_next(hop) else { return None };
         let is_alone = self.routes.only_before(Hop::Link(next)) == Some(hop);
-        (is_alone && is_foreseen(link) && is_foreseen(next)).then_some(next)
+        (is_alone && self.is_foreseen(link) && self.is_foreseen(next)).then_some(next)
+    }
+
+    fn is_foreseen(&self, link: u32) -> bool {
+        matches!(self.links[link as usize].carrier, Carrier::Foreseen(..))
     }
 
     /// Accepts the packet of the drafted parcel from a host: it enters the first hop of its `route`.
@@ -133,6 +138,27 @@ impl Network {
         let packet = self.traffic.store.post();
         self.traffic.note(agenda.now(), &packet, Happening::Sent);
         self.enter(first, packet, agenda);
+    }
+
+    /// Like [`Network::send`], but the packet leaves its host at `at`, which may lie ahead, and `is_next` says whether all
+    /// packets that the host sent before have entered their first hops. Returns the packet if its first hop cannot take it yet:
+    /// [`Network::go_on`] with it when its time has come.
+    #[inline(always)]
+    pub(crate) fn send_at(&mut self, route: u32, at: Time, is_next: bool, agenda: &mut Agenda) -> Option<Packet> {
+        let first = self.routes.hops(route)[0];
+        let packet = self.traffic.store.post();
+        self.traffic.note(at, &packet, Happening::Sent);
+        if let Hop::Link(link) = first
+            && self.links[link as usize].is_entrance
+        {
+            self.enter_link_at(link, packet, at, agenda);
+            return None;
+        }
+        if at > agenda.now() || !is_next {
+            return Some(packet);
+        }
+        self.enter_on(first, packet, agenda);
+        None
     }
 
     /// Like [`Network::send`], but the packet enters after `passed` hops.
@@ -145,7 +171,7 @@ impl Network {
     /// Enters a packet that a middlebox has forwarded or sent into the next hop of its route.
     pub(crate) fn go_on(&mut self, packet: Packet, agenda: &mut Agenda) {
         let hop = self.traffic.hop_of(&self.routes, &packet);
-        self.enter(hop, packet, agenda);
+        self.enter_on(hop, packet, agenda);
     }
 
     /// Handles the deadline of a link.
@@ -245,6 +271,11 @@ impl Network {
         }
     }
 
+    /// Like [`Network::enter`], for a packet that is not new.
+    fn enter_on(&mut self, hop: Hop, packet: Packet, agenda: &mut Agenda) {
+        self.enter(hop, packet, agenda);
+    }
+
     /// Like [`Network::enter_link`], for a packet in transit.
     fn enter_link_on(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         self.enter_link(link, packet, agenda);
@@ -252,11 +283,16 @@ impl Network {
 
     /// Enters a packet into `link` and the lane that begins there.
     #[inline(always)]
-    fn enter_link(&mut self, mut link: u32, mut packet: Packet, agenda: &mut Agenda) {
+    fn enter_link(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+        self.enter_link_at(link, packet, agenda.now(), agenda);
+    }
+
+    /// Like [`Network::enter_link`], at a time that lies ahead only if the link is an entrance.
+    #[inline(always)]
+    fn enter_link_at(&mut self, mut link: u32, mut packet: Packet, mut at: Time, agenda: &mut Agenda) {
         let now = agenda.now();
         let Network { links, traffic, .. } = self;
         let watched = traffic.watch.is_some();
-        let mut at = now;
         loop {
             if watched {
                 traffic.note(at, &packet, |packet, parcel| Happening::Entered(Hop::Link(link), packet, parcel));

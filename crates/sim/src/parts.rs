@@ -10,6 +10,8 @@ pub(crate) enum Kind {
     /// One end of a connection.
     End(u32, End),
     Flow(u32),
+    /// A host whose packets wait for their departure.
+    Node(u32),
     Radio,
     Middlebox(u32),
     /// The reports of the cells.

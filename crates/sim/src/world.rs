@@ -189,6 +189,7 @@ impl World<'_> {
             Kind::Middlebox(place) => self.middleboxes.handle_timeout(place, &mut self.network, &mut self.parts),
             Kind::End(connection, end) => self.hosts.call_end(connection, end, &mut self.parts, &mut self.network),
             Kind::Flow(flow) => self.hosts.call_flow(flow, &mut self.parts, &mut self.network),
+            Kind::Node(node) => self.hosts.call_node(node, &mut self.parts, &mut self.network),
             Kind::Reports => self.report(part),
             Kind::Measurements => self.measure(part),
             Kind::Sample => self.sample(part),

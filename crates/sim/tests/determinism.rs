@@ -201,6 +201,14 @@ fn determinism_the_same_numbers_in_every_build_and_on_every_machine() {
     assert_eq!(format!("{:016x}", digest(&tables)), "7e73159caf30bc0b");
 }
 
+// The scenario above has hosts that take no time; this one's take the default time.
+#[test]
+fn determinism_the_same_processing_times_in_every_build_and_on_every_machine() {
+    let text = format!("hosts.processing = \"linux\"\n{MIXED}");
+    let tables = run_on(&load(&text, &[("trace", TRACE)]), 1).results.tables;
+    assert_eq!(format!("{:016x}", digest(&tables)), "0");
+}
+
 #[test]
 fn determinism_recording_changes_nothing() {
     let short = MIXED.replace("\"12 s\"", "\"5 s\"");

@@ -14,6 +14,8 @@ pub(crate) struct PlacedLink {
     pub(super) carrier: Carrier,
     /// The next link of its lane.
     pub(super) onward: Option<u32>,
+    /// Whether only one host gives it packets and their passage is known in advance, so that they may be sent ahead of time.
+    pub(super) is_entrance: bool,
     /// Its part of the agenda, which is called when a packet is delivered.
     pub(super) part: Part,
     /// Waiting times for the server since the warm-up.
@@ -60,7 +62,7 @@ impl Carrier {
 
 impl PlacedLink {
     pub(crate) fn new(name: String, carrier: Carrier, part: Part) -> PlacedLink {
-        PlacedLink { name, carrier, onward: None, part, waits: Waits::default(), changed: false }
+        PlacedLink { name, carrier, onward: None, is_entrance: false, part, waits: Waits::default(), changed: false }
     }
 
     /// The distribution of waiting times in its queue, including packets that did not wait.

@@ -6,7 +6,7 @@ use super::packet::{Packet, Store};
 use super::reports::{Reporter, waiting};
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
-use aqm::{DropReason, Packet as _};
+use aqm::{Backlog, DropReason, Packet as _};
 use channel::Direction;
 use des::Part;
 use ran::Ran;
@@ -96,8 +96,8 @@ impl Radio {
     }
 
     /// Returns whether the queue of the host at `ue` would drop a packet.
-    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
-        self.ran.is_host_full(ue, len, priority)
+    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
+        self.ran.is_host_full(ue, len, priority, ahead)
     }
 
     /// Processes what is due.

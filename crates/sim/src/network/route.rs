@@ -53,6 +53,11 @@ impl Routes {
         self.hops(route).get(usize::from(passed)).copied()
     }
 
+    /// Returns whether `hop` is the first one of all routes that lead over it.
+    pub(crate) fn is_always_first(&self, hop: Hop) -> bool {
+        self.0.iter().all(|route| route.iter().skip(1).all(|&other| other != hop))
+    }
+
     /// Returns the only hop that follows `hop` on all routes, if there is one and no route ends there.
     pub(crate) fn only_next(&self, hop: Hop) -> Option<Hop> {
         only(self.0.iter().flat_map(|route| {

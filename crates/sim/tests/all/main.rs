@@ -8,6 +8,7 @@ mod closed_forms;
 mod common;
 mod conservation;
 mod flows;
+mod host_time;
 mod jobs;
 mod live;
 mod lte;
