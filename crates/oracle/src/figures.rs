@@ -1,5 +1,6 @@
 //! Values computed from the tables of one flow in one run, in the same way for the simulator and the kernel.
 
+use crate::base::Base;
 use crate::curve::{Curve, reduces};
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
@@ -27,12 +28,22 @@ impl fmt::Display for Flow {
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) goodput_mbps: f64,
-    pub(crate) rtt_p50_ms: Option<f64>,
-    pub(crate) rtt_p95_ms: Option<f64>,
-    pub(crate) srtt_p50_ms: Option<f64>,
-    pub(crate) srtt_p95_ms: Option<f64>,
+    /// Of the busiest link or cell, 0 to 1.
+    pub(crate) utilisation: f64,
+    /// The path's round-trip time without queues.
+    pub(crate) base_ms: f64,
+    /// Round-trip time above that.
+    pub(crate) delay_p50_ms: Option<f64>,
+    /// See `delay_p50_ms`.
+    pub(crate) delay_p95_ms: Option<f64>,
+    /// The same of the sender's smoothed round-trip time.
+    pub(crate) smoothed_p50_ms: Option<f64>,
+    /// See `smoothed_p50_ms`.
+    pub(crate) smoothed_p95_ms: Option<f64>,
     /// Retransmitted share of the data segments sent.
     pub(crate) retransmitted_percent: Option<f64>,
+    /// Retransmission timeouts.
+    pub(crate) timeouts: Option<f64>,
     /// Share of the samples after the warm-up, while connected.
     pub(crate) recovery_percent: Option<f64>,
     pub(crate) exit: Option<Exit>,
@@ -61,37 +72,59 @@ pub(crate) struct Exit {
 }
 
 /// Returns the values of all TCP flows, each with one entry per run, in the order of the flows.
-pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>) -> Vec<(Flow, Vec<Figures>)> {
+pub(crate) fn collect<'a>(
+    results: impl IntoIterator<Item = &'a Results>,
+    base: &Base,
+) -> Vec<(Flow, Vec<Figures>)> {
     let mut flows: BTreeMap<Flow, Vec<Figures>> = BTreeMap::new();
     for results in results {
         let mut samples: BTreeMap<(u32, u32, &str, u32), Vec<SampleRow<'_>>> = BTreeMap::new();
         for row in results.tables.samples.iter() {
             samples.entry((row.point, row.run, row.flow, row.conn)).or_default().push(row);
         }
+        let busiest = busiest(results);
         for row in results.tables.flows.iter().filter(|row| row.transport == "tcp") {
             let samples = samples.get(&(row.point, row.run, row.flow, row.conn)).map_or(&[][..], Vec::as_slice);
             let flow = Flow { point: row.point, name: row.flow.to_owned(), copy: row.conn };
-            flows.entry(flow).or_default().push(Figures::new(&row, samples));
+            let utilisation = busiest.get(&(row.point, row.run)).copied().unwrap_or(0.0);
+            let base = base.of(row.point, row.flow);
+            flows.entry(flow).or_default().push(Figures::new(&row, samples, base, utilisation));
         }
     }
     flows.into_iter().collect()
 }
 
+/// Returns the utilisation of the busiest link or cell in each run of each point.
+fn busiest(results: &Results) -> BTreeMap<(u32, u32), f64> {
+    let mut most = BTreeMap::new();
+    let links = results.tables.links.iter().map(|row| (row.point, row.run, Some(row.utilisation)));
+    let cells = results.tables.ues.iter().map(|row| (row.point, row.run, row.utilisation));
+    for (point, run, utilisation) in links.chain(cells) {
+        let most: &mut f64 = most.entry((point, run)).or_default();
+        *most = most.max(utilisation.unwrap_or(0.0));
+    }
+    most
+}
+
 impl Figures {
-    fn new(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Figures {
+    fn new(flow: &FlowRow<'_>, samples: &[SampleRow<'_>], base_ms: Option<f64>, utilisation: f64) -> Figures {
         let measured = || samples.iter().filter(|row| row.t_s >= flow.measured_from_s && row.state != "closed");
         let srtts = sorted(measured().filter_map(|row| row.srtt_ms));
         let is_mdcc = flow.cc == Some("mdcc");
         let windows = sorted(measured().filter(|_| is_mdcc).filter_map(|row| Some(row.cwnd_bytes? as f64 / 1e3)));
         let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
+        let above = |ms: Option<f64>| ms.zip(base_ms).map(|(ms, base)| (ms - base).max(0.0));
         let segments = flow.retransmitted.zip(flow.segments_sent);
         Figures {
             goodput_mbps: flow.goodput_mbps,
-            rtt_p50_ms: flow.rtt_p50_ms,
-            rtt_p95_ms: flow.rtt_p95_ms,
-            srtt_p50_ms: quantile(&srtts, 0.5),
-            srtt_p95_ms: quantile(&srtts, 0.95),
+            utilisation,
+            base_ms: base_ms.unwrap_or(0.0),
+            delay_p50_ms: above(flow.rtt_p50_ms),
+            delay_p95_ms: above(flow.rtt_p95_ms),
+            smoothed_p50_ms: above(quantile(&srtts, 0.5)),
+            smoothed_p95_ms: above(quantile(&srtts, 0.95)),
             retransmitted_percent: segments.and_then(|(again, sent)| percent(again as f64, sent as f64)),
+            timeouts: flow.rtos.map(|count| count as f64),
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),
             curve: (flow.cc == Some("cubic")).then(|| Curve::new(samples)).flatten(),

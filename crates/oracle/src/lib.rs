@@ -10,12 +10,16 @@
 //! | `cases` | the scenarios |
 //! | `run` | runs a scenario both simulated and with the kernel |
 //! | `figures` | values computed from the tables of one flow in one run |
+//! | `base` | the round-trip time of a flow's path without queues |
+//! | `bounds` | how far values may differ, and when a difference is noise |
 //! | `curve` | growth of CUBIC's window after a loss |
 //! | `row` | the rows of a comparison: differences and verdicts |
 
 // The code that drives both waits in real time for the kernel's run.
 #![allow(clippy::disallowed_methods)]
 
+mod base;
+mod bounds;
 mod cases;
 mod curve;
 mod figures;
@@ -26,34 +30,18 @@ pub use cases::{Case, cases};
 pub use row::{Comparison, Row, Scale, Verdict};
 pub use run::{Both, needs_mdcc, run, simulate};
 
+use base::Base;
+use bounds::Bound;
 use curve::Curve;
 use figures::{Figures, Flow, collect};
 use record::Results;
-
-/// Bound on the relative difference of goodput; the second value applies under random loss, where two runs lose
-/// different packets.
-const GOODPUT: [f64; 2] = [0.05, 0.10];
-/// The same for the median of the round-trip time.
-const RTT_MEDIAN: f64 = 0.10;
-/// The same for its 95th percentile.
-const RTT_P95: f64 = 0.15;
-/// Bound on the difference of the end of slow start, in round trips.
-const EXIT_ROUNDS: f64 = 1.0;
-/// Bound on the relative difference of the window at the end of slow start.
-const EXIT_WINDOW: f64 = 0.15;
-/// Bound on the relative difference of the window of `mdcc`, equal to that of the RTT which it causes: median.
-const WINDOW_MEDIAN: f64 = RTT_MEDIAN;
-/// The same for its 95th percentile.
-const WINDOW_P95: f64 = RTT_P95;
-/// Bound on the mean relative difference of CUBIC's curve.
-const CURVE: f64 = 0.05;
 
 /// A value with a mean for the simulator and one for the kernel.
 struct Figure {
     metric: &'static str,
     unit: &'static str,
     scale: Scale,
-    bound: Option<f64>,
+    bound: Option<Bound>,
     of: fn(&Figures) -> Option<f64>,
 }
 
@@ -61,71 +49,72 @@ const fn figure(
     metric: &'static str,
     unit: &'static str,
     scale: Scale,
-    bound: Option<f64>,
+    bound: Option<Bound>,
     of: fn(&Figures) -> Option<f64>,
 ) -> Figure {
     Figure { metric, unit, scale, bound, of }
 }
 
 /// All values except goodput, whose bound depends on the case.
-const FIGURES: [Figure; 10] = [
-    figure("RTT, median", "ms", Scale::Share, Some(RTT_MEDIAN), |f| f.rtt_p50_ms),
-    figure("RTT, p95", "ms", Scale::Share, Some(RTT_P95), |f| f.rtt_p95_ms),
-    figure("smoothed RTT, median", "ms", Scale::Share, Some(RTT_MEDIAN), |f| f.srtt_p50_ms),
-    figure("smoothed RTT, p95", "ms", Scale::Share, Some(RTT_P95), |f| f.srtt_p95_ms),
-    figure("retransmitted", "%", Scale::Points, None, |f| f.retransmitted_percent),
+const FIGURES: [Figure; 11] = [
+    figure("queueing delay, median", "ms", Scale::Share, Some(bounds::DELAY_MEDIAN), |f| f.delay_p50_ms),
+    figure("queueing delay, p95", "ms", Scale::Share, Some(bounds::DELAY_P95), |f| f.delay_p95_ms),
+    figure("smoothed delay, median", "ms", Scale::Share, Some(bounds::SMOOTHED_MEDIAN), |f| f.smoothed_p50_ms),
+    figure("smoothed delay, p95", "ms", Scale::Share, Some(bounds::SMOOTHED_P95), |f| f.smoothed_p95_ms),
+    figure("retransmitted", "%", Scale::Points, Some(bounds::RETRANSMITTED), |f| f.retransmitted_percent),
+    figure("timeouts", "a run", Scale::Count, Some(bounds::TIMEOUTS), |f| f.timeouts),
     figure("time in recovery", "%", Scale::Points, None, |f| f.recovery_percent),
-    figure("slow start's end, window", "kB", Scale::Share, Some(EXIT_WINDOW), |f| f.exit.map(|e| e.window_kb)),
-    figure("slow start's end, time", "s", Scale::Rounds, Some(EXIT_ROUNDS), |f| f.exit.map(|e| e.after_s)),
-    figure("window, median", "kB", Scale::Share, Some(WINDOW_MEDIAN), |f| f.window_p50_kb),
-    figure("window, p95", "kB", Scale::Share, Some(WINDOW_P95), |f| f.window_p95_kb),
+    figure("slow start's end, window", "kB", Scale::Share, Some(bounds::EXIT_WINDOW), |f| f.exit.map(|e| e.window_kb)),
+    figure("slow start's end, time", "s", Scale::Rounds, Some(bounds::EXIT_ROUNDS), |f| f.exit.map(|e| e.after_s)),
+    figure("window, median", "kB", Scale::Share, Some(bounds::WINDOW_MEDIAN), |f| f.window_p50_kb),
+    figure("window, p95", "kB", Scale::Share, Some(bounds::WINDOW_P95), |f| f.window_p95_kb),
 ];
 
-/// Compares each TCP flow of a case. Means are over all runs. `emulated` has at least one element; with two or more,
-/// the variation between the kernel's own runs counts as noise.
+/// Compares each TCP flow of a case. Means are over all runs. `emulated` has at least one element; with six or more, the
+/// variation between the kernel's own runs excuses a difference.
 pub fn compare(case: &str, simulated: &Results, emulated: &[Results]) -> Vec<Row> {
-    let (ours, theirs) = (collect([simulated]), collect(emulated));
-    let goodput = GOODPUT[usize::from(loses_at_random(simulated))];
+    let base = Base::new(simulated, emulated);
+    let (ours, theirs) = (collect([simulated], &base), collect(emulated, &base));
+    let goodput = bounds::goodput(loses_at_random(simulated));
     let mut rows = Vec::new();
-    for (flow, ours) in &ours {
+    for (flow, runs) in &ours {
         let theirs = theirs.iter().find(|(other, _)| other == flow).map_or(&[][..], |(_, runs)| runs);
         let named = |row: Row| Row { case: label(case, simulated, flow), flow: flow.to_string(), ..row };
+        let is_alone = ours.iter().filter(|(other, _)| other.point == flow.point).count() == 1;
+        let is_full = is_alone && runs.iter().chain(theirs).all(|run| run.utilisation >= bounds::FULL);
         let goodput = figure("goodput", "Mbit/s", Scale::Share, Some(goodput), |f| Some(f.goodput_mbps));
-        let figures = std::iter::once(&goodput).chain(&FIGURES);
-        rows.extend(figures.filter_map(|figure| compare_figure(figure, ours, theirs)).map(named));
-        rows.extend(compare_curve(ours, theirs).map(named));
+        let goodput = compare_figure(&goodput, runs, theirs).map(|row| if is_full { row.of_full_link() } else { row });
+        rows.extend(goodput.map(named));
+        rows.extend(FIGURES.iter().filter_map(|figure| compare_figure(figure, runs, theirs)).map(named));
+        rows.extend(compare_curve(runs, theirs).map(named));
     }
     rows
 }
 
 /// Returns the row of a value, unless both sides lack it.
 fn compare_figure(figure: &Figure, ours: &[Figures], theirs: &[Figures]) -> Option<Row> {
-    let (simulated, _) = spread(ours.iter().filter_map(figure.of));
-    let (emulated, half_range) = spread(theirs.iter().filter_map(figure.of));
-    let shift = simulated.zip(emulated).map(|(ours, theirs)| (ours - theirs).abs());
+    let simulated = Spread::of(ours.iter().filter_map(figure.of));
+    let emulated = Spread::of(theirs.iter().filter_map(figure.of));
+    let means = [simulated.mean, emulated.mean];
+    let shift = simulated.mean.zip(emulated.mean).map(|(ours, theirs)| (ours - theirs).abs());
     // A difference of 1 in the value's unit, converted to the scale.
     let per_unit = match figure.scale {
-        Scale::Share => emulated.map(|value| 1.0 / value.abs()),
-        Scale::Points => Some(1.0),
+        Scale::Share => emulated.mean.map(|value| 1.0 / value.abs()),
+        Scale::Points | Scale::Count => Some(1.0),
         Scale::Rounds => round_trip(theirs).or(round_trip(ours)).map(|rtt| 1.0 / rtt),
     };
     let on_scale =
         |difference: f64| if difference == 0.0 { Some(0.0) } else { per_unit.map(|scale| difference * scale) };
-    let mut noise = half_range.and_then(on_scale);
-    if figure.scale == Scale::Rounds {
-        // Values read from samples are accurate to one sampling interval.
-        let interval = ours.first().and_then(|figures| figures.interval_s).and_then(on_scale);
-        noise = noise.into_iter().chain(interval).reduce(f64::max);
-    }
-    Row::new(
-        figure.metric,
-        figure.unit,
-        figure.scale,
-        [simulated, emulated],
-        shift.and_then(on_scale),
-        noise,
-        figure.bound,
-    )
+    let noise = emulated.half_range.and_then(on_scale);
+    let base = ours.first().map_or(0.0, |figures| figures.base_ms);
+    // Values read from samples are accurate to one sampling interval.
+    let interval = ours.first().and_then(|figures| figures.interval_s).filter(|_| figure.scale == Scale::Rounds);
+    let bound = figure.bound.map(|bound| match figure.scale {
+        Scale::Rounds => bound.floor + interval.and_then(on_scale).unwrap_or(0.0),
+        _ => emulated.mean.and_then(|kernel| on_scale(bound.allowed(kernel, base))).unwrap_or(bound.share),
+    });
+    let deviation = shift.and_then(on_scale);
+    Row::new((figure.metric, figure.unit, figure.scale), means, deviation, (noise, emulated.count), bound)
 }
 
 /// Returns the row of CUBIC's curve: the mean deviation of each curve of the simulator from each of the kernel.
@@ -135,24 +124,36 @@ fn compare_curve(ours: &[Figures], theirs: &[Figures]) -> Option<Row> {
     }
     let (ours, theirs) = (curves(ours), curves(theirs));
     let common = ours.iter().chain(&theirs).map(|curve| curve.length()).reduce(f64::min)?;
-    let mean = |curves: &[&Curve]| spread(curves.iter().map(|curve| curve.mean(common))).0;
+    let mean = |curves: &[&Curve]| Spread::of(curves.iter().map(|curve| curve.mean(common))).mean;
     let deviations = ours.iter().flat_map(|ours| theirs.iter().map(|theirs| ours.deviation(theirs, common)));
-    let (deviation, _) = spread(deviations);
+    let deviation = Spread::of(deviations).mean;
     let pairs = theirs.iter().enumerate().flat_map(|(i, a)| theirs[..i].iter().map(|b| a.deviation(b, common)));
     let noise = pairs.reduce(f64::max).map(|most| most / 2.0);
-    Row::new("CUBIC's curve", "kB", Scale::Share, [mean(&ours), mean(&theirs)], deviation, noise, Some(CURVE))
+    let of = ("CUBIC's curve", "kB", Scale::Share);
+    Row::new(of, [mean(&ours), mean(&theirs)], deviation, (noise, theirs.len()), Some(bounds::CURVE))
 }
 
-/// Returns the mean and, given two or more values, half of their range.
-fn spread(values: impl Iterator<Item = f64>) -> (Option<f64>, Option<f64>) {
-    let values: Vec<f64> = values.collect();
-    let Some(stat) = record::Stat::of(values) else { return (None, None) };
-    (Some(stat.mean), (stat.n > 1).then_some((stat.max - stat.min) / 2.0))
+/// The values of several runs.
+struct Spread {
+    count: usize,
+    mean: Option<f64>,
+    /// Given two or more values, half of their range.
+    half_range: Option<f64>,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Spread {
+        let values: Vec<f64> = values.collect();
+        let count = values.len();
+        let stat = record::Stat::of(values);
+        let half_range = stat.as_ref().filter(|stat| stat.n > 1).map(|stat| (stat.max - stat.min) / 2.0);
+        Spread { count, mean: stat.map(|stat| stat.mean), half_range }
+    }
 }
 
 /// Returns the round-trip time at the end of slow start, in seconds.
 fn round_trip(runs: &[Figures]) -> Option<f64> {
-    spread(runs.iter().filter_map(|figures| figures.exit?.rtt_s)).0
+    Spread::of(runs.iter().filter_map(|figures| figures.exit?.rtt_s)).mean
 }
 
 fn label(case: &str, results: &Results, flow: &Flow) -> String {

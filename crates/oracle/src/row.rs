@@ -1,5 +1,6 @@
 //! The rows of a comparison.
 
+use crate::bounds::RUNS_FOR_NOISE;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
@@ -23,7 +24,8 @@ pub struct Row {
     pub scale: Scale,
     /// The difference; missing if either mean is missing.
     pub deviation: Option<f64>,
-    /// The variation between the kernel's own runs: half of their range; needs at least two runs.
+    /// The variation between the kernel's own runs: half of their range; needs at least two runs. It excuses a difference only
+    /// with six or more.
     pub noise: Option<f64>,
     /// The bound on the difference; missing if the value is only reported.
     pub bound: Option<f64>,
@@ -39,6 +41,8 @@ pub enum Scale {
     Share,
     /// Percentage points.
     Points,
+    /// A number of events.
+    Count,
     /// Round trips.
     Rounds,
 }
@@ -53,6 +57,8 @@ pub enum Verdict {
     Noise,
     /// The difference exceeds both, or only one side has the value.
     Beyond,
+    /// The link was full on both sides, and the flow alone on it: the value is the link's, not the sender's.
+    Full,
 }
 
 impl Verdict {
@@ -62,6 +68,7 @@ impl Verdict {
             Verdict::Within => "within",
             Verdict::Noise => "noise",
             Verdict::Beyond => "BEYOND",
+            Verdict::Full => "full link",
         }
     }
 
@@ -77,24 +84,30 @@ impl Verdict {
 impl Row {
     /// Creates a row without the names of case and flow, unless neither side has a value.
     pub(crate) fn new(
-        metric: &'static str,
-        unit: &'static str,
-        scale: Scale,
+        (metric, unit, scale): (&'static str, &'static str, Scale),
         [simulated, emulated]: [Option<f64>; 2],
         deviation: Option<f64>,
-        noise: Option<f64>,
+        (noise, kernel_runs): (Option<f64>, usize),
         bound: Option<f64>,
     ) -> Option<Row> {
         simulated.or(emulated)?;
-        let verdict = bound.map(|bound| Verdict::of(deviation, noise, bound));
+        let excuse = noise.filter(|_| kernel_runs >= RUNS_FOR_NOISE);
+        let verdict = bound.map(|bound| Verdict::of(deviation, excuse, bound));
         let (case, flow) = (String::new(), String::new());
         Some(Row { case, flow, metric, unit, simulated, emulated, scale, deviation, noise, bound, verdict })
+    }
+
+    /// Returns the row as that of a link that was full on both sides.
+    pub(crate) fn of_full_link(self) -> Row {
+        let verdict = self.verdict.filter(|verdict| *verdict != Verdict::Within);
+        Row { verdict: verdict.or(Some(Verdict::Full)), ..self }
     }
 
     fn difference(&self, difference: Option<f64>) -> String {
         match (difference, self.scale) {
             (None, _) => "-".to_owned(),
             (Some(share), Scale::Share) => format!("{:.1} %", 100.0 * share),
+            (Some(count), Scale::Count) => format!("{count:.1}"),
             (Some(points), Scale::Points) => format!("{points:.2} points"),
             (Some(rounds), Scale::Rounds) => format!("{rounds:.2} RTT"),
         }
@@ -190,6 +203,9 @@ impl Comparison {
     fn counts(&self) -> String {
         let of = |verdict| self.count(verdict);
         let (within, noise, beyond) = (of(Verdict::Within), of(Verdict::Noise), of(Verdict::Beyond));
-        format!("{within} within the bound, {noise} within the kernel's own noise, {beyond} beyond.")
+        let full = of(Verdict::Full);
+        format!(
+            "{within} within the bound, {noise} within the kernel's own noise, {beyond} beyond; apart, {full} goodputs of full links."
+        )
     }
 }

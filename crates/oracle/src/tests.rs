@@ -1,7 +1,7 @@
 //! Tests of the comparison with artificial tables, and of the simulator against itself.
 
 use super::*;
-use record::tables::{FlowRow, SampleRow};
+use record::tables::{FlowRow, LinkRow, SampleRow};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -16,9 +16,24 @@ struct World {
     /// Growth of the window after the loss at 2 s, in segments per second, starting from 100.
     growth: f64,
     loss: bool,
+    /// Of a thousand segments.
+    retransmitted: u64,
+    timeouts: u64,
+    utilisation: f64,
 }
 
-const WORLD: World = World { cc: "cubic", goodput: 10.0, rtt: 50.0, exit: (0.5, 100_000), growth: 20.0, loss: false };
+/// The path takes 40 ms.
+const WORLD: World = World {
+    cc: "cubic",
+    goodput: 10.0,
+    rtt: 50.0,
+    exit: (0.5, 100_000),
+    growth: 20.0,
+    loss: false,
+    retransmitted: 20,
+    timeouts: 0,
+    utilisation: 0.9,
+};
 
 const FLOW: FlowRow<'static> = FlowRow {
     point: 0,
@@ -95,16 +110,42 @@ const SAMPLE: SampleRow<'static> = SampleRow {
     state: "",
 };
 
+const LINK: LinkRow<'static> = LinkRow {
+    point: 0,
+    run: 0,
+    link: "there",
+    packets_in: 0,
+    packets_out: 0,
+    bytes_out: 0,
+    dropped_overflow: 0,
+    dropped_control: 0,
+    dropped_loss: 0,
+    marked: 0,
+    utilisation: 0.0,
+    sojourn_p50_ms: None,
+    sojourn_p95_ms: None,
+    sojourn_p99_ms: None,
+};
+
+fn scenario(loss: &serde_json::Value) -> serde_json::Value {
+    serde_json::json!({
+        "links": [{ "name": "there", "delay": "30 ms", "loss": loss }, { "name": "back", "delay": "10 ms" }],
+        "flows": [{ "name": "a", "route": ["there"], "return_route": ["back"] }],
+    })
+}
+
 fn world(w: World) -> Results {
     let mut results = Results::default();
-    if w.loss {
-        results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.01 } }] });
-    }
+    let loss = w.loss.then(|| serde_json::json!({ "kind": "random", "probability": 0.01 }));
+    results.meta.scenario = scenario(&loss.unwrap_or_default());
+    results.tables.links.push(&LinkRow { utilisation: w.utilisation, ..LINK });
     results.tables.flows.push(&FlowRow {
         cc: Some(w.cc),
         goodput_mbps: w.goodput,
         rtt_p50_ms: Some(w.rtt),
         rtt_p95_ms: Some(w.rtt),
+        retransmitted: Some(w.retransmitted),
+        rtos: Some(w.timeouts),
         ..FLOW
     });
     for i in 0..=500u32 {
@@ -139,7 +180,7 @@ fn verdict(rows: &[Row], metric: &str) -> Verdict {
 #[test]
 fn identical_results_are_within_all_bounds() {
     let rows = compare("made up", &world(WORLD), &[world(WORLD)]);
-    assert_eq!(rows.len(), 10);
+    assert_eq!(rows.len(), 11);
     assert!(rows.iter().all(|row| row.deviation == Some(0.0)), "{rows:?}");
     assert!(rows.iter().all(|row| row.verdict.is_none_or(|verdict| verdict == Verdict::Within)), "{rows:?}");
     // Five of a hundred samples after 2 s, and all from 4 s on: 106 of 501.
@@ -151,11 +192,17 @@ fn identical_results_are_within_all_bounds() {
 fn each_figure_has_its_own_bound() {
     let bounds = [
         ("goodput", World { goodput: 10.4, ..WORLD }, World { goodput: 10.6, ..WORLD }),
-        ("RTT, median", World { rtt: 54.0, ..WORLD }, World { rtt: 56.0, ..WORLD }),
-        ("RTT, p95", World { rtt: 57.0, ..WORLD }, World { rtt: 58.0, ..WORLD }),
-        ("smoothed RTT, median", World { rtt: 54.0, ..WORLD }, World { rtt: 56.0, ..WORLD }),
+        // 10 ms of 50 are queueing delay.
+        ("queueing delay, median", World { rtt: 50.9, ..WORLD }, World { rtt: 51.1, ..WORLD }),
+        ("queueing delay, p95", World { rtt: 51.4, ..WORLD }, World { rtt: 51.6, ..WORLD }),
+        ("smoothed delay, median", World { rtt: 50.9, ..WORLD }, World { rtt: 51.1, ..WORLD }),
+        ("smoothed delay, p95", World { rtt: 51.4, ..WORLD }, World { rtt: 51.6, ..WORLD }),
+        // 2 % of the segments.
+        ("retransmitted", World { retransmitted: 24, ..WORLD }, World { retransmitted: 25, ..WORLD }),
+        ("timeouts", World { timeouts: 1, ..WORLD }, World { timeouts: 2, ..WORLD }),
         ("slow start's end, window", World { exit: (0.5, 114_000), ..WORLD }, World { exit: (0.5, 116_000), ..WORLD }),
-        ("slow start's end, time", World { exit: (0.54, 100_000), ..WORLD }, World { exit: (0.58, 100_000), ..WORLD }),
+        // A round trip of 50 ms, and an interval of 10 ms between samples.
+        ("slow start's end, time", World { exit: (0.55, 100_000), ..WORLD }, World { exit: (0.58, 100_000), ..WORLD }),
         // At 1.94 s the windows are 138.8 and 148.5 or 158.2 kB: 7 and 14 % apart, half of it on average.
         ("CUBIC's curve", World { growth: 25.0, ..WORLD }, World { growth: 30.0, ..WORLD }),
     ];
@@ -176,7 +223,7 @@ fn random_loss_doubles_the_bound_of_goodput() {
 fn a_loss_probability_of_zero_does_not_count_as_random_loss() {
     let with = |goodput| {
         let mut results = world(World { goodput, ..WORLD });
-        results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.0 } }] });
+        results.meta.scenario = scenario(&serde_json::json!({ "kind": "random", "probability": 0.0 }));
         results
     };
     assert_eq!(verdict(&compare("made up", &with(10.9), &[with(10.0)]), "goodput"), Verdict::Beyond);
@@ -196,15 +243,55 @@ fn for_mdcc_the_window_is_compared_instead_of_a_curve() {
 }
 
 #[test]
-fn a_difference_within_the_kernels_own_range_is_noise() {
+fn a_difference_within_the_kernels_own_range_is_noise_from_six_runs_on() {
     let kernel = |goodput| world(World { goodput, ..WORLD });
-    let of = |ours| {
-        let rows = compare("made up", &kernel(ours), &[kernel(9.5), kernel(10.5)]);
+    let of = |ours, runs: usize| {
+        let theirs: Vec<_> = (0..runs).map(|run| kernel(if run % 2 == 0 { 9.5 } else { 10.5 })).collect();
+        let rows = compare("made up", &kernel(ours), &theirs);
         let row = row(&rows, "goodput");
         assert_eq!((row.emulated, row.noise), (Some(10.0), Some(0.05)));
         row.verdict.unwrap()
     };
-    assert_eq!([of(10.4), of(10.9), of(11.1)], [Verdict::Within, Verdict::Noise, Verdict::Beyond]);
+    assert_eq!([10.4, 10.9, 11.1].map(|ours| of(ours, 6)), [Verdict::Within, Verdict::Noise, Verdict::Beyond]);
+    assert_eq!([10.4, 10.9, 11.1].map(|ours| of(ours, 4)), [Verdict::Within, Verdict::Beyond, Verdict::Beyond]);
+}
+
+#[test]
+fn the_goodput_of_the_only_flow_of_a_full_link_is_counted_apart() {
+    let full = World { utilisation: 0.995, ..WORLD };
+    let of = |ours: World, theirs: World| verdict(&compare("made up", &world(ours), &[world(theirs)]), "goodput");
+    assert_eq!(of(full, full), Verdict::Full);
+    assert_eq!(of(full, WORLD), Verdict::Within);
+    // A difference is never hidden.
+    assert_eq!(of(World { goodput: 11.0, ..full }, full), Verdict::Beyond);
+    let mut two = world(full);
+    two.tables.flows.push(&FlowRow { flow: "b", ..FLOW });
+    assert_eq!(verdict(&compare("made up", &two, std::slice::from_ref(&two)), "goodput"), Verdict::Within);
+}
+
+#[test]
+fn small_delays_may_differ_by_what_neither_side_can_tell_apart() {
+    let of = |ours, theirs, metric| {
+        let of = |rtt| world(World { rtt, ..WORLD });
+        verdict(&compare("made up", &of(ours), &[of(theirs)]), metric)
+    };
+    // A round-trip time of about 41 ms has steps of a 128th; the smoothed one has not, but packets are late by 0.1 ms.
+    let delays = [of(41.3, 41.0, "queueing delay, median"), of(41.4, 41.0, "queueing delay, median")];
+    assert_eq!(delays, [Verdict::Within, Verdict::Beyond]);
+    let smoothed = [of(40.58, 40.5, "smoothed delay, median"), of(40.65, 40.5, "smoothed delay, median")];
+    assert_eq!(smoothed, [Verdict::Within, Verdict::Beyond]);
+}
+
+#[test]
+fn over_radio_the_smallest_round_trip_time_is_that_of_the_path() {
+    let of = |rtt| {
+        let mut results = world(World { rtt, ..WORLD });
+        results.meta.scenario["flows"][0]["route"] = serde_json::json!(["there", "radio-ue"]);
+        results.tables.samples.push(&SampleRow { t_s: 0.01, srtt_ms: Some(30.0), state: "slow-start", ..SAMPLE });
+        results
+    };
+    let rows = compare("made up", &of(50.0), &[of(50.0)]);
+    assert_eq!(row(&rows, "queueing delay, median").emulated, Some(20.0));
 }
 
 #[test]
@@ -223,7 +310,7 @@ fn tables_count_the_rows_beyond_the_bound() {
     let rows = compare("made up", &world(World { goodput: 11.0, ..WORLD }), &[world(WORLD)]);
     let comparison = Comparison { rows };
     assert_eq!(comparison.count(Verdict::Beyond), 1);
-    let counts = "7 within the bound, 0 within the kernel's own noise, 1 beyond.";
+    let counts = "9 within the bound, 0 within the kernel's own noise, 1 beyond; apart, 0 goodputs of full links.";
     assert!(comparison.text().ends_with(&format!("{counts}\n")), "{}", comparison.text());
     let markdown = comparison.markdown();
     assert!(markdown.starts_with(counts), "{markdown}");

@@ -347,12 +347,12 @@ pub(crate) struct BacklogArgs {
 #[command(
     after_help = "Each case is a scenario. It is simulated, and run over the emulated network with the kernel's CUBIC, \
 Reno and BBR. The table shows goodput, round-trip times, the end of slow start and window growth after a loss side by side, \
-with the bound for each, and the variation between the kernel's own runs.
+with the bound for each, and the variation between the kernel's own runs, which excuses a difference if there are six or more.
 
 Examples:
   ranway oracle                        all cases; takes more than an hour
   ranway oracle short                  the shortest case
-  ranway oracle loss codel --runs 5
+  ranway oracle loss codel --runs 6
   ranway oracle --reuse ranway-out/oracle --out again
                                                                               after a change to the simulator: reuse the measured
                                                                               kernel results and simulate again, in a minute"
@@ -367,6 +367,9 @@ pub(crate) struct OracleArgs {
     /// Directory of recorded traces; cases whose trace is missing are skipped
     #[arg(long, value_name = "DIR", default_value = "../shared/data/traces")]
     pub(crate) recordings: PathBuf,
+    /// Simulate hosts that answer in no time (`hosts.processing = "0 s"`)
+    #[arg(long)]
+    pub(crate) instant_hosts: bool,
     /// Compare with the kernel results in the `--out` directory of an earlier `ranway oracle`, and only simulate (needs no
     /// root)
     #[arg(long, value_name = "DIR")]

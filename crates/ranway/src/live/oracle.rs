@@ -23,12 +23,14 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         emulate::lab::check()?;
     }
     let mut to_run = Vec::new();
+    let instant = args.instant_hosts.then(|| "hosts.processing=\"0 s\"".to_owned());
+    let overrides: Vec<String> = std::iter::once(format!("runs={}", args.runs)).chain(instant).collect();
     for case in chosen {
         if let Some(path) = case.missing(&args.recordings) {
             message!("SKIPPED: the case {} needs {}", case.name, path.display());
             continue;
         }
-        let loaded = case.load(&args.recordings, &[format!("runs={}", args.runs)]);
+        let loaded = case.load(&args.recordings, &overrides);
         let loaded = loaded.map_err(|e| Failure::Invalid(e.to_string()))?;
         if args.reuse.is_none()
             && oracle::needs_mdcc(&loaded)
@@ -121,12 +123,15 @@ fn read_kernel(dir: &Path, simulated: &Results) -> Result<Results, Failure> {
     if results.meta.partial.is_some() {
         return Err(invalid("these results are partial; run the case again without `--reuse`"));
     }
-    let but_runs = |results: &Results| {
+    // The number of runs may differ, and real hosts have no processing time of ours.
+    let comparable = |results: &Results| {
         let mut scenario = results.meta.scenario.clone();
-        scenario.as_object_mut().map(|keys| keys.remove("runs"));
+        if let Some(keys) = scenario.as_object_mut() {
+            ["runs", "hosts"].map(|key| keys.remove(key));
+        }
         scenario
     };
-    if but_runs(&results) != but_runs(simulated) {
+    if comparable(&results) != comparable(simulated) {
         return Err(invalid("measured with a different version of the scenario; run the case again without `--reuse`"));
     }
     Ok(results)
