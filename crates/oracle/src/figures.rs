@@ -72,10 +72,7 @@ pub(crate) struct Exit {
 }
 
 /// Returns the values of all TCP flows, each with one entry per run, in the order of the flows.
-pub(crate) fn collect<'a>(
-    results: impl IntoIterator<Item = &'a Results>,
-    base: &Base,
-) -> Vec<(Flow, Vec<Figures>)> {
+pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>, base: &Base) -> Vec<(Flow, Vec<Figures>)> {
     let mut flows: BTreeMap<Flow, Vec<Figures>> = BTreeMap::new();
     for results in results {
         let mut samples: BTreeMap<(u32, u32, &str, u32), Vec<SampleRow<'_>>> = BTreeMap::new();

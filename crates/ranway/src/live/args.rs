@@ -346,8 +346,9 @@ pub(crate) struct BacklogArgs {
 #[derive(ClapArgs)]
 #[command(
     after_help = "Each case is a scenario. It is simulated, and run over the emulated network with the kernel's CUBIC, \
-Reno and BBR. The table shows goodput, round-trip times, the end of slow start and window growth after a loss side by side, \
-with the bound for each, and the variation between the kernel's own runs, which excuses a difference if there are six or more.
+Reno and BBR. The table shows goodput, queueing delays, retransmissions, timeouts, the end of slow start and window growth \
+after a loss side by side, with the bound for each, and the variation between the kernel's own runs, which excuses a \
+difference if there are six or more.
 
 Examples:
   ranway oracle                        all cases; takes more than an hour

@@ -37,8 +37,8 @@ fn a_round_trip_contains_the_processing_time_of_both_hosts() {
 }
 
 #[test]
-fn a_transfer_takes_its_rounds_and_three_times_the_processing_time_more_in_each() {
-    // SYN, SYN-ACK; then the data, which fits the first window.
+fn a_transfer_of_one_window_takes_three_processing_times_more() {
+    // Of the SYN, of the SYN-ACK, and of the data.
     let transfer = "traffic = { kind = \"transfer\", size = \"14480 B\" }";
     let took = |hosts: &str| flow(&far(hosts, transfer), "f").completion_s.unwrap();
     assert!((took("processing = \"2 ms\"") - took("processing = \"0 s\"") - 3.0 * 0.002).abs() < 1e-9);
