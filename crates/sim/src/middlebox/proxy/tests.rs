@@ -26,6 +26,7 @@ fn verdict(flags: Flags) -> Verdict {
         sent: Time::ZERO,
         ce: false,
         towards: Some(Towards { number: 0, ue: true }),
+        cell: Some(0),
         way: Way { tap: 0, origin: Origin::Visitor(0) },
     };
     proxy.handle_packet(&packet, Time::ZERO)
