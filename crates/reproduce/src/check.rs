@@ -134,8 +134,9 @@ const HALF: f64 = 0.499;
 
 /// Returns how far the exact value of a decimal number may be from the printed one: half a unit of its last digit.
 pub(crate) fn rounding(printed: &str) -> f64 {
-    let decimals = printed.trim().split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    HALF * 10_f64.powi(-i32::try_from(decimals).unwrap_or(i32::MAX))
+    let (digits, exponent) = printed.trim().split_once(['e', 'E']).unwrap_or((printed.trim(), "0"));
+    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len()) as i32;
+    HALF * 10_f64.powi(exponent.parse().unwrap_or(0_i32).saturating_sub(decimals))
 }
 
 /// Whose row it is.
@@ -232,9 +233,9 @@ impl Check {
 
     /// Returns the deviation from a published number up to which a measured one counts as equal.
     ///
-    /// By default it is the larger of the published interval and a tenth of the published value. A gain or a reduction must be
-    /// a tenth of it as a change and also as a ratio, or else a reduction of 98 % would be equal to one of 90, five times as
-    /// much; what its rounding hides is not asked for.
+    /// By default it is the larger of the published interval and a tenth of the published value. For a gain or a reduction it is
+    /// a tenth of the change or of the ratio, whichever is smaller: a tenth of the change alone would make a reduction of 98 %
+    /// equal to one of 90 %, which leaves five times as much. It is never less than the rounding of the published value.
     pub(crate) fn margin(&self, row: &PublishedRow, value: f64) -> f64 {
         self.tolerance.unwrap_or_else(|| self.strict_margin(row, value))
     }
@@ -325,5 +326,33 @@ impl Check {
             None if !self.falling.is_empty() => Some(Claim::Trend { along: self.falling.clone(), rises: false }),
             None => self.expect.as_deref().and_then(Claim::parse),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_half_a_unit_of_the_last_digit() {
+        for (printed, unit) in
+            [("70", 1.0), ("-3", 1.0), ("0.40", 0.01), ("1e-3", 1e-3), ("1.5e-3", 1e-4), ("fast", 1.0)]
+        {
+            assert!((rounding(printed) / unit - HALF).abs() < 1e-9, "{printed}");
+        }
+    }
+
+    #[test]
+    fn the_last_column_says_whose_row_it_is() {
+        for (place, origin) in [
+            ("Table I", Origin::Paper),
+            ("Section V-D (0.03 is ours)", Origin::Paper),
+            ("ours", Origin::Ours),
+            ("ours: a closed form", Origin::Ours),
+            ("artefact: README", Origin::Artefact),
+        ] {
+            assert_eq!(Origin::parse(place), Ok(origin));
+        }
+        assert!(["", " ", "ours too", "artefact's README"].iter().all(|place| Origin::parse(place).is_err()));
     }
 }
