@@ -178,13 +178,24 @@ fn divide_in_parts(mut free: u16, least: u16, candidates: &mut [Candidate]) {
     }
 }
 
+/// In round robin, a carrier of which an equal part is too small for any UE is divided into parts of this many times what
+/// they need to send anything, of which most is headers. Ours.
+const WORTHWHILE: u16 = 4;
+
 /// Gives each in turn an equal part, or the part that it needs to send anything, as long as there is one; those left out are
 /// first in the next TTI. What a UE cannot use is divided equally among the others that are served.
 fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
     let part = (usize::from(free) / candidates.len().max(1)).max(1) as u16;
+    let is_too_small = candidates.iter().all(|c| c.least > part);
     let mut unsatisfied = 0;
     for c in candidates.iter_mut() {
-        let first = part.max(c.least).min(c.want).min(free);
+        let first = match c.limited {
+            _ if !is_too_small => part.max(c.least),
+            // Its power suffices for no more.
+            Some(_) => c.next(),
+            None => c.least.saturating_mul(WORTHWHILE),
+        };
+        let first = first.min(c.want).min(free);
         if first >= c.least {
             c.got = first;
             free -= first;
@@ -434,7 +445,7 @@ mod tests {
             scheduler.divide(25, &mut list);
             let mut parts: Vec<u16> = list.iter().map(|c| c.got).collect();
             parts.sort_unstable();
-            assert_eq!(parts, [0, 0, 3, 3, 3, 3, 3, 3, 3, 4]);
+            assert_eq!(parts, [0, 0, 0, 0, 0, 0, 0, 0, 12, 13]);
             list.iter().for_each(|c| got[c.ue as usize] += u32::from(c.got));
         }
         assert!(got.iter().all(|got| (240..=260).contains(got)), "{got:?}");
