@@ -65,7 +65,7 @@ impl Space {
             buffer,
             buffer_max: buffer.max(u64::from(config.receive_buffer_max)),
             ratio: HALF,
-            full: buffer * HALF >> 8,
+            full: (buffer * HALF) >> 8,
             fixed: false,
             clamp: clamp(config.window_clamp),
             ceiling: u64::MAX,
@@ -220,7 +220,7 @@ impl Space {
             self.buffer = self.memory_for(self.full);
             return;
         }
-        self.full = self.buffer * ratio >> 8;
+        self.full = (self.buffer * ratio) >> 8;
         self.ceiling = u64::MAX;
         let limit = self.limit();
         if limit < before {
@@ -250,9 +250,10 @@ impl Space {
     /// A smaller sample counts at once, a larger one by an eighth, if it is one of a timestamp (`tcp_rcv_rtt_update`).
     #[inline]
     fn update_rtt(&mut self, sample: u64, from_window: bool, unread: bool) {
+        let only_smaller = from_window || (unread && self.kernel == Kernel::V6_18);
         if self.rtt8 == 0 || sample << 3 < self.rtt8 {
             self.rtt8 = sample << 3;
-        } else if !from_window && !(unread && self.kernel == Kernel::V6_18) {
+        } else if !only_smaller {
             self.rtt8 += sample - (self.rtt8 >> 3);
         }
     }
@@ -309,7 +310,7 @@ impl Space {
         let buffer = self.memory_for(window).min(self.buffer_max);
         if buffer > self.buffer && !self.fixed {
             self.buffer = buffer;
-            self.full = buffer * self.ratio >> 8;
+            self.full = (buffer * self.ratio) >> 8;
             self.ceiling = u64::MAX;
         }
     }

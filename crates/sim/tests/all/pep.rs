@@ -18,7 +18,9 @@ fn path_text(cc: &str, pep: bool, seconds: u32, wired: &str, radio: &str) -> Str
 duration = "{seconds} s"
 warmup = "10 s"
 record.samples = "100 ms"
+# The paper's Linux 4.7 in ns-3 sends segments one by one.
 [tcp]
+tso = false
 send_buffer = "64 MB"
 receive_buffer = "64 MB"
 [[links]]
