@@ -7,7 +7,8 @@
 //!
 //! [`Rapid`] does no I/O and has no clock. The simulated and the live proxy call it in the same way: [`Control`] says how.
 //!
-//! A driver applies a smaller receive buffer by [`Room`], as the announced window is used.
+//! The live driver applies a smaller receive buffer by [`Room`], as the announced window is used. The simulated receiver takes all
+//! that it has announced, whatever its buffer, and its window follows the buffer at once.
 //!
 //! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13, to the letter of its text or as its
 //! two artefacts have them, which [`Published`] tells. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).

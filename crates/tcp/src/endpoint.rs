@@ -87,19 +87,6 @@ pub struct Outcome {
     pub quiet: bool,
 }
 
-/// A receive buffer, in bytes of payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceiveRoom {
-    /// Its size.
-    pub buffer: u64,
-    /// What is in it, out-of-order data included.
-    pub queued: u64,
-    /// The window that the peer has.
-    pub announced: u64,
-    /// The full segment size that the peer seems to use.
-    pub segment: u64,
-}
-
 /// A snapshot of a connection, for display and plots.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -424,17 +411,6 @@ impl<C: Controller> Endpoint<C> {
     /// it as window. Windows already announced remain valid.
     pub fn set_receive_buffer(&mut self, bytes: u64) {
         self.receiver.space.set_full(bytes);
-    }
-
-    /// Returns the state of the receive buffer.
-    pub fn receive_room(&self) -> ReceiveRoom {
-        let receiver = &self.receiver;
-        ReceiveRoom {
-            buffer: receiver.space.full(),
-            queued: receiver.used(),
-            announced: receiver.open_window(),
-            segment: receiver.full_segment(),
-        }
     }
 
     /// Passes a signal of the driver to the congestion controller.

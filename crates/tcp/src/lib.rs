@@ -39,7 +39,7 @@ mod stats;
 mod tso;
 
 pub use config::{Config, Kernel, Pacing, SendBuffer};
-pub use endpoint::{Endpoint, Event, Outcome, ReceiveRoom, Snapshot, State, Transmit};
+pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};
 pub use host::Metrics;
 pub use stats::{Limit, Stats};
 

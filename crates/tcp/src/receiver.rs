@@ -286,7 +286,7 @@ impl Receiver {
 
     /// Bytes in the buffer.
     #[inline]
-    pub(crate) fn used(&self) -> u64 {
+    fn used(&self) -> u64 {
         self.unread() + self.out_of_order.bytes()
     }
 

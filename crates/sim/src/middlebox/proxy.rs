@@ -11,14 +11,14 @@ use super::split::{Leg, Split};
 use crate::build::flows;
 use crate::rows::RunId;
 use cc::{Random, Target};
-use rapid::{Config, Control, Decision, LEAST_SEGMENTS, McsTable, Rapid, Room, Sample, TransportBlocks};
+use rapid::{Config, Control, Decision, McsTable, Rapid, Sample, TransportBlocks};
 use record::ms;
 use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
 use scenario::{BlockTable, Code, Proxy, ProxyPolicy, USUAL_ELEMENTS};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tcp::{Context, ReceiveRoom};
+use tcp::Context;
 use units::{Bytes, Rate, Time};
 use wire::{Flags, Options};
 
@@ -214,9 +214,9 @@ impl ProxyBox {
             .update(now, &mut |at| sample(&connections[at].split), &mut |at, decision| decisions.push((at, *decision)));
         for (at, decision) in decisions {
             let entry = &mut self.connections[at];
-            let before = entry.decision.replace(decision);
+            entry.decision = Some(decision);
             let cx = &mut Context { now, random: &mut self.random, log: None };
-            apply(&mut entry.split, before.as_ref(), &decision, self.half, cx);
+            apply(&mut entry.split, &decision, self.half, cx);
             // A larger window may let something pass.
             self.make_ready(at);
         }
@@ -281,20 +281,13 @@ fn sample(split: &Split) -> Sample {
     }
 }
 
-/// Sets the windows of a connection, which holds `most` bytes at most on each leg. `before` is what was decided last.
-fn apply(split: &mut Split, before: Option<&Decision>, decision: &Decision, most: u64, cx: &mut Context) {
+/// Sets the windows of a connection, which holds `most` bytes at most on each leg.
+fn apply(split: &mut Split, decision: &Decision, most: u64, cx: &mut Context) {
     let wired = split.endpoint_mut(Leg::Wired);
-    let mut window = decision.receive_window;
+    wired.set_window_clamp(decision.receive_window.map(|bytes| bytes.min(u32::MAX.into()) as u32));
     if let Some(bytes) = decision.receive_buffer {
-        let ReceiveRoom { buffer, queued, announced, segment } = wired.receive_room();
-        let wanted = Room { buffer: bytes.min(most), window };
-        let room = wanted.within(buffer, queued, announced, LEAST_SEGMENTS * segment);
-        wired.set_receive_buffer(room.buffer);
-        window = room.window;
-    } else if before.is_some_and(|before| before.receive_buffer.is_some()) {
-        wired.set_receive_buffer(most);
+        wired.set_receive_buffer(bytes.min(most));
     }
-    wired.set_window_clamp(window.map(|bytes| bytes.min(u32::MAX.into()) as u32));
     split.unsent = decision.unsent.unwrap_or(most).min(most);
     let target = decision.window.map(|window| Target { window: Bytes::new(window), pacing: decision.pacing });
     split.direct(target, cx);
