@@ -236,7 +236,7 @@ kinds! { "Cc",
         /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
         /// PEP it behaves as CUBIC.
         Mdcc {
-            /// How losses reduce the windows.
+            /// How losses reduce the windows. Default: `safe`.
             #[serde(default, skip_serializing_if = "is_safe")]
             mode: MdccMode,
             /// Scalable TCP: growth of the window for each acknowledgement, in segments.

@@ -237,6 +237,26 @@ fn buffers_are_swept() {
 }
 
 #[test]
+fn losses_and_modems_are_a_grid_of_one_experiment() {
+    let paper = paper("uplink@loss");
+    assert_eq!(paper.experiments.len(), 1);
+    assert!(paper.published.iter().all(|row| row.experiment == "kernel_4_9"));
+    assert_eq!(paper.settings.len(), 3 * 4);
+    for setting in &paper.settings {
+        let [(_, modem), (_, loss)] = &setting.choices[..] else { panic!("{setting:?}") };
+        let loaded = paper.with(setting).experiments[0].load(&[]).unwrap_or_else(|e| panic!("{e}"));
+        let loaded = loaded.expect("it has a scenario");
+        let lte = loaded.points()[0].scenario.lte.as_ref().expect("a cell");
+        assert_eq!(lte.server_loss.is_some(), loss.starts_with("path"), "{setting:?}");
+        assert_eq!(lte.mac.harq_transmissions == 2, loss == "radio", "{setting:?}");
+        for ue in &lte.ues {
+            assert_eq!(matches!(ue.bearer.rlc, scenario::Rlc::Um { .. }), loss == "radio", "{setting:?}");
+            assert_eq!(ue.modem.to_string(), *modem);
+        }
+    }
+}
+
+#[test]
 fn handovers_are_compared_with_each_congestion_control() {
     let paper = paper("uplink");
     let experiment = experiment(&paper, "handover");
