@@ -161,6 +161,7 @@ fn sample_row<'a>(
         conn: measured.flow.copy,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, sample.at.saturating_sub(then)).as_mbps(),
+        throughput_mbps: None,
         cwnd_bytes: Some(bytes(sample.cwnd)),
         cwnd_pep_bytes: None,
         cwnd_e2e_bytes: None,

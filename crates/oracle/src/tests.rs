@@ -95,6 +95,7 @@ const SAMPLE: SampleRow<'static> = SampleRow {
     conn: 0,
     t_s: 0.0,
     goodput_mbps: 0.0,
+    throughput_mbps: None,
     cwnd_bytes: Some(0),
     cwnd_pep_bytes: None,
     cwnd_e2e_bytes: None,

@@ -660,10 +660,10 @@ fn quantile_of(mut values: Vec<f64>, quantile: f64) -> Option<f64> {
 /// The IP bytes that each direction carried in each bin.
 fn carried(measured: &Measured<'_>, axis: &Axis) -> [Vec<f64>; 2] {
     let mut bytes = [vec![0.0; axis.count], vec![0.0; axis.count]];
-    let mut add = |row: &FlowRow<'_>, way: usize, from_s: f64, to_s: f64, mbps: f64| {
-        axis.add(&mut bytes[way], from_s, to_s, mbps * OVERHEAD);
+    let mut add = |row: &FlowRow<'_>, way: usize, from_s: f64, to_s: f64, goodput: f64, throughput: Option<f64>| {
+        axis.add(&mut bytes[way], from_s, to_s, throughput.unwrap_or(goodput * OVERHEAD));
         if row.transport == "tcp" {
-            axis.add(&mut bytes[1 - way], from_s, to_s, mbps * ACKS);
+            axis.add(&mut bytes[1 - way], from_s, to_s, goodput * ACKS);
         }
     };
     // Each flow with the time of its last sample, and whether there was one.
@@ -672,11 +672,11 @@ fn carried(measured: &Measured<'_>, axis: &Axis) -> [Vec<f64>; 2] {
     for row in measured.samples() {
         let found = flows.get_mut(&(row.flow, row.conn));
         let Some(&mut (flow, way, ref mut last_s, ref mut is_sampled)) = found else { continue };
-        add(flow, way, mem::replace(last_s, row.t_s), row.t_s, row.goodput_mbps);
+        add(flow, way, mem::replace(last_s, row.t_s), row.t_s, row.goodput_mbps, row.throughput_mbps);
         *is_sampled = true;
     }
     for &(row, way, _, _) in flows.values().filter(|(_, _, _, is_sampled)| !is_sampled) {
-        add(row, way, row.measured_from_s, row.measured_to_s, row.goodput_mbps);
+        add(row, way, row.measured_from_s, row.measured_to_s, row.goodput_mbps, None);
     }
     bytes
 }

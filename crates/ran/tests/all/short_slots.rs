@@ -14,6 +14,8 @@ fn network(pattern: Pattern, prbs: u16, ues: usize, loss_db: f64) -> Config {
     let mac = MacConfig {
         rat: Rat::Nr(nr),
         decoding: Span::from_micros(100),
+        // Grants for special slots would take those of whole slots.
+        assignments: Some(1000),
         link: LinkAdaptation { delay: Span::from_millis(2), ..LinkAdaptation::default() },
         requests: Requests {
             sr_period: 10,

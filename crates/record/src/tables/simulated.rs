@@ -133,6 +133,9 @@ table! {
         /// Payload that the application could read since the previous sample, over that interval. Data behind a hole counts once
         /// the hole is filled.
         "Mbit/s" goodput_mbps: f64,
+        /// IP bytes that arrived at the receiver since the previous sample, headers and retransmissions included, over that
+        /// interval; missing if it is not known.
+        "Mbit/s" throughput_mbps: opt_f64,
         /// Congestion window.
         "B" cwnd_bytes: opt_u64,
         /// With `mdcc`, the window of the wired domain, which is clocked by a PEP's reports.

@@ -107,6 +107,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             conn: 0,
             t_s,
             goodput_mbps,
+            throughput_mbps: None,
             cwnd_bytes: Some(cwnd as u64),
             cwnd_pep_bytes: None,
             cwnd_e2e_bytes: None,

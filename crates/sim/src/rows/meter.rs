@@ -79,7 +79,9 @@ pub(crate) struct Meter {
     max_flight: u64,
     /// Completion times of transfers that ended.
     pub(crate) completions: Vec<Span>,
+    /// `totals.received` and `totals.arrived` at the previous sample.
     sampled_received: u64,
+    sampled_arrived: u64,
     pub(crate) datagrams_sent: u64,
     last_arrival: Time,
 }
@@ -232,6 +234,8 @@ impl Meter {
         let lost_before = std::mem::replace(&mut self.sampled_lost, lost);
         let bytes = self.totals.received - self.sampled_received;
         self.sampled_received = self.totals.received;
+        let arrived = self.totals.arrived - std::mem::replace(&mut self.sampled_arrived, self.totals.arrived);
+        let mbps = |bytes| Rate::over(Bytes::new(bytes), interval).as_mbps();
         let gauge = |name| {
             let state = state?;
             let &(_, segments) = state.gauges.iter().find(|(gauge, _)| *gauge == name)?;
@@ -243,7 +247,8 @@ impl Meter {
             flow: id.flow,
             conn: id.copy,
             t_s: now.as_secs_f64(),
-            goodput_mbps: Rate::over(Bytes::new(bytes), interval).as_mbps(),
+            goodput_mbps: mbps(bytes),
+            throughput_mbps: Some(mbps(arrived)),
             cwnd_bytes: Some(state.map_or(0, |s| u64::from(s.cwnd) * u64::from(s.mss))),
             cwnd_pep_bytes: gauge(CWND_PEP),
             cwnd_e2e_bytes: gauge(CWND_E2E),

@@ -6,7 +6,7 @@ use rnis::event::{Event, What};
 use rnis::feed::recording;
 use rnis::{RadioReport, Record};
 use sim::Options;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use units::{Span, Time};
@@ -68,11 +68,15 @@ fn run(scenario: &str, period: &str, policy: &str) -> (Vec<Record>, Tables) {
     (records.into_inner().expect("no panic"), tables)
 }
 
-/// The same with a proxy that only splits: returns the records, and when cells connected UEs.
+/// The same with a proxy that only splits: returns the records, and when UEs changed cells. A link that is re-established in the same
+/// cell changes none.
 fn records(scenario: &str, period: &str) -> (Vec<Record>, Vec<f64>) {
     let (records, tables) = run(scenario, period, "none");
-    let connected = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.t_s).collect();
-    (records, connected)
+    let mut cells = BTreeMap::new();
+    let connected = tables.mobility.iter().filter(|row| row.event == "connected");
+    let changed = connected.filter(|row| cells.insert(row.ue, row.cell) != Some(row.cell));
+    let changes = changed.map(|row| row.t_s).collect();
+    (records, changes)
 }
 
 fn reports(records: &[Record]) -> impl Iterator<Item = &RadioReport> {
