@@ -397,6 +397,7 @@ impl<'a> Source<'a> {
         let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}", queue(FORWARD));
         let _ = writeln!(text, "\n[dumbbell.reverse]\nrate = {}", rate(BACKWARD, "backward")?);
         let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}\n", queue(BACKWARD));
+        let _ = writeln!(text, "[hosts]\nprocessing = \"0 s\" # contained in the round-trip time\n");
         Ok((("sender", "receiver"), ("receiver", "sender")))
     }
 

@@ -105,7 +105,7 @@ fn a_folder_is_reproduced_like_a_built_in_paper() {
     let path = dir.path().join("mine").display().to_string();
     let both =
         reproduce(Path::new("/"), &[&path, "mdcc-towards/wireless-loss", "--runs", "1", "--json", "--out", &path]);
-    assert_eq!((both.status.code(), verdicts(&both).len()), (Some(0), 3 + 14), "{}", text(&both.stderr));
+    assert_eq!((both.status.code(), verdicts(&both).len()), (Some(0), 3 + 16), "{}", text(&both.stderr));
 
     let said = text(&reproduce(dir.path(), &["mine"]).stdout);
     assert!(said.contains("mine/one-flow: Table I: one flow alone"), "{said}");
@@ -161,7 +161,7 @@ fn a_name_is_the_built_in_paper_even_where_a_folder_has_it() {
     let output = reproduce(dir.path(), &["mdcc-towards/one-flow"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let output = reproduce(dir.path(), &["mdcc-towards/wireless-loss", "--runs", "1", "--json"]);
-    assert_eq!(verdicts(&output).len(), 14);
+    assert_eq!(verdicts(&output).len(), 16);
     // The results of both would lie in one directory.
     let output = reproduce(dir.path(), &["./mdcc-towards"]);
     assert!(text(&output.stderr).contains("another paper is also called `mdcc-towards`"), "{}", text(&output.stderr));
