@@ -1,7 +1,7 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`cells`] finds the cells that have something to do in it, and
-//! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`] and [`power`] determine the size of blocks,
+//! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`] (with its [`outer_loop`]) and [`power`] determine the size of blocks,
 //! [`requests`] handles uplink requests, sent at [`opportunities`], [`configured`] and [`occasions`] what is granted without them, [`harq`] stores blocks
 //! until they are decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a
 //! cell's hearing, and [`interference`] connects
@@ -21,6 +21,7 @@ pub(crate) mod harq;
 pub(crate) mod interference;
 pub(crate) mod occasions;
 pub(crate) mod opportunities;
+pub(crate) mod outer_loop;
 pub(crate) mod power;
 pub(crate) mod reach;
 pub(crate) mod requests;

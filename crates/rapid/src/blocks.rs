@@ -75,7 +75,7 @@ mod tests {
     }
 
     /// 132 blocks of 120 kHz with MCS 28, one symbol for PDCCH and one for DMRS: 106 576 bits each 125 µs are 852.6 Mbit/s, the
-    /// cell of table 1. LTE with 25 blocks and MCS 28 (I_TBS 26): 18 336 bits each millisecond.
+    /// cell of table 1. LTE with 25 blocks and MCS 28 (`I_TBS` 26): 18 336 bits each millisecond.
     #[test]
     fn transport_blocks_are_those_of_the_standards_tables() {
         let nr = TransportBlocks::Nr { mcs_table: McsTable::Qam64, elements: 144 };

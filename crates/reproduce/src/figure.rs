@@ -3,7 +3,8 @@
 use crate::check::{Check, Form};
 use crate::data::Data;
 use crate::drawn::{Drawn, Kind, Line};
-use crate::measure::{Measure, Percentile};
+use crate::measure::Measure;
+use crate::percentile::Percentile;
 use crate::points::At;
 use crate::route::Along;
 use crate::sampled::Series;

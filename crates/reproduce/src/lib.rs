@@ -16,6 +16,7 @@ mod measure;
 mod open;
 mod paper;
 mod pattern;
+mod percentile;
 mod points;
 mod route;
 mod rtt;

@@ -1,6 +1,6 @@
 //! Round-trip times of flows, and their increase over that of the idle path.
 
-use crate::measure::{Percentile, mean_of_flows};
+use crate::percentile::{Percentile, mean_of_flows};
 use crate::study;
 use record::Results;
 use record::tables::FlowRow;

@@ -2,7 +2,6 @@
 
 use crate::flows::Cc;
 use crate::kinds::kinds;
-use crate::nr::{McsTable, Nr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -88,18 +87,6 @@ kinds! { "ProxyPolicy",
     }
 }
 
-impl ProxyPolicy {
-    /// Returns it with what it leaves to the cells of NR, or else of LTE.
-    pub(crate) fn in_cells_of(self, nr: Option<&Nr>) -> ProxyPolicy {
-        let ProxyPolicy::Published { slow_threshold, alpha, blocks, elements } = self else { return self };
-        let (table, of_cell) = match nr {
-            Some(nr) => (nr.mcs_table.into(), Some(nr.mac.data_elements())),
-            None => (BlockTable::Lte, None),
-        };
-        ProxyPolicy::Published { slow_threshold, alpha, blocks: blocks.or(Some(table)), elements: elements.or(of_cell) }
-    }
-}
-
 impl Default for ProxyPolicy {
     fn default() -> ProxyPolicy {
         ProxyPolicy::Best { radio_target: radio_target(), proxy_target: proxy_target() }
@@ -125,17 +112,6 @@ pub enum BlockTable {
     Nr1024qam,
     /// The bits of a block that reports tell.
     Reported,
-}
-
-impl From<McsTable> for BlockTable {
-    fn from(table: McsTable) -> BlockTable {
-        match table {
-            McsTable::Qam64 => BlockTable::Nr64qam,
-            McsTable::Qam256 => BlockTable::Nr256qam,
-            McsTable::LowRate => BlockTable::NrLowRate,
-            McsTable::Qam1024 => BlockTable::Nr1024qam,
-        }
-    }
 }
 
 /// The code that the authors of RAPID ran.

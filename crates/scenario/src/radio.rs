@@ -4,8 +4,8 @@ use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
 use crate::network::PepAt;
-use crate::nr::Nr;
-use crate::proxy::{Proxy, Reports};
+use crate::nr::{McsTable, Nr};
+use crate::proxy::{BlockTable, Proxy, ProxyPolicy, Reports};
 use crate::technology::Technology;
 use crate::{Capacity, Loss};
 use units::Span;
@@ -67,12 +67,31 @@ pub struct LteSide<'a> {
 impl RadioNetwork<'_> {
     /// Returns the proxy with what its policy leaves to the cells.
     pub fn proxy_in_cells(&self) -> Option<Proxy> {
-        self.proxy.map(|proxy| Proxy { policy: proxy.policy.in_cells_of(self.nr), ..proxy.clone() })
+        self.proxy.map(|proxy| Proxy { policy: in_cells_of(proxy.policy, self.nr), ..proxy.clone() })
     }
 
     /// Returns the technology of one of its cells.
     pub fn technology(&self, cell: &Cell) -> Technology {
         cell.rat.unwrap_or(if self.nr.is_some() { Technology::Nr } else { Technology::Lte })
+    }
+}
+
+/// Returns a policy with what it leaves to the cells of NR, or else of LTE.
+fn in_cells_of(policy: ProxyPolicy, nr: Option<&Nr>) -> ProxyPolicy {
+    let ProxyPolicy::Published { slow_threshold, alpha, blocks, elements } = policy else { return policy };
+    let (table, of_cell) = match nr {
+        Some(nr) => (blocks_of(nr.mcs_table), Some(nr.mac.data_elements())),
+        None => (BlockTable::Lte, None),
+    };
+    ProxyPolicy::Published { slow_threshold, alpha, blocks: blocks.or(Some(table)), elements: elements.or(of_cell) }
+}
+
+fn blocks_of(table: McsTable) -> BlockTable {
+    match table {
+        McsTable::Qam64 => BlockTable::Nr64qam,
+        McsTable::Qam256 => BlockTable::Nr256qam,
+        McsTable::LowRate => BlockTable::NrLowRate,
+        McsTable::Qam1024 => BlockTable::Nr1024qam,
     }
 }
 

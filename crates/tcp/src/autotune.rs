@@ -10,15 +10,14 @@
 //! 4. Segments that are short beside their memory open the window as full ones do (`__tcp_grow_window` opens it less).
 
 use crate::config::{Config, Kernel};
+use crate::send_buffer::state::STRUCTURE;
 use units::{Span, Time};
 
 /// The share of a buffer that is window before it is measured, in 256ths, and in 6.1 always (`TCP_DEFAULT_SCALING_RATIO`,
 /// `tcp_adv_win_scale` = 1).
 const HALF: u64 = 128;
-/// Memory of a received packet besides the data's: its structure, and what the data's allocation holds in front of and
-/// behind the data (`sizeof(struct sk_buff)`; `NET_SKB_PAD` and the Ethernet header; the IP and TCP headers with
-/// timestamps; `struct skb_shared_info`).
-const STRUCTURE: u64 = 256;
+/// Memory of a received packet besides the data's and its structure: what the data's allocation holds in front of and behind
+/// the data (`NET_SKB_PAD` and the Ethernet header; the IP and TCP headers with timestamps; `struct skb_shared_info`).
 const AROUND: u64 = 64 + 14 + 20 + 32 + 320;
 
 /// The least that a clamp can be set to, in bytes (`SOCK_MIN_RCVBUF / 2`).

@@ -13,71 +13,15 @@
 //!    not divide packets.
 //! 2. The application goes on at once.
 
-use crate::config::{Config, Kernel, SendBuffer};
+use crate::config::SendBuffer;
 use crate::sender::Sender;
 use crate::tso::LONGEST;
 use cc::Controller;
 
-/// `sizeof(struct sk_buff)` and of `struct skb_shared_info`, in whole cache lines.
-const STRUCTURE: u64 = 256;
-const SHARED: u64 = 320;
-const CACHE_LINE: u64 = 64;
-/// What the buffer has before it grows (`tcp_wmem[1]`).
-const FIRST: u64 = 16_384;
+pub(crate) mod state;
+
 /// Segments that the buffer has room for, whatever the congestion window (`TCP_INIT_CWND`).
 const SEGMENTS_MIN: u64 = 10;
-
-/// The send buffer.
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    kind: SendBuffer,
-    kernel: Kernel,
-    max_header: u64,
-    /// Memory that a growing buffer has now (`sk_sndbuf`).
-    limit: u64,
-    /// The end of what a growing buffer holds, as an offset.
-    held: u64,
-    /// The application waits for room (`SOCK_NOSPACE`).
-    blocked: bool,
-    /// An acknowledgement arrived since room was last looked for.
-    pub(crate) acknowledged: bool,
-}
-
-impl Buffer {
-    pub(crate) fn new(config: &Config) -> Buffer {
-        Buffer {
-            kind: config.send_buffer,
-            kernel: config.kernel,
-            max_header: u64::from(config.max_header),
-            limit: match config.send_buffer {
-                SendBuffer::Fixed(_) => 0,
-                SendBuffer::Growing(most) => FIRST.min(most),
-            },
-            held: 1,
-            blocked: false,
-            acknowledged: false,
-        }
-    }
-
-    /// Memory of a packet besides its payload (`tcp_stream_alloc_skb`): the structure, and a head for headers. 6.1 allocates
-    /// heads by powers of two, 6.18 from a cache of its own, whose objects never have such a size.
-    #[inline]
-    pub(crate) fn packet_overhead(&self) -> u64 {
-        let head = self.max_header.next_multiple_of(CACHE_LINE) + SHARED;
-        STRUCTURE
-            + match self.kernel {
-                Kernel::V6_1 => head.next_power_of_two(),
-                Kernel::V6_18 if head.is_power_of_two() => head + CACHE_LINE,
-                Kernel::V6_18 => head,
-            }
-    }
-
-    /// The kernel that the host follows.
-    #[inline]
-    pub(crate) fn kernel(&self) -> Kernel {
-        self.kernel
-    }
-}
 
 impl<C: Controller> Sender<C> {
     /// The end of what the send buffer holds: what is written beyond waits outside.
@@ -161,9 +105,7 @@ impl<C: Controller> Sender<C> {
     /// `tcp_sndbuf_expand`: every segment counts as a packet of its own whose data has a power of two.
     fn expand(&mut self) {
         let SendBuffer::Growing(most) = self.buffer.kind else { return };
-        // The option of the SYN counts the timestamps in.
-        let segment = u64::from(self.path.mss) + 12 + self.buffer.max_header.next_multiple_of(CACHE_LINE) + SHARED;
-        let segment = segment.next_power_of_two() + STRUCTURE;
+        let segment = self.buffer.segment_memory(self.path.mss);
         let segments = SEGMENTS_MIN.max(self.limits.cwnd.max(self.rack.reordering + 1).into());
         let memory = u64::from(self.controller.buffered_windows()) * segments * segment;
         self.buffer.limit = self.buffer.limit.max(memory.min(most));
@@ -236,8 +178,8 @@ impl<C: Controller> Sender<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Context;
     use crate::ack::Incoming;
+    use crate::{Config, Context};
     use cc::new_reno::NewReno;
     use rand_core::SeedableRng;
     use units::{Span, Time};

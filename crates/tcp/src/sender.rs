@@ -24,7 +24,7 @@ use crate::rack::Rack;
 use crate::rate::Rate;
 use crate::recovery::state::Recovery;
 use crate::rtt::Rtt;
-use crate::send_buffer::Buffer;
+use crate::send_buffer::state::Buffer;
 use crate::stats::{Chrono, Limit, Stats};
 use crate::tso::state::Tso;
 use cc::{Controller, Limits, Path, Phase, Sent, Signal, StackRate};

@@ -19,9 +19,10 @@ use units::Time;
 
 use crate::calendar::Kind;
 use crate::config::MacConfig;
-use crate::mac::adaptation::{Chosen, decibels, divide};
+use crate::mac::adaptation::{decibels, divide};
 use crate::mac::cell::{Cell, OnAir};
 use crate::mac::harq::{Transport, carrier_of, number};
+use crate::mac::outer_loop::Chosen;
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::rat::Rat;

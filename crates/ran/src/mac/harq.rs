@@ -11,7 +11,7 @@
 
 use channel::{Direction, Soft};
 
-use crate::mac::adaptation::Chosen;
+use crate::mac::outer_loop::Chosen;
 use crate::mac::requests::Report;
 use crate::rat::Rat;
 use crate::rlc::Block;

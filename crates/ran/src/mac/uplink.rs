@@ -14,11 +14,12 @@ use units::Time;
 
 use crate::calendar::{Entry, Kind};
 use crate::config::MacConfig;
-use crate::mac::adaptation::{Chosen, decibels};
+use crate::mac::adaptation::decibels;
 use crate::mac::blocks::{Blocks, Free};
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
 use crate::mac::harq::Transport;
+use crate::mac::outer_loop::Chosen;
 use crate::mac::power::Reported;
 use crate::mac::requests::{Opportunity, SHORT_BSR};
 use crate::network::{Io, Ran, emit};
