@@ -19,8 +19,8 @@ def run(*line: object, cwd: Path | None = None) -> str:
 
 def test_the_loss_sweep_prints_a_table_and_saves_a_figure(tmp_path: Path) -> None:
     out = run(ROOT / "examples" / "loss_sweep.py", "--runs", 2, "--duration", "15 s", "--out", tmp_path / "f")
-    # CUBIC without loss is the same in both runs, which give no interval.
-    assert out.count("±") == 13
+    # No two runs are the same: hosts take random times.
+    assert out.count("±") == 14
     assert (tmp_path / "f.pdf").stat().st_size > 5_000
     assert (tmp_path / "f.png").stat().st_size > 5_000
 
