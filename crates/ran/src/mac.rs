@@ -1,11 +1,11 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`cells`] finds the cells that have something to do in it, and
-//! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`] (with its [`outer_loop`]) and [`power`] determine the size of blocks,
-//! [`requests`] handles uplink requests, sent at [`opportunities`], [`configured`] and [`occasions`] what is granted without them, [`harq`] stores blocks
-//! until they are decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a
-//! cell's hearing, and [`interference`] connects
-//! the cells of a carrier.
+//! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`]
+//! (with its [`outer_loop`]) and [`power`] determine the size of blocks, [`requests`] handles uplink requests, sent at
+//! [`opportunities`], [`configured`] and [`occasions`] what is granted without them, [`harq`] stores blocks until they are
+//! decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a cell's hearing,
+//! and [`interference`] connects the cells of a carrier.
 
 pub(crate) mod active;
 pub(crate) mod adaptation;

@@ -339,7 +339,7 @@ fn the_kernels_transfers_are_timed_and_its_paced_flows_are_limited_by_pacing(wat
     }
 }
 
-/// A flow of the scenario `text` as simulated, and as the kernel sends it over the emulated network; missing if that was late.
+/// A flow of the scenario `text` as simulated, and as the kernel sends it over the emulated network; `None` if the emulation was late.
 fn both(text: &str, watch: &mut Watch) -> Option<[Results; 2]> {
     let dir = scratch(text);
     let output = command(dir.path(), &["run", "net.toml", "--out", "simulated"]).output().expect("it starts");

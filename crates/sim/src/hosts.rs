@@ -179,7 +179,7 @@ impl<'a> Hosts<'a> {
         self.settle(parts, network);
     }
 
-    /// Sends what waits at a host for its departure.
+    /// Sends the packets of a host whose departure is due.
     pub(crate) fn call_node(&mut self, node: u32, parts: &mut Parts, network: &mut Network) {
         self.nodes[node as usize].handle_timeout(network, &mut parts.agenda);
     }

@@ -96,8 +96,8 @@ impl<C: Controller> Sender<C> {
         self.stats.ece_received += u64::from(ece);
     }
 
-    /// Processes an acknowledgement and returns its RTT sample, unless a timestamp told it. A window of zero is accepted even from a segment with which
-    /// nothing else changes, as in 6.18; 6.1 accepts only a larger window (`tcp_may_update_window`).
+    /// Processes an acknowledgement and returns its RTT sample, unless it comes from a timestamp. A window of zero is accepted
+    /// even from a segment with which nothing else changes, as in 6.18; 6.1 accepts only a larger window (`tcp_may_update_window`).
     #[inline]
     pub(crate) fn on_ack(&mut self, a: &Incoming, cx: &mut Context) -> Option<Span> {
         let prior_una = self.una;

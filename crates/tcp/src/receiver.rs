@@ -608,7 +608,7 @@ impl Receiver {
         }
     }
 
-    /// Sets whether the application reads all data as it arrives; if so, it begins with what waits.
+    /// Sets whether the application reads all data as it arrives; if so, it first reads what the buffer holds.
     pub(crate) fn set_auto_read(&mut self, auto_read: bool, now: Time) {
         self.auto_read = auto_read;
         if auto_read {

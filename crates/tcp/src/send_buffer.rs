@@ -33,7 +33,8 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Bytes in the send buffer that were not sent yet. Before a fixed buffer, what waits outside counts, too.
+    /// Bytes in the send buffer that were not sent yet. Of a fixed buffer, they include data that the application has not been
+    /// able to write yet.
     #[inline]
     pub(crate) fn buffered(&self) -> u64 {
         match self.buffer.kind {

@@ -1,12 +1,13 @@
 //! The weakest uplink with which a cell hears a UE.
 //!
-//! A cell that decodes nothing from a UE gets no acknowledgements, no channel reports and no requests either: their
-//! channel (PUCCH) needs about as much power as the most robust block of data. After N310 measurements without them, it
-//! sends the UE no more data, except RRC messages. In the standards, a UE whose requests and random accesses remain unanswered declares a radio link failure (36.331
-//! 5.3.11.3, 38.331 5.3.10.3), and so does RLC at the end of its retransmissions.
+//! A cell that decodes nothing from a UE gets no acknowledgements, no channel reports and no requests either: their channel
+//! (PUCCH) needs about as much power as the most robust block of data. After N310 measurements without them, it sends the UE
+//! no more data, except RRC messages. In the standards, a UE whose requests and random accesses remain unanswered declares a
+//! radio link failure (36.331 5.3.11.3, 38.331 5.3.10.3), and so does RLC at the end of its retransmissions.
 //!
-//! Deviation: what a UE tries in vain is not simulated one by one. While the cell does not hear it, each measurement counts as
-//! out of sync, so that the link fails after N310 of them and T310; until then, feedback is free of errors. Fast fading and interference do not count.
+//! Deviation: what a UE tries in vain is not simulated one by one. While the cell does not hear it, each measurement counts
+//! as out of sync, so that the link fails after N310 of them and T310; until then, feedback is free of errors. Fast fading
+//! and interference do not count.
 
 use channel::{Direction, Soft};
 

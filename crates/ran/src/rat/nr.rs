@@ -11,7 +11,8 @@
 //! Deviations:
 //! 1. A slot is scheduled, sent and decoded as a whole: blocks take all its data symbols, and scheduling request periods
 //!    of a few symbols are like one of a slot.
-//! 2. Control channels take whole symbols of the carrier, whatever they carry, and have no errors. Synchronisation, broadcast, sounding and random access take no resources.
+//! 2. Control channels take whole symbols of the carrier, whatever they carry, and have no errors. Synchronisation, broadcast,
+//!    sounding and random access take no resources.
 //! 3. Feedback is for whole transport blocks (no code block groups), and a UE has decoded a block when it acknowledges it.
 //! 4. One TDD pattern, not two after one another; symbols between its parts are guard.
 //! 5. The uplink has one layer, and no transform precoding.

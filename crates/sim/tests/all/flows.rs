@@ -1,30 +1,11 @@
 //! Facts about flows, end to end: how long transfers take, who shares what, and what holds a sender back.
 
-use crate::common::{MSS, PACKET, flow, link, load, near, run, run_on};
+use crate::common::{MSS, PACKET, far_text, flow, link, load, near, run, run_on};
 use record::Tables;
 
 /// One flow over an infinitely fast path with a round trip of 100 ms.
 fn far(flow: &str) -> Tables {
-    run(&far_text(flow))
-}
-
-fn far_text(flow: &str) -> String {
-    format!(
-        r#"
-duration = "60 s"
-record.samples = "off"
-[[links]]
-name = "l"
-from = "a"
-to = "b"
-delay = "50 ms"
-[[flows]]
-name = "f"
-from = "a"
-to = "b"
-{flow}
-"#
-    )
+    run(&far_text(60, "", flow))
 }
 
 #[test]
@@ -105,7 +86,7 @@ fn a_page_takes_a_handshake_and_a_round_trip_for_each_object_in_turn() {
 fn a_warm_up_may_end_in_the_middle_of_a_handshake() {
     // The browser's SYN is sent at 980 ms and arrives at 1030 ms: the server has not begun when the warm-up ends.
     let page = "{ kind = \"pages\", objects = 3, object_size = \"12 kB\", think = \"1 s\", count = 1 }";
-    let text = far_text(&format!("start = \"980 ms\"\ntraffic = {page}"));
+    let text = far_text(60, "", &format!("start = \"980 ms\"\ntraffic = {page}"));
     let (tables, warm) = (run(&text), run(&text.replace("record", "warmup = \"1 s\"\nrecord")));
     let (all, measured) = (flow(&tables, "f"), flow(&warm, "f"));
     assert_eq!(all.bytes, measured.bytes);

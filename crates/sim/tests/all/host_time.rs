@@ -1,28 +1,11 @@
 //! The processing time of hosts: what it delays, what it leaves in order, and what it does not change.
 
-use crate::common::{flow, link, run};
+use crate::common::{far_text, flow, link, run};
 use record::Tables;
 
 /// One flow over an infinitely fast path with a round trip of 100 ms.
 fn far(hosts: &str, flow: &str) -> Tables {
-    run(&format!(
-        r#"
-duration = "20 s"
-record.samples = "off"
-[hosts]
-{hosts}
-[[links]]
-name = "l"
-from = "a"
-to = "b"
-delay = "50 ms"
-[[flows]]
-name = "f"
-from = "a"
-to = "b"
-{flow}
-"#
-    ))
+    run(&far_text(20, &format!("[hosts]\n{hosts}"), flow))
 }
 
 const TRANSFER: &str = "traffic = { kind = \"transfer\", size = \"100 kB\" }";

@@ -26,6 +26,27 @@ pub(crate) fn load(text: &str, files: &[(&str, &str)]) -> Loaded {
     Scenario::load("scenario", overrides, &read).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
+/// One flow over an infinitely fast path with a round trip of 100 ms. `tables` stand before the link's.
+pub(crate) fn far_text(seconds: u32, tables: &str, flow: &str) -> String {
+    format!(
+        r#"
+duration = "{seconds} s"
+record.samples = "off"
+{tables}
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+delay = "50 ms"
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+{flow}
+"#
+    )
+}
+
 /// All runs of a scenario on `jobs` threads.
 pub(crate) fn run_on(loaded: &Loaded, jobs: usize) -> Outcome {
     let stop = AtomicBool::new(false);
