@@ -27,7 +27,7 @@ mod settings;
 
 pub use flow::Flow;
 pub(crate) use flows::congestion_control;
-pub use flows::flows;
+pub use flows::{flows, unheeded};
 pub use sample::Sample;
 pub use settings::sysctls;
 

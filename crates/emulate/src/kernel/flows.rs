@@ -5,7 +5,7 @@ use super::settings;
 use crate::Error;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
-use scenario::{BbrLinux, Cc, Scenario, Traffic};
+use scenario::{BbrLinux, Cc, Hosts, Scenario, Tcp, Traffic};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use units::Span;
@@ -14,6 +14,7 @@ use units::Span;
 const MOST_FLOWS: usize = 200;
 /// What the kernel's `scalable` does; it has no parameters.
 const SCALABLE: (f64, f64) = (0.01, 0.125);
+
 /// Returns a scenario's flows, one for each copy. `host_of` maps a node to its host.
 ///
 /// # Errors
@@ -67,6 +68,22 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
     }
     settings::agree(&flows)?;
     Ok(flows)
+}
+
+/// Returns the keys that a scenario sets and the kernel does not follow, because it decides them itself.
+pub fn unheeded(scenario: &Scenario) -> Vec<&'static str> {
+    let default = Tcp::default();
+    let tcp: [(&str, fn(&Tcp, &Tcp) -> bool); 6] = [
+        ("tcp.linux", |a, b| a.linux != b.linux),
+        ("tcp.ssthresh_cache", |a, b| a.ssthresh_cache != b.ssthresh_cache),
+        ("tcp.small_queues", |a, b| a.small_queues != b.small_queues),
+        ("tcp.tso", |a, b| a.tso != b.tso),
+        ("tcp.send_autotuning", |a, b| a.send_autotuning != b.send_autotuning),
+        ("tcp.max_header", |a, b| a.max_header != b.max_header),
+    ];
+    let is_set = |differs: fn(&Tcp, &Tcp) -> bool| scenario.flows.iter().any(|flow| differs(&flow.tcp, &default));
+    let hosts = (scenario.hosts != Hosts::default()).then_some("hosts");
+    hosts.into_iter().chain(tcp.into_iter().filter(|&(_, differs)| is_set(differs)).map(|(key, _)| key)).collect()
 }
 
 /// Returns the kernel's name of a congestion control that this kernel has.

@@ -232,6 +232,18 @@ fn what_the_kernel_cannot_carry_is_refused_in_a_line() {
 }
 
 #[test]
+fn what_the_kernel_decides_itself_is_named_if_the_scenario_sets_it() {
+    let keys = |text: &str| {
+        let text = format!("duration = \"1 s\"\n{text}\n[dumbbell]\nrate = \"10 Mbit/s\"\nrtt = \"20 ms\"\n");
+        unheeded(&Scenario::parse(&(text + "[[flows]]\nname = \"a\"\n")).unwrap())
+    };
+    assert_eq!(keys(""), [""; 0]);
+    assert_eq!(keys("[tcp]\ninitial_window = 4\nreceive_buffer = \"1 MB\""), [""; 0]);
+    let keys = keys("[hosts]\nprocessing = \"0 s\"\n[tcp]\nlinux = \"6.1\"\ntso = false\nmax_header = 192");
+    assert_eq!(keys, ["hosts", "tcp.linux", "tcp.tso", "tcp.max_header"]);
+}
+
+#[test]
 fn root_a_flow_that_nobody_answers_is_said_to_have_failed_at_the_end() {
     let Some(pair) = Pair::new("unanswered") else { return };
     assert!(ip(&format!("-n {} link set cell0 down", pair.names[1])));

@@ -71,6 +71,11 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         watch: None,
     };
     emulate::check(scenario, &options, interfaces.is_some())?;
+    let unheeded = if args.kernel { emulate::kernel::unheeded(scenario) } else { Vec::new() };
+    if !unheeded.is_empty() {
+        let keys = unheeded.join("`, `");
+        terminal::message!("warning: `{keys}`: set for simulated hosts; the kernel's have their own");
+    }
     let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     if let Some(Target::File(file)) = &args.reports {
         reports::check(file, &out)?;
