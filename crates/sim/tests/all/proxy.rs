@@ -369,15 +369,18 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
 
 #[test]
 fn rapid_leaves_quic_a_share_and_an_app_its_demand_beside_it() {
-    // What a flow without the proxy gets depends on its window: with half of a buffer of the paper's time, it is half.
-    let hosts = "linux = \"6.1\"\nreceive_buffer = \"6 MiB\"";
-    let all = goodput(&run(&lte_between(hosts, "", &download("cubic", "cubic"))), "cubic");
+    let all = goodput(&run(&lte("", &download("cubic", "cubic"))), "cubic");
     for cc in ["cubic", "bbr"] {
         let flows = download("bulk", "cubic") + &download("quic", cc) + "proxied = false\n" + &app("1.5 Mbit/s");
-        let best = run(&lte_between(hosts, &proxy("lte", ""), &flows));
-        let [bulk, quic, app] = ["bulk", "quic", "app"].map(|name| goodput(&best, name));
-        println!("QUIC with {cc}: {quic:.2}, bulk {bulk:.2}, app {app:.2} Mbit/s, of {all:.2}");
-        at_least("app", app, 0.97, 1.5);
+        // Their shares vary by some hundredths with the seed.
+        let [mut bulk, mut quic] = [0.0; 2];
+        for seed in 1..=5 {
+            let best = run(&format!("seed = {seed}\n{}", lte(&proxy("lte", ""), &flows)));
+            bulk += goodput(&best, "bulk") / 5.0;
+            quic += goodput(&best, "quic") / 5.0;
+            at_least("app", goodput(&best, "app"), 0.97, 1.5);
+        }
+        println!("QUIC with {cc}: {quic:.2}, bulk {bulk:.2} Mbit/s, of {all:.2}");
         at_least("bulk and QUIC", bulk + quic, 0.95, all - 1.5);
         assert!(quic > 0.45 * (bulk + quic) && bulk > 0.45 * (bulk + quic), "{bulk}, {quic}");
     }
@@ -609,6 +612,33 @@ fn a_download_is_fast_and_on_time_beside_an_upload_that_delays_its_acknowledgeme
         at_least("download", goodput(&best, "down"), 0.95, goodput(&without, "down"));
         at_least("upload", goodput(&best, "up"), 0.95, goodput(&without, "up"));
         assert!(delay(&best, "down") < 75.0, "{}", delay(&best, "down"));
+    }
+}
+
+/// With small queues, the upload delays acknowledgements by 0.2 s, which costs a download without a proxy nothing. Rare or
+/// late reports do not tell this time from a queue in time.
+#[test]
+fn a_download_beside_an_upload_with_small_queues_loses_with_rare_and_late_reports_alone() {
+    let flows = download("down", "cubic") + "[[flows]]\nname = \"up\"\nfrom = \"ue\"\nto = \"server\"\n";
+    let mean = |proxy: &str| {
+        let text = lte(proxy, &flows);
+        let tables = (1..=5).map(|seed| run(&format!("seed = {seed}\n[hosts]\n{text}")));
+        tables.fold([0.0; 2], |[down, up], tables| {
+            [down + goodput(&tables, "down") / 5.0, up + goodput(&tables, "up") / 5.0]
+        })
+    };
+    let without = mean("");
+    for (period, late, part) in [
+        ("1 ms", "0 s", 1.0),
+        ("10 ms", "0 s", 1.0),
+        ("100 ms", "0 s", 0.9),
+        ("1 s", "0 s", 0.85),
+        ("10 ms", "100 ms", 0.75),
+        ("100 ms", "200 ms", 0.7),
+    ] {
+        let best = mean(&proxy("lte", &format!("reports = {{ period = {period:?}, delay = {late:?} }}")));
+        at_least(&format!("download, a report each {period}, {late} late"), best[0], part, without[0]);
+        at_least("upload", best[1], 0.99, without[1]);
     }
 }
 
