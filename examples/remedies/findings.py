@@ -14,12 +14,14 @@ import argparse
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median, stdev
 
 import polars as pl
 
 # When nine of ten downloads end in `lte-fill.toml`, and the end of the run, s.
 EMPTY_S, END_S = 15, 35
+# Student's t of a 95 % interval, by the number of runs.
+T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
 
 def table(heads: list[str], rows: Iterable[Iterable[object]]) -> None:
@@ -46,6 +48,24 @@ def shown(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def interval(runs: list[float | None], digits: int) -> str:
+    """Formats the mean over runs with its 95 % interval, or a dash if a run has no value."""
+    known = [run for run in runs if run is not None]
+    if not known or len(known) < len(runs):
+        return "-"
+    if len(known) not in T95:
+        return shown(fmean(known), digits)
+    return f"{fmean(known):.{digits}f} ± {T95[len(known)] * stdev(known) / len(known) ** 0.5:.{digits}f}"
+
+
+def middle(transfers: pl.DataFrame) -> float | None:
+    """Returns the median completion time in seconds; `None` if it is longer than the run."""
+    finished = values(transfers, "completion_s")
+    times = finished + [float("inf")] * (len(transfers) - len(finished))
+    found = median(times) if times else float("inf")
+    return None if found == float("inf") else found
+
+
 def jain(of: list[float]) -> float | None:
     """Returns Jain's index; `None` of fewer than two."""
     squares = sum(value**2 for value in of)
@@ -70,26 +90,33 @@ class Results:
 
 
 def row_of(flows: pl.DataFrame, transfers: pl.DataFrame, idle_ms: float, extra: list[str]) -> list[str]:
-    """Returns the figures of a system at a point: means over runs and UEs."""
-    of = {name: flows.filter(pl.col("flow").str.starts_with(name)) for name in ["download", "interactive", *extra]}
-    down = of["download"]
-    runs = down["run"].n_unique()
+    """Returns the figures of a system at a point: means over UEs, and over runs with their 95 % intervals."""
+    runs = flows.partition_by("run")
+
+    def of(name: str, run: pl.DataFrame) -> pl.DataFrame:
+        return run.filter(pl.col("flow").str.starts_with(name))
+
+    def goodput(name: str) -> str:
+        return interval([sum(values(of(name, run), "goodput_mbps")) for run in runs], 1)
 
     def queue_ms(name: str, column: str) -> str:
-        delay = mean(values(of[name], column))
-        return shown(None if delay is None else delay - idle_ms, 0)
+        delays = [mean(values(of(name, run), column)) for run in runs]
+        return interval([None if delay is None else delay - idle_ms for delay in delays], 0)
 
+    down = of("download", flows)
     shares = [jain(values(run, "goodput_mbps")) for run in down.partition_by("run")]
     sent, again = sum(values(down, "segments_sent")), sum(values(down, "retransmitted"))
+    finished = len(values(transfers, "completion_s")) / len(transfers) if len(transfers) else None
     return [
-        shown(sum(values(down, "goodput_mbps")) / runs, 1),
+        goodput("download"),
         shown(mean([share for share in shares if share is not None]), 2),
         queue_ms("download", "owd_p50_ms"),
         queue_ms("interactive", "owd_p50_ms"),
         queue_ms("interactive", "owd_p95_ms"),
-        shown(mean(values(transfers, "completion_s")), 2),
+        shown(middle(transfers), 2),
+        shown(None if finished is None else 100 * finished, 0),
         shown(100 * again / sent if sent else None, 2),
-        *(shown(sum(values(of[name], "goodput_mbps")) / runs, 1) for name in extra),
+        *(goodput(name) for name in extra),
     ]
 
 
@@ -106,7 +133,7 @@ def compare(results: Results, sweep: str, extra: list[str]) -> None:
             rows.append([system, value, *row_of(flows.filter(here), transfers.filter(here), idle_ms, extra)])
     print(f"Delays are one-way, and above the idle path's {idle_ms:.0f} ms.\n")
     heads = ["downloads, Mbit/s", "Jain's index", "delay p50, ms", "interactive p50, ms", "p95, ms"]
-    heads += ["500 kB, s", "retransmitted, %", *(f"{name}s, Mbit/s" for name in extra)]
+    heads += ["500 kB, s", "finished, %", "retransmitted, %", *(f"{name}s, Mbit/s" for name in extra)]
     table(["system", sweep, *heads], rows)
 
 
@@ -130,9 +157,7 @@ def fill(results: Results) -> None:
     for system in results.swept("system"):
         runs = samples.filter(pl.col("system") == system).partition_by("run")
         filled = [filled_s(run) for run in runs]
-        times = [time for time, _ in filled if time is not None]
-        time = shown(mean(times), 1) if len(times) == len(filled) else "-"
-        rows.append([system, time, shown(mean([full for _, full in filled]), 1)])
+        rows.append([system, interval([time for time, _ in filled], 1), interval([full for _, full in filled], 1)])
     table(["system", "s until 95 % of the rest", "download in the last 5 s, Mbit/s"], rows)
 
 
