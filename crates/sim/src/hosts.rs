@@ -471,8 +471,13 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Writes the rows of the flows at the end.
+    /// Writes the rows of the flows at the end, and of the transfers that were not finished.
     pub(crate) fn finish(mut self, end: Time, lost: &[u64], tables: &mut Tables) {
+        for number in 0..self.flows.len() {
+            for transfer in self.flows[number].app.in_progress(end) {
+                self.note_transfer(number as u32, &transfer, false);
+            }
+        }
         for (flow, &lost) in self.flows.iter_mut().zip(lost) {
             for &(_, slot) in &flow.connections {
                 let c = self.connections.living_mut(slot);

@@ -1,6 +1,6 @@
 //! All applications as one type, and their parameters.
 
-use crate::action::{Action, BadConfig, Notice, Random, Transport, UDP_HEADERS, require};
+use crate::action::{Action, BadConfig, Notice, Random, Transfer, Transport, UDP_HEADERS, require};
 use crate::bulk::Bulk;
 use crate::cbr::Cbr;
 use crate::draw::{Length, Size};
@@ -224,6 +224,16 @@ impl App {
     pub fn poll_timeout(&self) -> Option<Time> {
         let at = each!(self, app => app.poll_timeout());
         (at != Time::MAX).then_some(at)
+    }
+
+    /// Returns the transfers and pages that have begun and not ended, in the order of their starts, as if they were given up
+    /// at `now`.
+    pub fn in_progress(&self, now: Time) -> Vec<Transfer> {
+        match self {
+            App::ShortFlows(app) => app.in_progress(now).collect(),
+            App::Pages(app) => app.in_progress(now).into_iter().collect(),
+            App::Bulk(_) | App::OnOff(_) | App::Cbr(_) | App::Ppbp(_) => Vec::new(),
+        }
     }
 }
 

@@ -140,6 +140,10 @@ impl Pages {
         self.next
     }
 
+    pub(crate) fn in_progress(&self, now: Time) -> Option<Transfer> {
+        self.loading.map(|loading| self.transfer(loading, now))
+    }
+
     /// Returns the state of a connection of the page being loaded.
     fn fetch(&mut self, conn: u32) -> Option<&mut Fetch> {
         self.fetches.get_mut(conn.checked_sub(self.first)? as usize)
@@ -295,6 +299,7 @@ mod tests {
         };
         let drain = |app: &mut Pages, now| -> Vec<Action> { core::iter::from_fn(|| app.poll_action(now)).collect() };
         drain(&mut app, ms(0));
+        assert_eq!(app.in_progress(ms(1)), Some(Transfer { index: 0, start: ms(0), end: ms(1), bytes: 0 }));
         // Connection 0 fetches both objects before connection 1 is up.
         app.handle(Notice::Connected { conn: 0, side: Side::To }, ms(1));
         for _ in 0..2 {
@@ -303,6 +308,7 @@ mod tests {
         }
         let done = drain(&mut app, ms(3));
         assert!(done.contains(&Action::Completed(Transfer { index: 0, start: ms(0), end: ms(3), bytes: 2000 })));
+        assert_eq!(app.in_progress(ms(3)), None);
         drain(&mut app, ms(503));
         app.handle(Notice::Connected { conn: 1, side: Side::To }, ms(504));
         assert_eq!(drain(&mut app, ms(504)), [Action::Close { conn: 1, side: Side::To }]);

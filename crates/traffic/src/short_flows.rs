@@ -104,6 +104,15 @@ impl ShortFlows {
         self.next
     }
 
+    pub(crate) fn in_progress(&self, now: Time) -> impl Iterator<Item = Transfer> {
+        self.active.iter().map(move |&Active { index, start, delivered, .. }| Transfer {
+            index,
+            start,
+            end: now,
+            bytes: delivered,
+        })
+    }
+
     fn find(&self, conn: u32) -> Option<usize> {
         self.active.binary_search_by_key(&conn, |transfer| transfer.index).ok()
     }
@@ -169,6 +178,20 @@ mod tests {
         assert_eq!(starts, [ms(0), ms(8), ms(16), ms(24)]);
         assert!(story.completed().iter().all(|transfer| transfer.end - transfer.start == HALF * 3));
         assert!(story.all_is_closed());
+    }
+
+    #[test]
+    fn what_has_begun_and_not_ended_is_in_progress() {
+        let gap = Gap::Every(Length::Fixed(Span::from_millis(8)));
+        let random = rand_core::SeedableRng::seed_from_u64(1);
+        let Ok(mut app) = crate::App::new(&train(gap, None), ms(0), None, random) else { panic!("a valid train") };
+        assert_eq!(app.in_progress(ms(0)), []);
+        for now in [ms(0), ms(8)] {
+            while app.poll_action(now).is_some() {}
+        }
+        app.handle(Notice::Delivered { conn: 0, side: Side::To, bytes: 500_000 }, ms(9));
+        app.handle(Notice::Delivered { conn: 1, side: Side::To, bytes: 1_000 }, ms(9));
+        assert_eq!(app.in_progress(ms(10)), [Transfer { index: 1, start: ms(8), end: ms(10), bytes: 1_000 }]);
     }
 
     #[test]

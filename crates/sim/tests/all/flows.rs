@@ -68,6 +68,30 @@ fn short_flows_take_as_long_as_transfers_and_start_when_they_should() {
 }
 
 #[test]
+fn a_transfer_that_the_end_of_the_run_interrupts_counts_as_begun() {
+    // 1 MB a second over 4 Mbit/s: half of it passes.
+    let tables = run(r#"
+duration = "20 s"
+[dumbbell]
+rate = "4 Mbit/s"
+rtt = "20 ms"
+queue = { kind = "drop-tail", bytes = "1 MB" }
+[[flows]]
+name = "f"
+traffic = { kind = "short-flows", size = "1 MB", interval = "1 s" }
+"#);
+    let rows: Vec<_> = tables.transfers.iter().collect();
+    let begun: std::collections::BTreeSet<u32> = rows.iter().map(|row| row.index).collect();
+    assert_eq!((rows.len(), begun.len(), begun.last()), (20, 20, Some(&19)));
+    let (done, open): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.completion_s.is_some());
+    println!("{} finished, {} not", done.len(), open.len());
+    assert!(done.iter().all(|row| row.bytes == 1_000_000) && open.iter().all(|row| row.bytes < 1_000_000));
+    assert!((5..15).contains(&open.len()));
+    let bytes = |rows: &[record::tables::TransferRow]| rows.iter().map(|row| row.bytes).sum::<u64>();
+    assert!(bytes(&done) + bytes(&open) <= 10_000_000);
+}
+
+#[test]
 fn a_page_takes_a_handshake_and_a_round_trip_for_each_object_in_turn() {
     // Twelve objects of one window over six connections: SYN and SYN-ACK, then two requests one after the other.
     let tables = far(

@@ -99,3 +99,23 @@ fn with_a_processing_time_the_phases_of_acknowledgements_do_not_lock() {
     println!("{locked} {free}");
     assert!(locked > 8.5 && free < 7.5, "{locked} {free}");
 }
+
+#[test]
+fn stalls_of_the_hosts_lengthen_bbrs_queue() {
+    // The longest percent of the kernel's processing times, which the default leaves out: the host waits for other
+    // programs. BBR takes the burst of acknowledgements that follows for capacity (docs/src/oracle.md).
+    let rtt = |longest: &str| {
+        let points = "[0, \"2 us\"], [0.05, \"6 us\"], [0.1, \"7 us\"], [0.25, \"11 us\"], [0.5, \"22 us\"], \
+                      [0.75, \"40 us\"], [0.9, \"55 us\"], [0.95, \"71 us\"], [0.99, \"122 us\"]";
+        let tables = run(&format!(
+            "duration = \"15 s\"\nwarmup = \"3 s\"\n[hosts]\n\
+             processing = {{ kind = \"quantiles\", points = [{points}, [1, \"{longest}\"]] }}\n[dumbbell]\n\
+             rate = \"50 Mbit/s\"\nrtt = \"700 us\"\nqueue = {{ kind = \"drop-tail\", bytes = \"500 kB\" }}\n\
+             [[flows]]\nname = \"f\"\ncc = \"bbr\"\n"
+        ));
+        flow(&tables, "f").rtt_p50_ms.unwrap()
+    };
+    let (without, with) = (rtt("122 us"), rtt("3 ms"));
+    println!("{without} {with}");
+    assert!(with > 1.15 * without, "{without} {with}");
+}
