@@ -122,8 +122,8 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
     if let Some(reader) = flow.reader {
         c.key("reader", |c| {
-            c.positive_span("reads", reader.reads);
-            c.positive_span("pauses", reader.pauses);
+            c.range("reads", reader.reads, SHORTEST..=MAX_SPAN);
+            c.range("pauses", reader.pauses, SHORTEST..=MAX_SPAN);
             if flow.transport() == Transport::Udp {
                 c.wrong("only TCP has a window that a pause closes; remove `reader`");
             }
@@ -144,6 +144,9 @@ fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {
         });
     }
 }
+
+/// The shortest period of an application that alternates: a run would spend all its time on shorter ones.
+const SHORTEST: Span = Span::from_micros(10);
 
 fn check_tcp(tcp: &Tcp, c: &mut Check) {
     c.range("mss", tcp.mss, 64..=65_483);
@@ -168,8 +171,8 @@ fn check_traffic(traffic: &Traffic, c: &mut Check) {
             c.range("count", u64::from(count.unwrap_or(1)), 1..=MAX_FLOWS);
         }
         Traffic::OnOff { on, off, rate } => {
-            check_gap("on", on, Span::from_nanos(1), c);
-            check_gap("off", off, Span::from_nanos(1), c);
+            check_gap("on", on, SHORTEST, c);
+            check_gap("off", off, SHORTEST, c);
             if let Some(rate) = rate {
                 c.rate("rate", *rate);
             }

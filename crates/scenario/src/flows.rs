@@ -156,7 +156,7 @@ pub struct Tcp {
     /// ns-3.
     pub send_autotuning: bool,
     /// Maximum memory of the receiver's socket (Linux `tcp_rmem` grows up to it). 63 % of it are window for segments of 1448
-    /// bytes, half with `linux = "6.1"`.
+    /// bytes, half with `linux = "6.1"`, whose default is `6 MiB`.
     pub receive_buffer: Bytes,
     /// Bytes that packets leave for headers (Linux `MAX_TCP_HEADER`, which depends on the kernel's build): 320 with drivers
     /// for wireless networks and tunnels, as in distributions, 192 without. They count in the send buffer.
@@ -192,13 +192,18 @@ impl Default for Tcp {
 /// A version of Linux whose TCP to follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TcpLinux {
-    /// Linux 6.1 (`receive_buffer` is `6 MiB` there).
+    /// Linux 6.1.
     #[serde(rename = "6.1")]
     V6_1,
     /// Linux 6.18.
     #[default]
     #[serde(rename = "6.18")]
     V6_18,
+}
+
+impl TcpLinux {
+    /// The default of [`Tcp::receive_buffer`] in Linux 6.1 (`tcp_rmem[2]`, which `tcp_init` bounds by 6 MiB).
+    pub(crate) const RECEIVE_BUFFER_6_1: &str = "6 MiB";
 }
 
 kinds! { "Cc",

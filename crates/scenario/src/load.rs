@@ -4,7 +4,7 @@ use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, builtin, de, priorities, replicates, topology};
+use crate::{Scenario, TcpLinux, builtin, de, priorities, replicates, topology};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -587,17 +587,33 @@ fn weight(node: &Node) -> usize {
     }
 }
 
-/// Uses the table `tcp` as the defaults of each flow's own.
+/// Uses the table `tcp` as the defaults of each flow's own, and the version's receive buffer as theirs.
 fn apply_tcp_defaults(root: &mut Node) {
     let Some(table) = root.table_mut() else { return };
-    let Some(common) = table.get("tcp").filter(|n| n.table().is_some()).cloned() else { return };
+    let common = table.get("tcp").filter(|n| n.table().is_some()).cloned();
     let Some(Value::Array(flows)) = table.get_mut("flows").map(|n| &mut n.value) else { return };
     for flow in flows.iter_mut().filter_map(Node::table_mut) {
-        let mut all = common.clone();
-        if let Some(own) = flow.remove("tcp") {
-            tree::merge(&mut all, own);
+        let tcp = match (common.clone(), flow.remove("tcp")) {
+            (Some(mut all), Some(own)) => {
+                tree::merge(&mut all, own);
+                Some(all)
+            }
+            (common, own) => own.or(common),
+        };
+        if let Some(mut tcp) = tcp {
+            add_receive_buffer(&mut tcp);
+            flow.insert("tcp".into(), tcp);
         }
-        flow.insert("tcp".into(), all);
+    }
+}
+
+/// Gives hosts of Linux 6.1 without a `receive_buffer` that version's.
+fn add_receive_buffer(tcp: &mut Node) {
+    let Some(table) = tcp.table_mut().filter(|table| !table.contains_key("receive_buffer")) else { return };
+    let version = table.get("linux").filter(|version| version.text() == Some("6.1"));
+    if let Some(mut buffer) = version.cloned() {
+        buffer.value = Value::Text(TcpLinux::RECEIVE_BUFFER_6_1.to_owned());
+        table.insert("receive_buffer".into(), buffer);
     }
 }
 

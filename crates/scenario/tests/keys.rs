@@ -69,11 +69,11 @@ const OF_WIRED: &[Case] = &[
     ),
     (
         "flows.f.reader={ reads = \"0 s\", pauses = \"1 s\" }",
-        "flows[0].reader.reads: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+        "flows[0].reader.reads: 0 ns is out of range: must be from 10 us to 1000 h",
     ),
     (
-        "flows.f.reader={ reads = \"1 s\", pauses = \"0 s\" }",
-        "flows[0].reader.pauses: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+        "flows.f.reader={ reads = \"1 s\", pauses = \"1 ns\" }",
+        "flows[0].reader.pauses: 1 ns is out of range: must be from 10 us to 1000 h",
     ),
     ("dumbbell.senders=[]", "dumbbell.senders: at least one is required"),
     ("dumbbell.receivers=[]", "dumbbell.receivers: at least one is required"),

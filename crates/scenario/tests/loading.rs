@@ -190,6 +190,22 @@ fn tcp_options_of_all_flows_lie_under_each_flow_s_own() {
 }
 
 #[test]
+fn the_receive_buffer_is_that_of_the_version_unless_it_is_set() {
+    let buffer = |common: &str, own: &str| {
+        let text = format!("{BASE}{own}\n{common}");
+        only(&load(&[("s", &text)], &[]).unwrap()).flows[0].tcp.receive_buffer
+    };
+    let (old, new, own) = (Bytes::new(6 << 20), Bytes::new(32 << 20), Bytes::new(1_000_000));
+    assert_eq!(buffer("", ""), new);
+    assert_eq!(buffer("[tcp]\nlinux = \"6.1\"", ""), old);
+    assert_eq!(buffer("", "tcp = { linux = \"6.1\" }"), old);
+    assert_eq!(buffer("[tcp]\nlinux = \"6.1\"", "tcp = { linux = \"6.18\" }"), new);
+    assert_eq!(buffer("[tcp]\nreceive_buffer = \"1 MB\"", "tcp = { linux = \"6.1\" }"), own);
+    let wrong = load(&[("s", &format!("{BASE}[tcp]\nlinux = \"6.2\""))], &[]).unwrap_err().to_string();
+    assert!(wrong.contains("tcp.linux") && !wrong.contains("receive_buffer"), "{wrong}");
+}
+
+#[test]
 fn a_dumbbell_becomes_one_way_links_and_flows_their_routes() {
     let text = "duration = \"9 s\"\n[dumbbell]\nrate = \"9 Mbit/s\"\nrtt = \"30 ms\"\nloss = 0.1\njitter = \"1 ms\"\noverhead = \"8 B\"\nsenders = [\"s1\", \"s2\"]\naccess_rate = \"1 Gbit/s\"\nreverse = { delay = \"1 ms\" }\n[[flows]]\nfrom = \"s2\"\n[[flows]]\nfrom = \"receiver\"\nto = \"s1\"\ntraffic = { kind = \"cbr\", rate = \"1 Mbit/s\" }";
     let loaded = load(&[("s", text)], &[]).unwrap();
