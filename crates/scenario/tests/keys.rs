@@ -237,11 +237,11 @@ const OF_WIRED: &[Case] = &[
     ),
     (
         "flows[0].traffic={ kind = \"on-off\", on = \"0 s\", off = \"1 s\" }",
-        "flows[0].traffic.on: 0 ns is out of range: must be from 1 ns to 1000 h",
+        "flows[0].traffic.on: 0 ns is out of range: must be from 10 us to 1000 h",
     ),
     (
         "flows[0].traffic={ kind = \"on-off\", on = \"1 s\", off = { kind = \"constant\", time = \"0 s\" } }",
-        "flows[0].traffic.off: 0 ns is out of range: must be from 1 ns to 1000 h",
+        "flows[0].traffic.off: 0 ns is out of range: must be from 10 us to 1000 h",
     ),
     (
         "flows[0].traffic={ kind = \"pages\", objects = 0, object_size = \"1 kB\", think = \"1 s\" }",
