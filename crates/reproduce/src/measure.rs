@@ -60,8 +60,8 @@ pub enum Measure {
         /// The flows.
         flow: String,
     },
-    /// Round-trip time, ms: the mean of the flows' percentiles. Behind a proxy, it is the sum of both legs' smoothed
-    /// round-trip times at the sampling moments, as RAPID's authors have it, without the proxy's own queue.
+    /// Round-trip time, ms: the mean of the flows' percentiles of the smoothed round-trip time at the sampling moments, with and
+    /// without a proxy. Behind a proxy, it is the sum of both legs', as RAPID's authors have it, without the proxy's own queue.
     Rtt {
         /// The flows.
         flow: String,
@@ -70,8 +70,8 @@ pub enum Measure {
         at: Percentile,
     },
     /// Increase of the round-trip time over that of the idle path, ms, or in per cent of the idle path's or of a time. The
-    /// round-trip time is that of [`Measure::Rtt`]. The idle path's is the least that any flow of the run had, and of a pair of
-    /// points, the least at either: the first packets of a run meet no queue.
+    /// round-trip time is that of [`Measure::Rtt`]. The idle path's is the least that any flow of the run had (of a packet, or of each
+    /// leg behind a proxy), and of a pair of points, the least at either: the first packets of a run meet no queue.
     RttIncrease {
         /// The flows.
         flow: String,

@@ -1,9 +1,9 @@
 //! Round-trip times of flows, and their increase over that of the idle path.
 
+use crate::pattern::is_flow;
 use crate::percentile::{Percentile, mean_of_flows};
 use crate::study;
 use record::Results;
-use record::tables::FlowRow;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use units::Span;
@@ -41,23 +41,40 @@ impl Base {
     }
 }
 
-/// The mean of flows' percentiles of the round-trip time, ms. It is missing if any of the flows has none.
+/// The mean of flows' percentiles of the smoothed round-trip times at the sampling moments after the warm-up, ms. It is missing
+/// if any of the flows has none. Behind a proxy and without one, it is the same quantity: percentiles over the packets' own
+/// samples would count the times with many packets more than those of a long queue.
 pub(crate) fn of(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
+    let sampled = sampled(results, point, run, flow);
     mean_of_flows(results, point, run, flow, |row| {
-        let legs = legs(results, &row);
-        if !legs.is_empty() {
-            return quantile(legs.into_iter().map(|(wired, radio)| wired + radio).collect(), at.share());
-        }
-        match at {
-            Percentile::P5 => row.rtt_p5_ms,
-            Percentile::P25 | Percentile::P75 => None,
-            Percentile::P50 => row.rtt_p50_ms,
-            Percentile::P95 => row.rtt_p95_ms,
-        }
+        let rtts = sampled.get(&(row.flow, row.conn))?.iter();
+        quantile(rtts.filter(|(t_s, _)| *t_s >= row.start_s).map(|(_, rtt)| *rtt).collect(), at.share())
     })
 }
 
-/// The least round-trip time of any flow in a run, ms.
+/// The sampling moments, s, and the smoothed round-trip times at them, ms, of each copy of some flows in a run. Behind a proxy
+/// it is the sum of both legs'.
+fn sampled<'a>(results: &'a Results, point: u32, run: u32, flow: &str) -> BTreeMap<(&'a str, u32), Vec<(f64, f64)>> {
+    let mut proxied: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for row in results.tables.proxies.iter().filter(|row| (row.point, row.run) == (point, run)) {
+        if let Some((wired, radio)) = row.wired_rtt_ms.zip(row.radio_rtt_ms).filter(|_| is_flow(flow, row.flow)) {
+            proxied.entry((row.flow, row.conn)).or_default().push((row.t_s, wired + radio));
+        }
+    }
+    // The sender of a proxied flow knows the wired leg only.
+    let mut direct: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for row in results.tables.samples.iter().filter(|row| (row.point, row.run) == (point, run)) {
+        let of = (row.flow, row.conn);
+        if let Some(rtt) = row.srtt_ms.filter(|_| is_flow(flow, row.flow) && !proxied.contains_key(&of)) {
+            direct.entry(of).or_default().push((row.t_s, rtt));
+        }
+    }
+    proxied.append(&mut direct);
+    proxied
+}
+
+/// The least round-trip time that any flow in a run saw, ms: of a packet, and behind a proxy of the smoothed ones of each leg. It
+/// estimates a constant of the path, whatever the flows did later.
 pub(crate) fn idle(results: &Results, point: u32, run: u32) -> Option<f64> {
     // By connection, the least of each leg.
     let mut split: BTreeMap<(&str, u32), (f64, f64)> = BTreeMap::new();
@@ -80,14 +97,6 @@ pub(crate) fn increase(results: &Results, point: u32, run: u32, flow: &str, at: 
     of(results, point, run, flow, at).map(|rtt| rtt - idle)
 }
 
-/// The samples of both legs' round-trip times of a flow behind a proxy, ms.
-fn legs(results: &Results, flow: &FlowRow) -> Vec<(f64, f64)> {
-    let legs = results.tables.proxies.iter();
-    let legs =
-        legs.filter(|leg| (leg.point, leg.run, leg.flow, leg.conn) == (flow.point, flow.run, flow.flow, flow.conn));
-    legs.filter_map(|leg| leg.wired_rtt_ms.zip(leg.radio_rtt_ms)).collect()
-}
-
 /// Returns the quantile `q` of some values.
 fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -96,24 +105,45 @@ fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::Percentile;
     use crate::measure::Measure;
     use record::Results;
-    use record::tables::{FlowRow, ProxyRow};
+    use record::tables::{FlowRow, ProxyRow, SampleRow};
 
-    /// Without a proxy at point 0, the median is 103 ms and the least time 3 ms. With one at point 1, the legs have 1 and 4 ms,
-    /// of which 0.5 and 3 are the least that is seen.
+    /// Without a proxy at point 0, the smoothed time is 103 ms at most sampling moments and the least time 3 ms. Most packets have
+    /// 20 ms, as few are sent while the queue is long. With a proxy at point 1, the legs have 1 and 4 ms, of which 0.5 and 3 are
+    /// the least that is seen.
     fn results() -> Results {
         let mut results = Results::default();
-        let none = FlowRow { flow: "app", rtt_min_ms: Some(3.0), rtt_p50_ms: Some(103.0), ..FlowRow::default() };
+        let none = FlowRow {
+            flow: "app",
+            start_s: 1.0,
+            rtt_min_ms: Some(3.0),
+            rtt_p5_ms: Some(20.0),
+            rtt_p50_ms: Some(20.0),
+            ..FlowRow::default()
+        };
         let wired = FlowRow { point: 1, rtt_min_ms: Some(0.5), rtt_p50_ms: Some(1.0), ..none };
         for row in [&none, &wired] {
             results.tables.flows.push(row);
         }
-        for (wired, radio) in [(0.5, 4.0), (1.0, 3.0), (1.0, 4.0)] {
+        let sample = SampleRow { flow: "app", ..SampleRow::default() };
+        // Before the first round trip, in the warm-up, and after it.
+        for (t_s, srtt_ms) in [(0.1, None), (0.5, Some(5.0)), (0.6, Some(5.0)), (0.7, Some(5.0))] {
+            results.tables.samples.push(&SampleRow { t_s, srtt_ms, ..sample });
+        }
+        for (t_s, srtt_ms) in [(1.1, 13.0), (1.2, 103.0), (1.3, 103.0)] {
+            results.tables.samples.push(&SampleRow { t_s, srtt_ms: Some(srtt_ms), ..sample });
+            // The sender of the proxied flow sees the wired leg only, and another copy is another flow.
+            results.tables.samples.push(&SampleRow { point: 1, t_s, srtt_ms: Some(1.0), ..sample });
+            results.tables.samples.push(&SampleRow { conn: 1, t_s, srtt_ms: Some(900.0), ..sample });
+        }
+        for (t_s, wired, radio) in [(0.5, 9.0, 9.0), (1.1, 0.5, 4.0), (1.2, 1.0, 3.0), (1.3, 1.0, 4.0)] {
             let (wired_rtt_ms, radio_rtt_ms) = (Some(wired), Some(radio));
             results.tables.proxies.push(&ProxyRow {
                 point: 1,
                 flow: "app",
+                t_s,
                 wired_rtt_ms,
                 radio_rtt_ms,
                 ..ProxyRow::default()
@@ -124,6 +154,22 @@ mod tests {
 
     fn measure(text: &str) -> Measure {
         toml::from_str(&format!("kind = \"rtt-increase\"\nflow = \"app\"\n{text}")).expect("it is a measure")
+    }
+
+    #[test]
+    fn a_round_trip_time_is_the_smoothed_one_at_sampling_moments_with_and_without_a_proxy() {
+        let results = results();
+        let rtt = |at| {
+            let measure: Measure = toml::from_str(&format!("kind = 'rtt'\nflow = 'app'\nat = '{at}'")).unwrap();
+            (measure.of(&results, 0, 0), measure.of(&results, 1, 0))
+        };
+        // Not the 20 ms that most packets have.
+        assert_eq!(rtt("p50"), (Some(103.0), Some(4.5)));
+        assert_eq!(rtt("p5"), (Some(13.0), Some(4.0)));
+        // A flow of which there are no samples has no such value.
+        let mut none = Results::default();
+        none.tables.flows.push(&FlowRow { flow: "app", rtt_p50_ms: Some(20.0), ..FlowRow::default() });
+        assert_eq!(Measure::Rtt { flow: "app".into(), at: Percentile::P50 }.of(&none, 0, 0), None);
     }
 
     #[test]
