@@ -264,8 +264,9 @@ name = "slower"
 about = "half of the delay is not said"
 set = ["duration=3 s"]
 
-[variants.why]
-one_flow = "a reason of the variant"
+[[variants.rows]]
+experiment = "one_flow"
+why = "a reason of the variant"
 
 [[variants.unstated]]
 what = "round trip"
@@ -315,7 +316,7 @@ fn a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them() {
     assert!(text(&output.stderr).contains("--grid needs a variant"), "{}", text(&output.stderr));
     for (what, with, hint) in [
         ("name = \"slower\"", "name = \"slow er\"", "variant `slow er`: a variant's name"),
-        ("one_flow = \"a", "two_flows = \"a", "`why` names an unknown experiment `two_flows`"),
+        ("\"one_flow\"\nwhy", "\"two_flows\"\nwhy", "`rows`: unknown experiment `two_flows`"),
         ("dumbbell.rtt=2 s", "dumbbell.rrt=2 s", "`rtt`"),
     ] {
         let wrong = PAPER.to_owned() + &VARIANT.replace(what, with);

@@ -222,10 +222,8 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
         if let Some(empty) = variant.unstated.iter().find(|unstated| unstated.choices.is_empty()) {
             return wrong(format!("`{}` has no choices", empty.what));
         }
-        for (key, names) in [("why", &variant.why), ("fitted", &variant.fitted)] {
-            if let Some(unknown) = names.keys().find(|name| !experiments.iter().any(|e| e.name == **name)) {
-                return wrong(format!("`{key}` names an unknown experiment `{unknown}`"));
-            }
+        if let Some(fault) = variant.rows.iter().find_map(|rows| rows.fault(&experiments)) {
+            return wrong(format!("`rows`: {fault}"));
         }
         if let Some(unknown) = variant.experiments.iter().find(|name| !experiments.iter().any(|e| e.name == **name)) {
             return wrong(format!("`experiments` names an unknown experiment `{unknown}`"));
@@ -233,7 +231,10 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
     }
     let (title, authors) = (file.title, file.authors);
     let paper = Paper { title, authors, experiments, published, name, settings: Vec::new() };
-    let variants = file.variants.iter().map(|variant| paper.variant(variant)).collect::<Vec<_>>();
+    let variants = file.variants.iter().map(|variant| {
+        paper.variant(variant).map_err(|what| folder.error(PAPER, None, format!("variant `{}`: {what}", variant.name)))
+    });
+    let variants = variants.collect::<Result<Vec<_>, _>>()?;
     Ok([vec![paper], variants].concat())
 }
 

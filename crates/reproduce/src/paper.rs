@@ -43,12 +43,47 @@ pub(crate) struct Variant {
     /// Parameters that the paper leaves open.
     #[serde(default)]
     pub(crate) unstated: Vec<Unstated>,
-    /// For each experiment: what is known about its missed rows, instead of the reasons given in its checks.
+    /// Marks and reasons of some rows. All other rows keep those of the paper.
     #[serde(default)]
-    pub(crate) why: BTreeMap<String, String>,
-    /// For experiments by whose rows a choice was made: what was chosen.
+    pub(crate) rows: Vec<Marked>,
+}
+
+/// A mark or a reason that a variant adds to rows of an experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Marked {
+    /// The experiment.
+    experiment: String,
+    /// The metrics of the rows. Default: all.
     #[serde(default)]
-    pub(crate) fitted: BTreeMap<String, String>,
+    metrics: Vec<String>,
+    /// What was chosen by them. A row that the paper has as `fitted` or `given` keeps its mark.
+    fitted: Option<String>,
+    /// What is known about those that are missed, instead of the paper's reason.
+    why: Option<String>,
+}
+
+impl Marked {
+    /// Returns what is wrong with it in a paper with these experiments.
+    pub(crate) fn fault(&self, experiments: &[Experiment]) -> Option<String> {
+        let Some(experiment) = experiments.iter().find(|experiment| experiment.name == self.experiment) else {
+            return Some(format!("unknown experiment `{}`", self.experiment));
+        };
+        let is_known = |metric: &String| experiment.checks.iter().any(|check| check.metric == *metric);
+        if let Some(unknown) = self.metrics.iter().find(|metric| !is_known(metric)) {
+            return Some(format!("experiment `{}` has no check of the metric `{unknown}`", self.experiment));
+        }
+        let texts = [("fitted", &self.fitted), ("why", &self.why)];
+        if texts.iter().all(|(_, text)| text.is_none()) {
+            return Some(format!("those of experiment `{}` have neither `fitted` nor `why`", self.experiment));
+        }
+        let empty = texts.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.trim().is_empty()));
+        empty.map(|(key, _)| format!("`{key}` of experiment `{}` is empty, but must say why", self.experiment))
+    }
+
+    fn names(&self, experiment: &Experiment, check: &Check) -> bool {
+        self.experiment == experiment.name && (self.metrics.is_empty() || self.metrics.contains(&check.metric))
+    }
 }
 
 /// A parameter that a paper leaves open, and its possible values.
@@ -99,26 +134,48 @@ impl Variant {
 
 impl Paper {
     /// Returns the variant of this paper with its first setting.
-    pub(crate) fn variant(&self, variant: &Variant) -> Paper {
+    ///
+    /// # Errors
+    /// Two marks or two reasons of a row, or a mark for rows that have one.
+    pub(crate) fn variant(&self, variant: &Variant) -> Result<Paper, String> {
         let mut paper = self.clone();
         paper.name = format!("{}@{}", self.name, variant.name);
         paper.title = format!("{}: {}", self.title, variant.about);
         let runs = |name: &String| variant.experiments.is_empty() || variant.experiments.contains(name);
         paper.experiments.retain(|experiment| runs(&experiment.name));
         paper.published.retain(|row| runs(&row.experiment));
-        for experiment in &mut paper.experiments {
-            let (why, fitted) = (variant.why.get(&experiment.name), variant.fitted.get(&experiment.name));
-            for check in &mut experiment.checks {
-                check.why = why.cloned();
-                if fitted.is_some() {
-                    (check.fitted, check.given) = (fitted.cloned(), None);
-                }
+        for rows in &variant.rows {
+            let unmarked = |check: &Check| check.fitted.is_none() && check.given.is_none();
+            let mut checks =
+                self.experiments.iter().flat_map(|e| e.checks.iter().filter(move |check| rows.names(e, check)));
+            if rows.fitted.is_some() && !checks.any(unmarked) {
+                let all = "every row that it names is `fitted` or `given` already";
+                return Err(format!("`rows` of experiment `{}`: `fitted` has no effect: {all}", rows.experiment));
             }
+        }
+        for experiment in &mut paper.experiments {
+            let mut checks = core::mem::take(&mut experiment.checks);
+            for check in &mut checks {
+                let of: Vec<&Marked> = variant.rows.iter().filter(|rows| rows.names(experiment, check)).collect();
+                let one = |key: &str, text: fn(&Marked) -> Option<&String>| {
+                    let mut texts = of.iter().filter_map(|rows| text(rows));
+                    let first = texts.next().cloned();
+                    let twice = texts.next().map(|_| format!("`rows` give {} two texts as `{key}`", check.row()));
+                    twice.map_or(Ok(first), Err)
+                };
+                let (fitted, why) =
+                    (one("fitted", |rows| rows.fitted.as_ref())?, one("why", |rows| rows.why.as_ref())?);
+                if check.given.is_none() {
+                    check.fitted = check.fitted.take().or(fitted);
+                }
+                check.why = why.or_else(|| check.why.take());
+            }
+            experiment.checks = checks;
         }
         let settings = variant.settings();
         let mut paper = settings.first().map_or(paper.clone(), |first| paper.with(first));
         paper.settings = settings;
-        paper
+        Ok(paper)
     }
 
     /// Returns this paper with everything run and measured in `setting`.
@@ -171,7 +228,7 @@ pub struct Experiment {
     pub(crate) folder: Folder,
     /// Overrides by the variant.
     #[serde(skip)]
-    set: Vec<String>,
+    pub(crate) set: Vec<String>,
 }
 
 impl Experiment {
@@ -188,5 +245,90 @@ impl Experiment {
         let Some(file) = &self.scenario else { return Ok(None) };
         let overrides = [&self.set[..], overrides].concat();
         Scenario::load(&self.folder.path(file), &overrides, &|path: &str| self.folder.read(path)).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: &str = "
+title = 'a'
+authors = 'b'
+[[experiments]]
+name = 'one'
+about = ''
+[[experiments.checks]]
+variant = 'v'
+parameter = ''
+metric = 'strength'
+measure = { kind = 'jain' }
+given = 'the distances'
+why = 'far'
+[[experiments.checks]]
+variant = 'v'
+parameter = ''
+metric = 'time'
+measure = { kind = 'jain' }
+fitted = 'the buffer'
+[[experiments.checks]]
+variant = 'v'
+parameter = ''
+metric = 'rate'
+measure = { kind = 'jain' }
+why = 'slow'
+[[variants]]
+name = 'x'
+about = ''
+";
+
+    /// The `fitted`, `given` and `why` of each check in the variant, or what is wrong with its rows.
+    fn marked(rows: &str) -> Result<Vec<[Option<String>; 3]>, String> {
+        let file: PaperFile = toml::from_str(&format!("{PAPER}{rows}")).unwrap();
+        let variant = &file.variants[0];
+        if let Some(fault) = variant.rows.iter().find_map(|rows| rows.fault(&file.experiments)) {
+            return Err(fault);
+        }
+        let paper = Paper {
+            name: "p".into(),
+            title: file.title,
+            authors: file.authors,
+            experiments: file.experiments,
+            published: Vec::new(),
+            settings: Vec::new(),
+        };
+        let checks = paper.variant(variant)?.experiments.remove(0).checks;
+        Ok(checks.into_iter().map(|check| [check.fitted, check.given, check.why]).collect())
+    }
+
+    #[test]
+    fn a_variant_marks_the_rows_that_it_names_and_keeps_the_marks_and_reasons_of_the_paper() {
+        let text = |text: &str| Some(text.to_owned());
+        let paper =
+            [[None, text("the distances"), text("far")], [text("the buffer"), None, None], [None, None, text("slow")]];
+        assert_eq!(marked("").unwrap(), paper);
+        let all = marked("[[variants.rows]]\nexperiment = 'one'\nfitted = 'the loss'").unwrap();
+        assert_eq!(all, [paper[0].clone(), paper[1].clone(), [text("the loss"), None, text("slow")]]);
+        let one = "[[variants.rows]]\nexperiment = 'one'\nmetrics = ['time']\nwhy = 'late'";
+        assert_eq!(
+            marked(one).unwrap(),
+            [paper[0].clone(), [text("the buffer"), None, text("late")], paper[2].clone()]
+        );
+    }
+
+    #[test]
+    fn what_a_variant_says_of_rows_that_it_cannot_mark_is_an_error() {
+        let rows = |keys: &str| format!("[[variants.rows]]\n{keys}\n");
+        for (text, hint) in [
+            (rows("experiment = 'two'\nwhy = 'a'"), "unknown experiment `two`"),
+            (rows("experiment = 'one'\nmetrics = ['age']\nwhy = 'a'"), "no check of the metric `age`"),
+            (rows("experiment = 'one'"), "neither `fitted` nor `why`"),
+            (rows("experiment = 'one'\nwhy = ' '"), "`why` of experiment `one` is empty"),
+            (rows("experiment = 'one'\nmetrics = ['strength', 'time']\nfitted = 'a'"), "`fitted` has no effect"),
+            (rows("experiment = 'one'\nwhy = 'a'").repeat(2), "two texts as `why`"),
+        ] {
+            let said = marked(&text).expect_err("it is wrong");
+            assert!(said.contains(hint), "{text}: {said}");
+        }
     }
 }
