@@ -144,6 +144,19 @@ impl Figure {
         fault.map(str::to_owned).or_else(unknown)
     }
 
+    /// Returns whether it is drawn from what a scenario records at its sampling moments.
+    pub(crate) fn needs_samples(&self) -> bool {
+        match self {
+            Figure::Series { .. } => true,
+            Figure::Means { measure, .. } | Figure::Map { measure, .. } => measure.needs_samples(),
+            Figure::Completions { .. }
+            | Figure::Boxes { .. }
+            | Figure::Tests(_)
+            | Figure::Route(_)
+            | Figure::Sequence(_) => false,
+        }
+    }
+
     /// Returns whether each of its lines matches a point of the sweep.
     pub fn fits(&self, points: &[Point]) -> bool {
         let is_there = |at: &At| points.iter().any(|point| at.is(point));

@@ -388,6 +388,36 @@ impl Measure {
         if let Measure::Tests(tests) = self { tests.fault() } else { None }
     }
 
+    /// Returns whether it is computed from what a scenario records at its sampling moments.
+    pub(crate) fn needs_samples(&self) -> bool {
+        match self {
+            Measure::Share { until, .. } => until.is_some(),
+            Measure::MeanGoodput { .. }
+            | Measure::Rtt { .. }
+            | Measure::RttIncrease { .. }
+            | Measure::FillTime { .. }
+            | Measure::RiseTime { .. }
+            | Measure::UntilFilled { .. }
+            | Measure::WholePathGoverns { .. }
+            | Measure::SlowStart { .. }
+            | Measure::InSlowStart { .. }
+            | Measure::Change { .. } => true,
+            Measure::Throughput { .. }
+            | Measure::Goodput { .. }
+            | Measure::WindowRatio { .. }
+            | Measure::Completion { .. }
+            | Measure::LastCompletion { .. }
+            | Measure::Jain
+            | Measure::Delay { .. }
+            | Measure::DelaySpread { .. }
+            | Measure::DelayRatio { .. }
+            | Measure::Lost { .. }
+            | Measure::Starved { .. }
+            | Measure::ReportLoad { .. } => false,
+            Measure::Tests(tests) => tests.needs_samples(),
+        }
+    }
+
     /// Returns the names and patterns of the flows it covers.
     pub(crate) fn flows(&self) -> Vec<&str> {
         match self {

@@ -126,8 +126,13 @@ impl Experiment {
         let points: Vec<Point> = loaded.points().iter().map(|p| Point { values: p.values() }).collect();
         let flows = loaded.points().iter().flat_map(|point| &point.scenario.flows).map(|flow| flow.name.as_str());
         let flows: BTreeSet<&str> = flows.collect();
+        let is_sampled = loaded.points().iter().all(|point| point.scenario.record.samples.interval().is_some());
+        let unsampled = || "it needs samples; set `record.samples` to an interval, such as \"100 ms\"".to_owned();
         for check in &self.checks {
-            check.fits(&rows, &points, &flows).map_err(|what| format!("check of {}: {what}", check.row()))?;
+            let fits = check.fits(&rows, &points, &flows);
+            let fits = fits
+                .and_then(|()| if is_sampled || !check.measure.needs_samples() { Ok(()) } else { Err(unsampled()) });
+            fits.map_err(|what| format!("check of {}: {what}", check.row()))?;
         }
         let is_known = |of: &str| flows.iter().any(|flow| is_flow(of, flow));
         let radios = loaded.points().iter().filter_map(|point| point.scenario.radio());
@@ -135,6 +140,9 @@ impl Experiment {
         for figure in &self.figures {
             if let Some(fault) = figure.fault(is_known, |ue| ues.contains(ue)) {
                 return Err(format!("figure `{}`: {fault}", figure.title()));
+            }
+            if !is_sampled && figure.needs_samples() {
+                return Err(format!("figure `{}`: {}", figure.title(), unsampled()));
             }
         }
         let unfit = self.figures.iter().find(|figure| !figure.fits(&points));

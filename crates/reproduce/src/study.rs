@@ -74,6 +74,11 @@ impl Tests {
         [Some(&self.tests), self.over.as_ref(), self.less.as_ref()].into_iter().flatten().map(String::as_str).collect()
     }
 
+    /// Returns whether one of its quantities is computed from samples.
+    pub(crate) fn needs_samples(&self) -> bool {
+        [Some(self.of), self.with, self.other].into_iter().flatten().any(Quantity::needs_samples)
+    }
+
     /// Returns what is wrong with the combination of its keys.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.at.is_of_pairs() != self.with.is_some() {
@@ -85,7 +90,10 @@ impl Tests {
         if self.other.is_some() && self.over.is_none() && self.less.is_none() {
             return Some("`other` needs `over` or `less`");
         }
-        (self.bin < 0.0 || self.bin.is_nan()).then_some("`bin` must not be negative")
+        if !self.above.is_finite() {
+            return Some("`above` must be finite");
+        }
+        (!(0.0..=f64::MAX).contains(&self.bin)).then_some("`bin` must be finite and not negative")
     }
 
     /// Returns whether a bound on it states an order of groups, or the sign of an association.

@@ -89,6 +89,25 @@ struct Second {
 }
 
 impl Quantity {
+    /// Returns whether it is computed from samples; the others are figures of whole flows.
+    pub(super) fn needs_samples(self) -> bool {
+        !matches!(
+            self,
+            Quantity::Goodput
+                | Quantity::FlowGoodput
+                | Quantity::FlowPayload
+                | Quantity::Rtt
+                | Quantity::FlowRtt
+                | Quantity::InFlight
+                | Quantity::FlowInFlight
+                | Quantity::Retransmitted
+                | Quantity::JainGoodput
+                | Quantity::JainRtt
+                | Quantity::Timeouts
+                | Quantity::DupAcks
+        )
+    }
+
     /// Returns the values of a test.
     pub(super) fn values(self, _study: &Study, test: &Test) -> Vec<f64> {
         let flows = |of: fn(&super::tests_of::OneFlow) -> f64| test.copies.iter().map(of).collect::<Vec<f64>>();
