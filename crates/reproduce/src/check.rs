@@ -155,18 +155,26 @@ pub enum Origin {
 
 impl Origin {
     /// Parses the last column of `published.csv`: `ours` or `artefact`, each alone or before a colon, or else a place in the
-    /// paper.
+    /// paper, which has nothing of ours.
     pub(crate) fn parse(place: &str) -> Result<Origin, String> {
         let named = [("ours", Origin::Ours), ("artefact", Origin::Artefact)];
         for (name, origin) in named {
-            match place.strip_prefix(name) {
-                Some(rest) if rest.is_empty() || rest.starts_with(": ") => return Ok(origin),
-                Some(_) => return Err(format!("where: `{place}` must be `{name}` or `{name}: ...`")),
-                None => {}
+            let Some(head) = place.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name)) else { continue };
+            let rest = &place[head.len()..];
+            if rest.is_empty() || rest.starts_with(": ") {
+                return Ok(origin);
             }
+            return Err(format!("where: `{place}` must be `{name}` or `{name}: ...`"));
         }
         if place.trim().is_empty() {
             return Err("where: name the place in the paper, or `ours`, or `artefact`".into());
+        }
+        let mut words = place.split(|c: char| !c.is_alphanumeric());
+        if let Some(word) = words.find(|word| ["our", "ours"].iter().any(|ours| word.eq_ignore_ascii_case(ours))) {
+            return Err(format!(
+                "where: `{place}` says `{word}`: write `ours: ...` if nobody has published the row; if the paper has words only, \
+                 name their place, leave the value empty, and say what we take them to mean with `expect`"
+            ));
         }
         Ok(Origin::Paper)
     }
@@ -346,13 +354,18 @@ mod tests {
     fn the_last_column_says_whose_row_it_is() {
         for (place, origin) in [
             ("Table I", Origin::Paper),
-            ("Section V-D (0.03 is ours)", Origin::Paper),
+            ("Section V-D (four hours)", Origin::Paper),
             ("ours", Origin::Ours),
             ("ours: a closed form", Origin::Ours),
+            ("Ours: as Table I", Origin::Ours),
+            ("Artefact: README", Origin::Artefact),
             ("artefact: README", Origin::Artefact),
         ] {
             assert_eq!(Origin::parse(place), Ok(origin));
         }
-        assert!(["", " ", "ours too", "artefact's README"].iter().all(|place| Origin::parse(place).is_err()));
+        for place in ["", " ", "ours too", "artefact's README", "Our addition", "our own", "Section V-D (0.03 is ours)"]
+        {
+            assert!(Origin::parse(place).is_err(), "{place}");
+        }
     }
 }
