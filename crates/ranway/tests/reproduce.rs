@@ -119,7 +119,7 @@ fn marks_and_origins_are_in_every_output_and_counted_apart() {
     paper(dir.path(), "mine");
     let folder = dir.path().join("mine");
     let marked = PAPER
-        .replace("why = \"published", "floor = { size = \"75 MB\", rate = \"20 Mbit/s\" }\nwhy = \"published")
+        .replace("why = \"published", "ceiling = { most = 12 }\nwhy = \"published")
         .replace(
             "point = { rate = \"20 Mbit/s\" }",
             "point = { rate = \"20 Mbit/s\" }\ntolerance = 9\nbecause = \"a plot\"\nfitted = \"the rate\"",
@@ -134,14 +134,14 @@ fn marks_and_origins_are_in_every_output_and_counted_apart() {
         (&"the rate".into(), &9.0.into(), &"a plot".into())
     );
     assert_eq!(
-        (&rows[0]["origin"], &rows[1]["floor"], &rows[2]["origin"]),
-        (&"paper".into(), &30.0.into(), &"ours".into())
+        (&rows[0]["origin"], &rows[1]["ceiling"], &rows[2]["origin"]),
+        (&"paper".into(), &12.0.into(), &"ours".into())
     );
     let out = dir.path().join("ranway-out/reproduce");
     let tables = fs::read_to_string(out.join("tables.md")).unwrap();
     for cell in [
         "| held (fitted: the rate; within 9: a plot) |",
-        "| ≥ 30.000 | impossible: published as",
+        "| ≤ 12.000 | impossible: published as",
         "| not possible yet (ours) |",
     ] {
         assert!(tables.contains(cell), "{cell}: {tables}");

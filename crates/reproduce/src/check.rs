@@ -12,8 +12,8 @@ const TOLERANCE: f64 = 0.10;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    variant: String,
-    parameter: String,
+    pub(crate) variant: String,
+    pub(crate) parameter: String,
     pub(crate) metric: String,
     /// The points of the scenario's sweep. Several points are averaged, unless the row is a claim about each of them.
     #[serde(default)]
@@ -28,15 +28,15 @@ pub struct Check {
     /// Deviation from the published value up to which ours counts as equal, in the row's unit, instead of the default.
     pub tolerance: Option<f64>,
     /// For a claim in words, or instead of the tolerance: the condition, such as `>=0.9`.
-    expect: Option<String>,
-    /// Why `tolerance`, or `expect` beside a published number, allows more than the default.
+    pub(crate) expect: Option<String>,
+    /// Why `tolerance`, or `expect` beside a published number, allows more than the default, or why words or a bound are read so.
     pub(crate) because: Option<String>,
     /// For a claim: the swept keys along which the value rises,
     #[serde(default)]
-    rising: Vec<String>,
+    pub(crate) rising: Vec<String>,
     /// For a claim: the swept keys along which the value falls.
     #[serde(default)]
-    falling: Vec<String>,
+    pub(crate) falling: Vec<String>,
     /// The physical lower bound.
     pub floor: Option<Floor>,
     /// The physical upper bound.
@@ -89,8 +89,8 @@ impl Form {
 pub(crate) enum Claim {
     /// Every value is within a bound.
     Bound(Bound),
-    /// The value is monotonic.
-    Trend { along: Vec<String>, rises: bool },
+    /// The value rises along some swept keys, and falls along others.
+    Trend { rising: Vec<String>, falling: Vec<String> },
 }
 
 /// A bound.
@@ -105,7 +105,8 @@ pub(crate) enum Bound {
 }
 
 impl Claim {
-    /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`. Numbers are finite, and the first of two is not the larger.
+    /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`. Numbers are finite, the first of two is not the larger, and what
+    /// bounds an absolute value is not negative.
     pub(crate) fn parse(text: &str) -> Option<Claim> {
         let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
         let range = |(from, to): (&str, &str)| {
@@ -118,13 +119,13 @@ impl Claim {
         }
         let bound = |sign: &str| text.strip_prefix(sign).and_then(number);
         let found = bound(">=").map(Bound::AtLeast).or_else(|| bound("<=").map(Bound::AtMost));
-        found.or_else(|| bound("±").map(Bound::Within)).map(Claim::Bound)
+        found.or_else(|| bound("±").filter(|bound| *bound >= 0.0).map(Bound::Within)).map(Claim::Bound)
     }
 
     /// Widens a range at each end, by `margin` or by the rounding with which it was published.
     fn widened(self, published: &str, margin: Option<f64>) -> Claim {
         let Claim::Bound(Bound::Between(from, to)) = self else { return self };
-        let (low, high) = published.split_once("..").map_or((0.0, 0.0), |(a, b)| (rounding(a), rounding(b)));
+        let (low, high) = roundings(published);
         Claim::Bound(Bound::Between(from - margin.unwrap_or(low), to + margin.unwrap_or(high)))
     }
 }
@@ -137,6 +138,18 @@ pub(crate) fn rounding(printed: &str) -> f64 {
     let (digits, exponent) = printed.trim().split_once(['e', 'E']).unwrap_or((printed.trim(), "0"));
     let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len()) as i32;
     HALF * 10_f64.powi(exponent.parse().unwrap_or(0_i32).saturating_sub(decimals))
+}
+
+/// Returns the same of the ends of a published range, or twice of the number of a bound.
+pub(crate) fn roundings(printed: &str) -> (f64, f64) {
+    let ends = printed.trim_start_matches('[').trim_end_matches(']');
+    match ends.split_once("..").or_else(|| ends.split_once(',')) {
+        Some((from, to)) => (rounding(from), rounding(to)),
+        None => {
+            let of = rounding(ends.trim_start_matches(['>', '<', '=', '±']));
+            (of, of)
+        }
+    }
 }
 
 /// Whose row it is.
@@ -248,7 +261,8 @@ impl Check {
         self.tolerance.unwrap_or_else(|| self.strict_margin(row, value))
     }
 
-    fn strict_margin(&self, row: &PublishedRow, value: f64) -> f64 {
+    /// Returns the deviation that counts as equal by default.
+    pub(crate) fn strict_margin(&self, row: &PublishedRow, value: f64) -> f64 {
         let share = match self.form {
             Form::Gain | Form::Reduction if self.against.is_some() => {
                 let ratio = self.form.ratio(value);
@@ -259,59 +273,9 @@ impl Check {
         share.max(row.ci95.unwrap_or(0.0))
     }
 
-    /// Returns what is wrong with its condition, its tolerance or its marks for `row`.
-    pub(crate) fn fault(&self, row: &PublishedRow) -> Option<String> {
-        if let Some(expect) = self.expect.as_deref().filter(|expect| Claim::parse(expect).is_none()) {
-            return Some(format!("`expect` is `{expect}`, but must be `>=x`, `<=x`, `±x`, `[a, b]` or `a..b`"));
-        }
-        if let Some(tolerance) = self.tolerance.filter(|tolerance| !(0.0..=f64::MAX).contains(tolerance)) {
-            return Some(format!(
-                "`tolerance` is {tolerance}, but must be a finite number from 0 on, in the row's unit"
-            ));
-        }
-        let reasons = [("because", &self.because), ("fitted", &self.fitted), ("given", &self.given)];
-        if let Some((key, _)) =
-            reasons.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.trim().is_empty()))
-        {
-            return Some(format!("`{key}` is empty, but must say why"));
-        }
-        if self.fitted.is_some() && self.given.is_some() {
-            return Some("`fitted` and `given` exclude each other".into());
-        }
-        self.excess(row)
-    }
-
-    /// Returns what is wrong with a tolerance that is wider than the default without a reason, or of no use.
-    fn excess(&self, row: &PublishedRow) -> Option<String> {
-        let is_range = |text: &String| matches!(Claim::parse(text), Some(Claim::Bound(Bound::Between(..))));
-        let (allowed, default) = match (&row.value, &self.expect) {
-            (Some(Published::Number(value)), Some(expect)) => {
-                let margin = self.strict_margin(row, *value);
-                let (least, most) = (value - margin, value + margin);
-                if self.tolerance.is_some() {
-                    return Some("`tolerance` has no effect beside `expect`".into());
-                }
-                let within = match Claim::parse(expect) {
-                    Some(Claim::Bound(Bound::Between(from, to))) => least <= from && to <= most,
-                    _ => false,
-                };
-                let why = format!("`expect` replaces the default of {least:.4}..{most:.4}; say why with `because`");
-                return (!within && self.because.is_none()).then_some(why);
-            }
-            (Some(Published::Number(value)), None) => (self.tolerance, self.strict_margin(row, *value)),
-            (Some(Published::Text(text)), _) if is_range(text) => (self.tolerance, 0.0),
-            _ if self.tolerance.is_some() => {
-                return Some("`tolerance` has no effect on a bound or a claim in words".into());
-            }
-            _ => (None, 0.0),
-        };
-        match (allowed, &self.because) {
-            (None, Some(_)) => Some("`because` is the reason of a `tolerance`, which is missing".into()),
-            (Some(allowed), None) if allowed > default => Some(format!(
-                "`tolerance` is {allowed}, which is more than the default of {default:.4}; say why with `because`"
-            )),
-            _ => None,
-        }
+    /// Returns the swept keys along which it states a trend.
+    pub(crate) fn along(&self) -> impl Iterator<Item = &String> {
+        self.rising.iter().chain(&self.falling)
     }
 
     /// Returns the condition that stands for the words of a claim, or replaces the tolerance of a published number.
@@ -321,8 +285,9 @@ impl Check {
         }
         let along =
             |word: &str, keys: &[String]| (!keys.is_empty()).then(|| format!("{word} with {}", keys.join(", ")));
-        let trend = along("rises", &self.rising).or_else(|| along("falls", &self.falling));
-        trend.filter(|_| row.value.is_none()).or_else(|| self.expect.clone())
+        let trend: Vec<String> =
+            [along("rises", &self.rising), along("falls", &self.falling)].into_iter().flatten().collect();
+        if trend.is_empty() { self.expect.clone() } else { Some(trend.join("; ")) }
     }
 
     /// Returns the claim to be checked, if the row is one.
@@ -330,8 +295,9 @@ impl Check {
         match &row.value {
             Some(Published::Number(_)) => self.expect.as_deref().and_then(Claim::parse),
             Some(Published::Text(text)) => Claim::parse(text).map(|claim| claim.widened(text, self.tolerance)),
-            None if !self.rising.is_empty() => Some(Claim::Trend { along: self.rising.clone(), rises: true }),
-            None if !self.falling.is_empty() => Some(Claim::Trend { along: self.falling.clone(), rises: false }),
+            None if self.along().next().is_some() => {
+                Some(Claim::Trend { rising: self.rising.clone(), falling: self.falling.clone() })
+            }
             None => self.expect.as_deref().and_then(Claim::parse),
         }
     }

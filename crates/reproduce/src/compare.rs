@@ -1,8 +1,9 @@
 //! Compares measured values with published ones.
 
-use crate::check::{Bound, Check, Claim, Form, Origin, Published, PublishedRow};
+use crate::check::{Bound, Check, Claim, Form, Origin, Published, PublishedRow, roundings};
 use crate::data::Data;
 use crate::measure::{Ceiling, Measure};
+use crate::open::differs_in;
 use crate::paper::{Experiment, Paper};
 use crate::points::At;
 use crate::study::{Beside, Estimate, ORDER, Tests};
@@ -98,20 +99,24 @@ pub fn compare(paper: &Paper, experiment: &Experiment, results: Option<&Results>
 fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Option<&Data>) -> Row {
     let check = experiment.checks.iter().find(|check| check.answers(row));
     let answer = check.zip(data).map(|(check, data)| answer(check, row, data));
-    let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
+    let floor = check.and_then(|check| check.floor).and_then(|floor| floor.value(&row.unit));
     let ceiling = check.and_then(|check| check.ceiling.as_ref()).map(Ceiling::value);
-    let is_impossible = matches!(row.value, Some(Published::Number(value)) if is_beyond(row, value, floor, ceiling));
-    let (measured, ci, verdict) = match answer {
-        None => (None, None, Verdict::NotPossible),
-        Some(Answer { measured, ci, held }) => {
-            let missed = if is_impossible { Verdict::Impossible } else { Verdict::Missed };
-            (measured, ci, if held { Verdict::Held } else { missed })
+    let (measured, ci, verdict, wrong) = match answer {
+        None => (None, None, Verdict::NotPossible, None),
+        Some(Answer { measured, ci, held, extremes }) => {
+            let wrong = check.and_then(|check| check.wrong_limit(extremes, floor));
+            let verdict = match (held, &wrong) {
+                (true, None) => Verdict::Held,
+                (false, None) if is_beyond(row, floor, ceiling) => Verdict::Impossible,
+                _ => Verdict::Missed,
+            };
+            (measured, ci, verdict, wrong)
         }
     };
     let is_missed = matches!(verdict, Verdict::Missed | Verdict::Impossible);
     let why = check.filter(|_| is_missed).map(|check| {
         let unknown = if measured.is_none() { "the runs have no such value" } else { "not explained yet" };
-        check.why.clone().unwrap_or_else(|| unknown.to_owned())
+        wrong.or_else(|| check.why.clone()).unwrap_or_else(|| unknown.to_owned())
     });
     Row {
         paper: paper.name.clone(),
@@ -137,10 +142,27 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Opti
     }
 }
 
-/// Returns whether a published value is physically impossible, even at the end of its interval or before it was rounded.
-fn is_beyond(row: &PublishedRow, value: f64, floor: Option<f64>, ceiling: Option<f64>) -> bool {
-    let margin = row.ci95.unwrap_or(0.0).max(row.rounding);
-    floor.is_some_and(|floor| value + margin < floor) || ceiling.is_some_and(|ceiling| value - margin > ceiling)
+/// Returns whether a published value is physically impossible, even at the end of its interval or before it was rounded. The ends
+/// of a range are values that were published, so one of them beyond a limit is enough. A bound is impossible if no value that
+/// satisfies it is possible.
+fn is_beyond(row: &PublishedRow, floor: Option<f64>, ceiling: Option<f64>) -> bool {
+    // What must not be below the floor, and what must not be above the ceiling.
+    let (lowest, highest, (low, high)) = match &row.value {
+        None => return false,
+        Some(Published::Number(value)) => (Some(*value), Some(*value), (row.rounding, row.rounding)),
+        Some(Published::Text(text)) => {
+            let (lowest, highest) = match Claim::parse(text) {
+                Some(Claim::Bound(Bound::Between(from, to))) => (Some(from), Some(to)),
+                Some(Claim::Bound(Bound::AtLeast(bound))) => (None, Some(bound)),
+                Some(Claim::Bound(Bound::AtMost(bound) | Bound::Within(bound))) => (Some(bound), None),
+                Some(Claim::Trend { .. }) | None => (None, None),
+            };
+            (lowest, highest, roundings(text))
+        }
+    };
+    let margin = |rounding: f64| row.ci95.unwrap_or(0.0).max(rounding);
+    lowest.zip(floor).is_some_and(|(lowest, floor)| lowest + margin(low) < floor)
+        || highest.zip(ceiling).is_some_and(|(highest, ceiling)| highest - margin(high) > ceiling)
 }
 
 /// What the results say about a row.
@@ -148,6 +170,8 @@ struct Answer {
     measured: Option<Published>,
     ci: Option<f64>,
     held: bool,
+    /// The least and the most that is compared.
+    extremes: Option<(f64, f64)>,
 }
 
 fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
@@ -157,7 +181,7 @@ fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
     let stats: Option<Vec<Stat>> = points.iter().map(|&point| check.figure(data, point)).collect();
     // A run without a value (such as a link that never filled) must not improve the mean of the others.
     let Some(stats) = stats.filter(|stats| !stats.is_empty()) else {
-        return Answer { measured: None, ci: None, held: false };
+        return Answer { measured: None, ci: None, held: false, extremes: None };
     };
     let means: Vec<f64> = stats.iter().map(|stat| stat.mean).collect();
     let (least, most) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
@@ -169,13 +193,15 @@ fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
             Claim::Bound(bound) => {
                 means.iter().all(|&mean| bound.holds(mean)) && points.iter().all(|&at| check.orders(data, at, *bound))
             }
-            Claim::Trend { along, rises } => follows(results, &points, &means, along, *rises),
+            Claim::Trend { rising, falling } => {
+                follows(results, &points, &means, rising, true) && follows(results, &points, &means, falling, false)
+            }
         };
         let (measured, ci) = match stats.as_slice() {
             [one] => (Published::Number(one.mean), one.ci95),
             _ => (several(), None),
         };
-        return Answer { measured: Some(measured), ci, held };
+        return Answer { measured: Some(measured), ci, held, extremes: Some((least, most)) };
     }
     let mean = means.iter().sum::<f64>() / means.len() as f64;
     let ci = if stats.len() == 1 { stats[0].ci95 } else { None };
@@ -183,22 +209,19 @@ fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
         Some(Published::Number(value)) => (mean - value).abs() <= check.margin(row, value),
         _ => false,
     };
-    Answer { measured: Some(Published::Number(mean)), ci, held }
+    Answer { measured: Some(Published::Number(mean)), ci, held, extremes: Some((mean, mean)) }
 }
 
 /// Returns whether the value rises (or falls) along each of `along`, from value to value in the order of the sweep,
-/// with all other keys equal.
+/// with all other keys equal. It does not along a key in which no points differ.
 fn follows(results: &Results, points: &[u32], means: &[f64], along: &[String], rises: bool) -> bool {
-    let values = |point: u32| &results.meta.points[point as usize].values;
+    let at = |i: usize| &results.meta.points[points[i] as usize];
     along.iter().all(|key| {
-        (0..points.len()).all(|i| {
-            // The next point that differs only in this key.
-            let next = (i + 1..points.len()).find(|&j| {
-                let (a, b) = (values(points[i]), values(points[j]));
-                a.iter().all(|(k, v)| (k == key) != (b.get(k) == Some(v)))
-            });
-            next.is_none_or(|j| if rises { means[j] > means[i] } else { means[j] < means[i] })
-        })
+        // Each point, and the next one that differs only in this key.
+        let next = |i: usize| (i + 1..points.len()).find(|&j| differs_in(key, at(i), at(j)));
+        let steps: Vec<(usize, usize)> = (0..points.len()).filter_map(|i| Some((i, next(i)?))).collect();
+        let holds = |&(i, j): &(usize, usize)| if rises { means[j] > means[i] } else { means[j] < means[i] };
+        !steps.is_empty() && steps.iter().all(holds)
     })
 }
 
@@ -217,6 +240,21 @@ impl Check {
         let other = reference(results, point, against)?;
         let pairs: Option<Vec<(f64, f64)>> = runs.map(|run| self.measure.of_both(results, point, other, run)).collect();
         self.form.of(&pairs?)
+    }
+
+    /// Returns which of its limits is wrong, as measured values are beyond it: what was measured is possible. The ceiling of a
+    /// reduction is that of a published time, which ours may exceed.
+    fn wrong_limit(&self, extremes: Option<(f64, f64)>, floor: Option<f64>) -> Option<String> {
+        let (least, most) = extremes?;
+        if let Some(floor) = floor.filter(|floor| least < *floor) {
+            return Some(format!("its `floor` is wrong: {least:.3} was measured, which is below {floor:.3}"));
+        }
+        match self.ceiling {
+            Some(Ceiling::Value { most: ceiling }) if most > ceiling => {
+                Some(format!("its `ceiling` is wrong: {most:.3} was measured, which is above {ceiling:.3}"))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the value of a measure over tests at a point, compared with the reference if there is one.
@@ -314,9 +352,35 @@ mod tests {
         assert_eq!((Form::Ratio.of_two(3.0, 0.0), Form::Difference.of_two(3.0, 0.0)), (None, Some(3.0)));
     }
 
+    #[test]
+    fn a_trend_is_one_of_points_that_differ_in_its_key() {
+        let trend = |keys: &str, goodputs: &[f64]| verdict("", keys, goodputs);
+        assert_eq!(trend("point = { at = 'here' }\nrising = ['i']", &[1.0, 2.0, 3.0, 9.0]), Verdict::Held);
+        assert_eq!(trend("point = { at = 'here' }\nrising = ['i']", &[1.0, 3.0, 2.0, 9.0]), Verdict::Missed);
+        assert_eq!(trend("point = { at = 'here' }\nfalling = ['i']", &[3.0, 2.0, 9.0]), Verdict::Held);
+        // Not swept, or at one point.
+        assert_eq!(trend("point = { at = 'here' }\nrising = ['nosuch']", &[1.0, 2.0, 9.0]), Verdict::Missed);
+        assert_eq!(trend("point = { at = 'there' }\nrising = ['i']", &[1.0, 2.0, 9.0]), Verdict::Missed);
+    }
+
+    #[test]
+    fn the_condition_beside_words_is_our_reading() {
+        assert_eq!(verdict("", "expect = '±0.03'\nbecause = 'negligible'", &[0.02]), Verdict::Held);
+        let check: Check = toml::from_str(
+            "variant = 'a'\nparameter = ''\nmetric = 'm'\nmeasure = { kind = 'jain' }\nrising = ['a']\nfalling = ['b']",
+        )
+        .unwrap();
+        assert_eq!(check.expected(&PublishedRow::default()).as_deref(), Some("rises with a; falls with b"));
+    }
+
     /// The verdict on a row of which a flow's goodput is measured: `value` and `ci95` as in `published.csv`, `keys` of the check,
     /// and the goodputs at the points of a sweep, of which the last is the reference of `against = { at = "there" }`.
     fn verdict(value: &str, keys: &str, goodputs: &[f64]) -> Verdict {
+        row(value, "s", keys, goodputs).verdict
+    }
+
+    /// The same row with a unit.
+    fn row(value: &str, unit: &str, keys: &str, goodputs: &[f64]) -> Row {
         let (value, ci95) = value.split_once(" +- ").map_or((value, None), |(value, ci)| (value, ci.parse().ok()));
         let check = format!(
             "variant = 'a'\nparameter = ''\nmetric = 'm'\nmeasure = {{ kind = 'goodput', flow = 'f' }}\n{keys}"
@@ -328,7 +392,9 @@ mod tests {
             variant: "a".into(),
             metric: "m".into(),
             rounding: rounding(value),
-            value: Some(value.parse().map_or_else(|_| Published::Text(value.into()), Published::Number)),
+            value: (!value.is_empty())
+                .then(|| value.parse().map_or_else(|_| Published::Text(value.into()), Published::Number)),
+            unit: if keys.contains("as = 'reduction'") { "%" } else { unit }.into(),
             ci95,
             ..PublishedRow::default()
         };
@@ -351,7 +417,7 @@ mod tests {
             published: vec![row],
             settings: Vec::new(),
         };
-        compare(&paper, &experiment, Some(&results))[0].verdict
+        compare(&paper, &experiment, Some(&results)).remove(0)
     }
 
     /// The same of a comparison of two points, whose goodputs have this ratio.
@@ -414,5 +480,58 @@ mod tests {
         assert_eq!(compared("84.2", "reduction", 0.9, keys), Verdict::Impossible);
         assert_eq!(compared("37.0", "reduction", 0.9, keys), Verdict::Missed);
         assert_eq!(compared("3600", "gain", 2.0, "ceiling = { most = 900 }"), Verdict::Impossible);
+    }
+
+    #[test]
+    fn a_range_with_an_impossible_end_and_an_impossible_bound_are_not_missed() {
+        let floor = "floor = { size = '10 MB', rate = '80 Mbit/s' }";
+        for (value, expected) in [
+            ("0.2..0.8", Verdict::Impossible),
+            // The lower end is a value that was published.
+            ("0.2..1.5", Verdict::Impossible),
+            ("1.0..1.5", Verdict::Missed),
+            ("1..1.5", Verdict::Missed),
+            ("<=0.8", Verdict::Impossible),
+            ("<=1.2", Verdict::Missed),
+            ("±0.8", Verdict::Impossible),
+            (">=3", Verdict::Missed),
+        ] {
+            assert_eq!(verdict(value, floor, &[2.0]), expected, "{value}");
+        }
+        // What holds is held, whatever else the range has.
+        assert_eq!(verdict("0.2..2.5", floor, &[2.0]), Verdict::Held);
+        let ceiling = "ceiling = { most = 80 }";
+        for (value, expected) in [
+            ("33..84", Verdict::Impossible),
+            ("81..84", Verdict::Impossible),
+            ("33..80", Verdict::Missed),
+            (">=90", Verdict::Impossible),
+            (">=75", Verdict::Missed),
+            ("<=5", Verdict::Missed),
+        ] {
+            assert_eq!(verdict(value, ceiling, &[20.0]), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_floor_is_in_the_unit_of_the_row() {
+        let floor = "floor = { size = '10 MB', rate = '80 Mbit/s' }";
+        let of = |value, unit| row(value, unit, floor, &[2e6]);
+        assert_eq!((of("242", "ms").verdict, of("242", "ms").floor), (Verdict::Impossible, Some(1e3)));
+        assert_eq!((of("1100", "ms").verdict, of("242000", "us").verdict), (Verdict::Missed, Verdict::Impossible));
+    }
+
+    #[test]
+    fn a_limit_that_a_measured_value_exceeds_is_wrong() {
+        let why = |value, keys: &str, measured| {
+            let row = row(value, "s", keys, &[measured]);
+            (row.verdict, row.why.unwrap_or_default())
+        };
+        let (verdict, said) = why("95", "ceiling = { most = 90 }", 95.0);
+        assert_eq!(verdict, Verdict::Missed);
+        assert!(said.contains("`ceiling` is wrong: 95.000 was measured, which is above 90.000"), "{said}");
+        let (verdict, said) = why("0.5", "floor = { size = '10 MB', rate = '80 Mbit/s' }\nwhy = 'known'", 0.9);
+        assert_eq!(verdict, Verdict::Missed);
+        assert!(said.contains("`floor` is wrong: 0.900 was measured, which is below 1.000"), "{said}");
     }
 }

@@ -10,6 +10,7 @@ mod counts;
 mod data;
 mod draw;
 mod drawn;
+mod fault;
 mod figure;
 mod folder;
 mod measure;

@@ -227,6 +227,27 @@ pub struct Floor {
 }
 
 impl Floor {
+    /// The least time that `size` takes at `rate`.
+    pub(crate) fn new(size: Bytes, rate: Rate) -> Floor {
+        Floor { size, rate }
+    }
+
+    /// Returns whether something is carried, at some rate.
+    pub(crate) fn is_real(&self) -> bool {
+        self.size.get() > 0 && self.rate.as_mbps() > 0.0
+    }
+
+    /// Returns the bound in a row's unit, if that is one of time.
+    pub fn value(&self, unit: &str) -> Option<f64> {
+        let each_second = match unit {
+            "s" => 1.0,
+            "ms" => 1e3,
+            "us" | "µs" => 1e6,
+            _ => return None,
+        };
+        Some(self.seconds() * each_second)
+    }
+
     /// Returns the bound in seconds.
     pub fn seconds(&self) -> f64 {
         self.size.get() as f64 * 8.0 / (self.rate.as_mbps() * 1e6)
@@ -237,13 +258,14 @@ impl Floor {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Ceiling {
-    /// The reduction of a duration, in per cent, that leaves the least one.
+    /// The reduction of a duration, in per cent, that leaves the least one. It limits what was published with this duration, not
+    /// what we measure with another.
     Reduction {
         /// The amount of data carried.
         size: Bytes,
         /// The maximum rate.
         rate: Rate,
-        /// The duration that is reduced.
+        /// The published duration that is reduced.
         from: Span,
     },
     /// A value in the row's unit.

@@ -94,11 +94,17 @@ impl Paper {
 impl Experiment {
     /// Takes over the checks and figures of the experiment that it is `like`, one of `before`, and the reasons by metric.
     fn share(&mut self, before: &[Experiment]) -> Result<(), String> {
+        let rows: Vec<String> = self.checks.iter().map(Check::row).collect();
+        if let Some(twice) = (1..rows.len()).find(|&i| rows[..i].contains(&rows[i])) {
+            return Err(format!("two checks of {}; a row has one", rows[twice]));
+        }
         if let Some(like) = &self.like {
             let Some(other) = before.iter().find(|other| other.name == *like) else {
                 return Err(format!("`like`: no experiment `{like}` before it"));
             };
-            let mut checks = other.checks.clone();
+            // Its own check of a row replaces the one that it would share.
+            let is_own = |check: &&Check| self.checks.iter().any(|own| own.row() == check.row());
+            let mut checks: Vec<Check> = other.checks.iter().filter(|check| !is_own(check)).cloned().collect();
             checks.iter_mut().for_each(|check| check.why = None);
             self.checks = [checks, core::mem::take(&mut self.checks)].concat();
             self.figures = other.figures.iter().cloned().chain(core::mem::take(&mut self.figures)).collect();
@@ -189,8 +195,22 @@ impl Check {
         if lonely {
             return Err(format!("`against` matches no point of the scenario's sweep, or several{}", example(points)));
         }
-        Ok(())
+        if let Some(itself) = at.iter().find(|point| self.against.as_ref().is_some_and(|it| it.leads(point, point))) {
+            return Err(format!("`against` compares a point with itself: {}", itself.label()));
+        }
+        // A trend along a key needs a step in it.
+        let steps = |key: &String| at.iter().any(|point| at.iter().any(|other| differs_in(key, point, other)));
+        self.along().find(|key| !steps(key)).map_or(Ok(()), |key| {
+            let what = "no two points of the check differ only in it; name a swept key with several values";
+            Err(format!("the trend along `{key}`: {what}{}", example(points)))
+        })
     }
+}
+
+/// Returns whether two points differ in the value of `key`, and in nothing else.
+pub(crate) fn differs_in(key: &str, point: &Point, other: &Point) -> bool {
+    point.values.iter().all(|(k, value)| (k == key) != (other.values.get(k) == Some(value)))
+        && point.values.contains_key(key)
 }
 
 /// Describes a point of the sweep in an error.
@@ -297,6 +317,74 @@ fn line_of(text: &str, position: &csv::Position) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CHECK: &str = "variant = 'v'\nparameter = ''\nmetric = 'm'\nmeasure = { kind = 'goodput', flow = '*' }";
+
+    /// An experiment of wireless-loss.toml, which sweeps `cc` and `loss`, and a claim in words; `tables` are its own.
+    fn experiment(tables: &str) -> (Experiment, [PublishedRow; 1]) {
+        let text = format!("name = 'one'\nabout = ''\nscenario = 'wireless-loss.toml'\n{tables}");
+        let mut experiment: Experiment = toml::from_str(&text).unwrap();
+        experiment.folder = Folder::BuiltIn("mdcc-towards".into());
+        let [one, v, m] = ["one", "v", "m"].map(str::to_owned);
+        (experiment, [PublishedRow { experiment: one, variant: v, metric: m, ..PublishedRow::default() }])
+    }
+
+    fn check(keys: &str) -> Result<(), String> {
+        let (experiment, rows) = experiment(&format!("[[checks]]\n{CHECK}\n{keys}"));
+        experiment.check(&rows)
+    }
+
+    #[test]
+    fn a_trend_needs_a_swept_key_with_several_values() {
+        for (keys, hint) in [
+            ("rising = ['nosuch']", "the trend along `nosuch`"),
+            ("rising = ['loss']\npoint = { loss = 1e-4 }", "the trend along `loss`"),
+            ("falling = ['cc', 'loss']\npoint = { cc = 'mdcc' }", "the trend along `cc`"),
+        ] {
+            let said = check(keys).expect_err(keys);
+            assert!(said.contains(hint) && said.contains("name a swept key with several values"), "{said}");
+        }
+        assert_eq!(check("rising = ['loss']\npoint = { cc = 'mdcc' }"), Ok(()));
+    }
+
+    #[test]
+    fn a_point_is_not_compared_with_itself() {
+        let said = check("against = { cc = 'cubic' }\nexpect = '>=1'").expect_err("cubic is among the points");
+        assert!(said.contains("`against` compares a point with itself: cc = cubic"), "{said}");
+        assert_eq!(check("point = { cc = 'mdcc' }\nagainst = { cc = 'cubic' }\nexpect = '>=1'"), Ok(()));
+    }
+
+    #[test]
+    fn a_row_has_one_check_and_its_own_replaces_a_shared_one() {
+        let expecting = |expect: &str| format!("[[checks]]\n{CHECK}\nexpect = '{expect}'\n");
+        let (mut twice, _) = experiment(&(expecting(">=1") + &expecting(">=2")));
+        let said = twice.share(&[]).expect_err("there are two");
+        assert_eq!(said, "two checks of `v`, ``, `m`; a row has one");
+        let (first, _) = experiment(&expecting(">=1"));
+        for (own, expected) in [("", ">=1"), (&*expecting(">=2"), ">=2")] {
+            let (mut second, _) = experiment(&format!("like = 'one'\n{own}"));
+            second.share(core::slice::from_ref(&first)).unwrap();
+            let expects: Vec<_> = second.checks.iter().map(|check| check.expect.as_deref()).collect();
+            assert_eq!(expects, [Some(expected)]);
+        }
+    }
+
+    #[test]
+    fn a_measure_of_samples_needs_samples() {
+        let of = |measure: &str| {
+            let check = format!("variant = 'v'\nparameter = ''\nmetric = 'm'\nexpect = '>=1'\nmeasure = {measure}");
+            let (mut experiment, rows) = experiment(&format!("[[checks]]\n{check}"));
+            experiment.set = vec!["record.samples=off".into()];
+            experiment.check(&rows)
+        };
+        for measure in
+            ["{ kind = 'rtt', flow = '*' }", "{ kind = 'tests', tests = '*', of = 'second-goodput', at = 'mean' }"]
+        {
+            let said = of(measure).expect_err(measure);
+            assert!(said.contains("it needs samples; set `record.samples` to an interval"), "{said}");
+        }
+        assert_eq!(of("{ kind = 'goodput', flow = '*' }"), Ok(()));
+    }
 
     #[test]
     fn the_built_in_papers_are_valid() {
