@@ -51,11 +51,11 @@ pub struct Row {
     pub measured: Option<Published>,
     /// Half the width of our 95 % confidence interval.
     pub ci: Option<f64>,
-    /// The physical lower bound.
+    /// The physical lower bound, in the row's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub floor: Option<f64>,
-    /// The physical upper bound.
+    /// The physical upper bound, in the row's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub ceiling: Option<f64>,
@@ -71,7 +71,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub tolerance: Option<f64>,
-    /// Why the tolerance, or what is expected instead of it, is not the default.
+    /// Why the tolerance, or what is expected instead of it, is not the default, or why words or a bound are read so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub because: Option<String>,

@@ -60,11 +60,11 @@ measured: Published | null,
  */
 ci: number | null,
 /**
- * The physical lower bound.
+ * The physical lower bound, in the row's unit.
  */
 floor?: number,
 /**
- * The physical upper bound.
+ * The physical upper bound, in the row's unit.
  */
 ceiling?: number,
 /**
@@ -84,7 +84,7 @@ expected?: string,
  */
 tolerance?: number,
 /**
- * Why the tolerance, or what is expected instead of it, is not the default.
+ * Why the tolerance, or what is expected instead of it, is not the default, or why words or a bound are read so.
  */
 because?: string,
 /**
