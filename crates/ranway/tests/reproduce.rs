@@ -118,12 +118,10 @@ fn marks_and_origins_are_in_every_output_and_counted_apart() {
     let dir = tempfile::tempdir().unwrap();
     paper(dir.path(), "mine");
     let folder = dir.path().join("mine");
-    let marked = PAPER
-        .replace("why = \"published", "ceiling = { most = 12 }\nwhy = \"published")
-        .replace(
-            "point = { rate = \"20 Mbit/s\" }",
-            "point = { rate = \"20 Mbit/s\" }\ntolerance = 9\nbecause = \"a plot\"\nfitted = \"the rate\"",
-        );
+    let marked = PAPER.replace("why = \"published", "ceiling = { most = 12 }\nwhy = \"published").replace(
+        "point = { rate = \"20 Mbit/s\" }",
+        "point = { rate = \"20 Mbit/s\" }\ntolerance = 9\nbecause = \"a plot\"\nfitted = \"the rate\"",
+    );
     fs::write(folder.join("paper.toml"), marked).unwrap();
     fs::write(folder.join("published.csv"), PUBLISHED.replace("page 3", "ours: of colours")).unwrap();
     let output = reproduce(dir.path(), &["mine", "--json"]);
@@ -211,7 +209,19 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
             &["`tolerance` is 3, which is more than the default of 1.4", "`because`"],
         ),
         (toml("why = ", "expect = \">=1\"\nwhy = "), &["`expect` replaces the default of 12.6", "`because`"]),
-        (toml("why = ", "because = \"so\"\nwhy = "), &["`because` is the reason of a `tolerance`, which is missing"]),
+        (toml("why = ", "because = \"so\"\nwhy = "), &["`because` is the reason of a `tolerance` or an `expect`"]),
+        (
+            toml("why = ", "rising = [\"rate\"]\nwhy = "),
+            &["`rising` and `falling` have no effect on a published number"],
+        ),
+        (
+            toml("why = ", "floor = { size = \"75 MB\", rate = \"20 Mbit/s\" }\nwhy = "),
+            &["`floor` is a time", "`Mbit/s`"],
+        ),
+        (
+            toml("point = { rate = \"10", "point = { rate = \"10 Mbit/s\" }\nagainst = { rate = \"10"),
+            &["`against` compares a point with itself: rate = 10 Mbit/s"],
+        ),
         (toml("why = ", "fitted = \" \"\nwhy = "), &["`fitted` is empty, but must say why"]),
         (toml("why = ", "fitted = \"a\"\ngiven = \"b\"\nwhy = "), &["`fitted` and `given` exclude each other"]),
         (
@@ -221,6 +231,10 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
         (
             published("page 3", "artefact's"),
             &["published.csv:5: where: `artefact's` must be `artefact` or `artefact: ...`"],
+        ),
+        (
+            published("page 3", "Our addition"),
+            &["published.csv:5: where: `Our addition` says `Our`: write `ours: ...`"],
         ),
         (("link.toml", None), &["experiment `one_flow`: ", "cannot read `mine/link.toml`"]),
         (link("base.toml", "bas.toml"), &["mine/link.toml:2:", "cannot read `mine/bas.toml`"]),
