@@ -171,6 +171,8 @@ impl<C: Controller> Sender<C> {
             return false;
         }
         self.buffer.blocked = false;
+        // The application's next write finds that everything has been sent.
+        self.check_app_limited();
         self.fill();
         true
     }
@@ -215,5 +217,22 @@ mod tests {
         // 29,640 bytes: less. The congestion window stays full, so the buffer does not grow.
         assert_eq!(held, [21, 21, 21, 8 + 21]);
         assert_eq!(sender.buffer.limit, 46_080);
+    }
+
+    #[test]
+    fn a_sender_that_its_buffer_limits_counts_as_limited_by_the_application() {
+        let config = Config { max_header: 192, tso: false, ..Config::default() };
+        let mut sender = Sender::new(&config, NewReno::new(100), 0, Time::ZERO);
+        sender.begin(1448, true, Time::ZERO);
+        (sender.window, sender.max_window) = (1 << 20, 1 << 20);
+        // The buffer stops growing at what it has.
+        sender.buffer.kind = SendBuffer::Growing(sender.buffer.limit);
+        sender.write_unlimited();
+        acknowledge(&mut sender, 0);
+        assert_eq!(sender.buffered(), 0);
+        sender.rate.app_limited = 0;
+        let all = u64::from(sender.queue.in_flight());
+        acknowledge(&mut sender, all);
+        assert!(sender.rate.app_limited > 0);
     }
 }

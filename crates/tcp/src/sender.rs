@@ -292,8 +292,9 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Before a write: whether the network had room that the application left unused.
-    fn check_app_limited(&mut self) {
+    pub(crate) fn check_app_limited(&mut self) {
         if self.buffered() < u64::from(self.path.mss)
+            && self.host.bytes == 0
             && self.queue.in_flight() < self.limits.cwnd
             && self.queue.lost_out <= self.queue.retrans_out
         {
