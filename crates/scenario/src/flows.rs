@@ -137,7 +137,8 @@ pub struct Tcp {
     /// congestion control, as Linux before 5.6 (`tcp_no_ssthresh_metrics_save = 0`).
     pub ssthresh_cache: bool,
     /// Limit the data in the queue of the host, and reduce the window without a loss when that queue is full, as Linux does
-    /// (TCP small queues). Applies to UEs, whose hosts have a queue (`host_queue`).
+    /// (TCP small queues). Applies to UEs, whose hosts have a queue (`host_queue`), and to links whose queue is in the host
+    /// (`queue_in_host`).
     pub small_queues: bool,
     /// Send packets of up to one millisecond's worth of segments, as Linux does with segmentation offload (TSO, GSO): parts
     /// of a packet wait until more can be sent, and the last segment of each has PSH, so that it is acknowledged at once.

@@ -39,6 +39,11 @@ pub struct Link {
     /// The queue in front of the link.
     #[serde(default)]
     pub queue: Queue,
+    /// Whether the queue is in the host at `from`, as the queue discipline of its interface, so that senders there heed it
+    /// (`tcp.small_queues`). The link must have a rate and be the first one of every route over it. Does not apply to the
+    /// other direction of a duplex link.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub queue_in_host: bool,
     /// Bytes that the link adds to each IP packet during service (framing).
     #[serde(default)]
     pub overhead: Bytes,

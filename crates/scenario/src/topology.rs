@@ -52,6 +52,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         add(link, &mut links);
     }
     let of_short_form = links.len();
+    let mut in_hosts = Vec::new();
     names.extend(radio::radio_hops(s).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
     for (i, link) in given.into_iter().enumerate() {
         // A resolved scenario that is read again lists the links of its `[lte]` or `[nr]`.
@@ -67,6 +68,9 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
                 let message = format!("duplicate link `{name}`");
                 c.key("links", |c| c.index(i, |c| c.key("name", |c| c.wrong(message))));
             }
+        }
+        if link.queue_in_host {
+            in_hosts.push((i, link.name.clone()));
         }
         add(link, &mut links);
     }
@@ -112,6 +116,9 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
                 }
             });
         });
+    }
+    for (i, link) in in_hosts {
+        link::check_queue_in_host(&link, &s.flows, i, c);
     }
     for (i, host) in s.hosts.named.iter().enumerate() {
         if !network.nodes.iter().any(|node| host.matches(node)) {
@@ -209,6 +216,7 @@ fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
         reordering: differs.reordering,
         loss: differs.loss,
         queue: queue.with_limit(),
+        queue_in_host: false,
         overhead: differs.overhead.unwrap_or(link.overhead),
         pep: false,
         pep_report_loss: 0.0,

@@ -178,6 +178,27 @@ fn a_link_that_contradicts_itself_is_refused() {
 }
 
 #[test]
+fn a_queue_in_a_host_is_that_of_the_first_link() {
+    let links = |more: &str| {
+        format!(
+            "duration = \"9 s\"\n[[links]]\nname = \"ab\"\nfrom = \"a\"\nto = \"b\"\n{more}\n\
+             [[links]]\nname = \"bc\"\nfrom = \"b\"\nto = \"c\"\nrate = \"1 Mbit/s\"\nqueue_in_host = true\n\
+             [[flows]]\nfrom = \"b\"\nto = \"c\"\n"
+        )
+    };
+    let and = |flow: &str| format!("{}[[flows]]\nname = \"f\"\n{flow}", links(""));
+    assert_snapshot!(says(&links("queue_in_host = true")), @"s.toml:6:17: links[0].queue_in_host: a link without a `rate` is infinitely fast and never queues; give it a rate");
+    let behind = "s.toml:12:17: links[1].queue_in_host: the route of flow `f` from `a` comes to `bc` over `ab`, but a queue in a host \
+                  is that of the first link of all routes over it; use a link that begins at the host, or remove `queue_in_host`";
+    assert_eq!(says(&and("from = \"a\"\nto = \"c\"")), behind);
+    assert_eq!(says(&and("from = \"c\"\nto = \"a\"\nreturn_route = [\"ab\", \"bc\"]")), behind);
+    // The other direction of a link has its queue in the network, so it may be anywhere.
+    let loaded = load(&[("s.toml", &links(""))], &[]).unwrap();
+    let in_hosts = loaded.points()[0].scenario.links.iter().filter(|link| link.queue_in_host);
+    assert_eq!(in_hosts.map(|link| link.name.as_str()).collect::<Vec<_>>(), ["bc"]);
+}
+
+#[test]
 fn a_bad_override_is_pointed_at_by_its_own_text() {
     assert_snapshot!(set(&["cc"]), @r#"--set cc: expected KEY=VALUE, such as --set dumbbell.rtt="50 ms""#);
     assert_snapshot!(set(&["ccc=bbr"]), @"--set ccc=bbr: `ccc` is neither a scenario key nor a parameter used in this scenario; did you mean `cc`?");

@@ -20,6 +20,9 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
         }
         None => {}
     }
+    if link.queue_in_host && link.rate.is_none() {
+        c.key("queue_in_host", |c| c.wrong(NO_RATE));
+    }
     c.span("delay", link.delay);
     check_pep(link.pep, link.pep_report_loss, c);
     check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
