@@ -124,8 +124,10 @@ pub struct Link<P> {
     wire: VecDeque<(Time, P)>,
     /// Packets on the wire that others may overtake, in order of time.
     late: VecDeque<(Time, P)>,
-    /// Whether service can drop packets, so that it has to happen on time.
+    /// Whether service can drop packets or is told of, so that it has to happen on time.
     prompt: bool,
+    /// Tags of packets that have begun service and were not polled, if that is noted.
+    begun: Option<Vec<u64>>,
     /// `arrived` and `delivered` are derived from other counters when the statistics are read.
     stats: Stats,
     /// Bytes dropped by the queue.
@@ -152,6 +154,7 @@ impl<P: Packet> Link<P> {
         random.jump();
         Link {
             prompt: queue.drops_when_served() || config.loss != Loss::None,
+            begun: None,
             queue,
             waiting: false,
             next_service: Time::MAX,
@@ -293,7 +296,32 @@ impl<P: Packet> Link<P> {
     pub fn set_loss(&mut self, loss: Loss, now: Time) {
         self.catch_up(now);
         self.loss.set(loss);
-        self.prompt = self.queue.drops_when_served() || loss != Loss::None;
+        self.prompt = self.queue.drops_when_served() || loss != Loss::None || self.begun.is_some();
+    }
+
+    /// Has [`Link::poll_begun`] return packets from now on, which then begin service on time.
+    pub fn note_begun(&mut self) {
+        self.begun.get_or_insert_default();
+        self.prompt = true;
+    }
+
+    /// Returns the tag ([`Packet::tag`]) of a packet that has left the queue, or passed it by, to be served; the wire may have
+    /// lost it since. In no order. Call it after each [`Link::handle_packet`] and [`Link::handle_timeout`], until it returns
+    /// `None`.
+    #[inline]
+    pub fn poll_begun(&mut self) -> Option<u64> {
+        self.begun.as_mut()?.pop()
+    }
+
+    /// Returns whether the queue would drop a packet of `len` bytes and this priority that arrives at `now` after `ahead`, which
+    /// is still to arrive.
+    pub fn is_full(&self, len: u32, priority: u8, mut ahead: Backlog, now: Time) -> bool {
+        if !self.waiting && self.server.is_free(now) {
+            // The first packet is served at once.
+            let Some(packets) = ahead.packets.checked_sub(1) else { return false };
+            ahead = Backlog { packets, bytes: ahead.bytes.saturating_sub(len.into()) };
+        }
+        self.queue.is_full(len, priority, ahead)
     }
 
     /// Returns the backlog of the queue at `now`.
@@ -377,6 +405,9 @@ impl<P: Packet> Link<P> {
         packet.set_waited(wait);
         self.stats.last_sojourn = wait;
         self.stats.total_sojourn += wait;
+        if let Some(begun) = &mut self.begun {
+            begun.push(packet.tag());
+        }
         if self.loss.loses() {
             self.stats.losses += 1;
             self.lost_bytes += u64::from(packet.len());

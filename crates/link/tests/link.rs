@@ -788,3 +788,29 @@ fn a_rate_change_moves_a_late_packet_in_service_too() {
     assert_eq!(link.poll_delivery(at(5_500_000)).map(|packet| packet.id), Some(0));
     assert_eq!(link.stats(ms(6)).delivered.packets, 1);
 }
+
+#[test]
+fn packets_that_begin_service_are_told_of_on_time() {
+    let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(2), ..drop_tail::Config::default() });
+    let config = Config { service: rate(12_000_000), queue, delay: Span::from_millis(50), ..Config::default() };
+    let mut link = Link::new(config, random(1));
+    link.note_begun();
+    let full = |link: &Link<TestPacket>, ahead, now| {
+        link.is_full(1500, 0, aqm::Backlog { packets: ahead, bytes: 1500 * ahead }, now)
+    };
+    // The first one is served at once, and two more would wait.
+    assert_eq!([0, 2, 3].map(|ahead| full(&link, ahead, ms(0))), [false, false, true]);
+    for id in 0..3 {
+        link.handle_packet(TestPacket::new(id, 0, 1500), ms(0), &mut no_drops);
+    }
+    assert!(full(&link, 0, ms(0)));
+    assert_eq!([link.poll_begun(), link.poll_begun()], [Some(0), None]);
+    // Long before anything is delivered.
+    for (id, now) in [(1, ms(1)), (2, ms(2))] {
+        assert_eq!(link.poll_timeout(), Some(now));
+        link.handle_timeout(now, &mut no_drops);
+        assert_eq!([link.poll_begun(), link.poll_begun()], [Some(id), None]);
+    }
+    assert!(!full(&link, 0, ms(2)));
+    assert_eq!(link.poll_timeout(), Some(ms(51)));
+}

@@ -57,6 +57,10 @@ impl Packet for TestPacket {
         (self.flow % 16) as u8
     }
 
+    fn tag(&self) -> u64 {
+        self.id
+    }
+
     fn ecn(&self) -> Ecn {
         self.ecn
     }
