@@ -78,8 +78,9 @@ fn add_links(world: &mut World, recordings: &Recordings, live: bool) {
     for (i, of) in (0..).zip(&scenario.links) {
         let part = parts.add(Kind::Link(i));
         let service = links::service(of, scenario.duration, traces, begin, streams);
-        let carrier = links::link(of, service, streams, !live);
-        network.links.push(PlacedLink::new(of.name.clone(), carrier, part));
+        // Senders are told when packets leave a queue in a host, which a foreseen link does not do.
+        let carrier = links::link(of, service, streams, !(live || of.queue_in_host));
+        network.links.push(PlacedLink::new(of.name.clone(), carrier, of.queue_in_host, part));
         network.hops.insert(of.name.clone(), Hop::Link(i));
     }
 }

@@ -9,6 +9,7 @@ mod own;
 
 use crate::build::flows::controller;
 use crate::network::packet::{Body, End, Owner, Packet, Parcel};
+use crate::network::route::Hop;
 use crate::network::{InTransit, Network, Released};
 use crate::parts::{Kind, Parts};
 use crate::rows::RunId;
@@ -43,8 +44,8 @@ pub(crate) struct Flow<'a> {
     config: tcp::Config,
     /// The numbers of the routes towards each end.
     routes: [u32; 2],
-    /// For each end, the UE in whose host's queue its segments wait, if they are counted there.
-    hosts: [Option<u32>; 2],
+    /// For each end, the first hop of its segments, if they wait for it in its host's queue and are counted there.
+    hosts: [Option<Hop>; 2],
     /// For each end, the number of its host.
     nodes: [u32; 2],
     start: Time,
@@ -67,7 +68,7 @@ impl<'a> Flow<'a> {
         app: App,
         part: Part,
         config: tcp::Config,
-        (routes, hosts, nodes): ([u32; 2], [Option<u32>; 2], [u32; 2]),
+        (routes, hosts, nodes): ([u32; 2], [Option<Hop>; 2], [u32; 2]),
         start: Time,
         random: Random,
     ) -> Flow<'a> {
@@ -276,9 +277,9 @@ impl<'a> Hosts<'a> {
         let mut told = network.traffic.watch.as_mut().and_then(|w| w.log()).map(std::mem::take);
         let cx = &mut Context { now, random: &mut flow.random, log: told.as_mut() };
         loop {
-            if let Some(ue) = host {
-                let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority, node.backlog());
-                endpoint.set_host_queue(c.held[end as usize], is_full);
+            if let Some(first) = host {
+                let ahead = node.backlog();
+                endpoint.set_host_queue(own::queue(network, first, flow.of, c.held[end as usize], ahead, now));
             }
             let parcel = network.traffic.store.draft();
             if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
@@ -519,10 +520,10 @@ impl<'a> Hosts<'a> {
             }
             c.held[end as usize] -= payload;
             let flow = &self.flows[c.flow as usize];
-            let Some(ue) = flow.hosts[end as usize] else { continue };
+            let Some(first) = flow.hosts[end as usize] else { continue };
             let ahead = self.nodes[flow.nodes[end as usize] as usize].backlog();
-            let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority, ahead);
-            if c.ends[end as usize].set_host_queue(c.held[end as usize], is_full) {
+            let queue = own::queue(network, first, flow.of, c.held[end as usize], ahead, parts.agenda.now());
+            if c.ends[end as usize].set_host_queue(queue) {
                 self.ready_ends.push((owner.connection, end));
                 self.settle(parts, network);
             }

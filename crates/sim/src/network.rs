@@ -73,17 +73,28 @@ pub(crate) struct Released {
 }
 
 impl Network {
-    /// Returns the UE at which `route` begins and in whose host's queue packets wait, if it does. From now on, what leaves
-    /// that queue is noted.
-    pub(crate) fn track_host(&mut self, route: u32) -> Option<u32> {
-        let Hop::Radio(ue, Direction::Uplink) = self.routes.hops(route)[0] else { return None };
-        self.radio.as_mut()?.track_host(ue);
-        Some(ue)
+    /// Returns the first hop of `route` if packets wait for it in the queue of their host. From now on, what leaves that
+    /// queue is noted.
+    pub(crate) fn track_host(&mut self, route: u32) -> Option<Hop> {
+        let first = self.routes.hops(route)[0];
+        match first {
+            Hop::Radio(ue, Direction::Uplink) => self.radio.as_mut()?.track_host(ue),
+            Hop::Link(link) => self.links[link as usize].queue_in_host()?.note_begun(),
+            Hop::Radio(..) | Hop::Middlebox(_) => return None,
+        }
+        Some(first)
     }
 
-    /// Returns whether the queue of the host at `ue` would drop a packet after `ahead`.
-    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
-        self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority, ahead))
+    /// Returns whether the queue of a host in front of `first`, the first hop of a route, would drop a packet after `ahead`.
+    pub(crate) fn is_host_full(&self, first: Hop, len: u32, priority: u8, ahead: Backlog, now: Time) -> bool {
+        match first {
+            Hop::Radio(ue, _) => self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority, ahead)),
+            Hop::Link(link) => match &self.links[link as usize].carrier {
+                Carrier::Link(carrier) => carrier.is_full(len, priority, ahead, now),
+                Carrier::Foreseen(..) => false,
+            },
+            Hop::Middlebox(_) => false,
+        }
     }
 
     /// Returns the cell that serves a UE, or served it last, in a radio network.
@@ -178,9 +189,11 @@ impl Network {
     #[inline]
     pub(crate) fn call(&mut self, link: u32, agenda: &Agenda) {
         let now = agenda.now();
-        if let Carrier::Link(carrier) = &mut self.links[link as usize].carrier {
+        let Network { links, traffic, .. } = self;
+        if let Carrier::Link(carrier) = &mut links[link as usize].carrier {
             let hop = Hop::Link(link);
-            carrier.handle_timeout(now, &mut |packet: Packet, why| self.traffic.lose(hop, &packet, why, now, now));
+            carrier.handle_timeout(now, &mut |packet: Packet, why| traffic.lose(hop, &packet, why, now, now));
+            traffic.note_begun(carrier);
         }
     }
 
@@ -355,6 +368,7 @@ impl InTransit {
         carrier.handle_packet(packet, now, &mut |packet: Packet, why| {
             self.lose(Hop::Link(link), &packet, why, now, now);
         });
+        self.note_begun(carrier);
         agenda.wake(part, carrier.poll_timeout());
     }
 
@@ -376,7 +390,15 @@ impl InTransit {
         }
     }
 
-    /// Notes what has left the queues of hosts.
+    /// Notes what has left the queue of a link, if that is the queue of a host.
+    #[inline]
+    fn note_begun(&mut self, carrier: &mut ::link::Link<Packet>) {
+        while let Some(tag) = carrier.poll_begun() {
+            self.release(tag);
+        }
+    }
+
+    /// Notes what has left the queues of UEs' hosts.
     #[inline]
     fn note_released(&mut self, radio: &mut Radio) {
         while let Some(tag) = radio.poll_released() {

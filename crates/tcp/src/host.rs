@@ -5,7 +5,8 @@
 //! (`tcp_update_metrics`, `tcp_init_metrics`, `tcpm_check_stamp`).
 //!
 //! Deviations:
-//! 1. The memory of segments in the queue is computed from their payload, as if each packet were as long as the next one.
+//! 1. The memory of segments in the queue is computed from their payload, as if each packet were as long as the next one, or of a
+//!    segmented queue, each segment.
 //!    Acknowledgements without payload take none.
 //! 2. A full queue is noticed before a segment is built, so that a retransmission that it refuses leaves no trace.
 //! 3. Of the metrics of a destination only the slow-start threshold is kept: no round-trip time, which would set the
@@ -17,13 +18,22 @@ use units::{Span, Time};
 /// How long the metrics of a destination are valid (`TCP_METRICS_TIMEOUT`).
 const METRICS_TIMEOUT: Span = Span::from_secs(3600);
 
+/// The queue of a sender's host, through which its segments leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostQueue {
+    /// Bytes of payload of the connection in it.
+    pub payload: u64,
+    /// Whether it would drop the next segment.
+    pub is_full: bool,
+    /// Whether it holds segments, each of which takes memory of its own, and not packets of several segments that the
+    /// interface divides.
+    pub is_segmented: bool,
+}
+
 /// The host's queue, as far as the driver has told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct HostQueue {
-    /// Payload of this connection in it.
-    pub(crate) bytes: u64,
-    /// Whether it would drop the next segment.
-    pub(crate) is_full: bool,
+pub(crate) struct OwnHost {
+    pub(crate) queue: HostQueue,
     /// Whether the connection waits for its own data to leave the queue (`TSQ_THROTTLED`).
     pub(crate) throttled: bool,
 }

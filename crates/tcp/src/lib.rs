@@ -40,7 +40,7 @@ mod tso;
 
 pub use config::{Config, Kernel, Pacing, SendBuffer};
 pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};
-pub use host::Metrics;
+pub use host::{HostQueue, Metrics};
 pub use stats::{Limit, Stats};
 
 use units::Time;

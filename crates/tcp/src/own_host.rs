@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::config::Kernel;
 use crate::endpoint::Endpoint;
-use crate::host::{Closing, Metrics};
+use crate::host::{Closing, HostQueue, Metrics};
 use crate::sender::Sender;
 use cc::{Controller, Phase, Sign};
 use units::{Rate, Time};
@@ -17,7 +17,7 @@ impl<C: Controller> Sender<C> {
     /// window is reduced.
     #[inline(always)]
     pub(crate) fn is_held_by_host(&mut self, again: bool, cx: &mut Context) -> bool {
-        (self.host.bytes > 0 || self.host.is_full) && self.checks_host(again, cx)
+        (self.host.queue.payload > 0 || self.host.queue.is_full) && self.checks_host(again, cx)
     }
 
     #[inline(never)]
@@ -25,7 +25,7 @@ impl<C: Controller> Sender<C> {
         // Packets are held back whole.
         let whole = again || !self.tso.on || self.tso.begins;
         if whole
-            && self.host.bytes > 0
+            && self.host.queue.payload > 0
             // One packet may always follow (`tcp_rtx_queue_empty_or_single_skb`).
             && self.queue.packets() > 1
             && self.queued_memory() > self.small_queue_limit(again)
@@ -33,11 +33,11 @@ impl<C: Controller> Sender<C> {
             self.host.throttled = true;
             return true;
         }
-        if self.host.is_full {
+        if self.host.queue.is_full {
             self.stats.host_drops += 1;
             self.enter_cwr(cx);
         }
-        self.host.is_full
+        self.host.queue.is_full
     }
 
     /// Payload and memory of a packet.
@@ -47,8 +47,16 @@ impl<C: Controller> Sender<C> {
     }
 
     fn queued_memory(&self) -> u64 {
-        let (payload, memory) = self.packet_memory();
-        self.host.bytes.saturating_mul(memory) / payload
+        let (payload, memory) = match self.host.queue.is_segmented {
+            // A segment cut off a packet has a head of the same size (`skb_segment`), and the whole memory of all segments
+            // counts against the socket (`tcp_gso_segment`).
+            true => {
+                let payload = u64::from(self.path.mss.max(1));
+                (payload, payload + self.buffer.packet_overhead())
+            }
+            false => self.packet_memory(),
+        };
+        self.host.queue.payload.saturating_mul(memory) / payload
     }
 
     /// Two packets, or a millisecond at the pacing rate; twice that for a retransmission.
@@ -74,14 +82,13 @@ impl<C: Controller> Sender<C> {
 }
 
 impl<C: Controller> Endpoint<C> {
-    /// Tells of the queue of this endpoint's own host, through which its segments leave: the payload of this connection in
-    /// it, and whether it would drop a further segment. To be called before
-    /// [`poll_transmit`](Endpoint::poll_transmit) whenever either may have changed; without a call there is no such queue.
+    /// Tells of the queue of this endpoint's own host, through which its segments leave. To be called before
+    /// [`poll_transmit`](Endpoint::poll_transmit) whenever it may have changed; without a call there is no such queue.
     /// Returns whether the endpoint has waited for the queue to empty and is to be polled.
-    pub fn set_host_queue(&mut self, bytes: u64, is_full: bool) -> bool {
+    pub fn set_host_queue(&mut self, queue: HostQueue) -> bool {
         let host = &mut self.sender.host;
-        let leaves = host.throttled && bytes < host.bytes;
-        (host.bytes, host.is_full) = (bytes, is_full);
+        let leaves = host.throttled && queue.payload < host.queue.payload;
+        host.queue = queue;
         if leaves {
             host.throttled = false;
             self.sender.touch();

@@ -16,7 +16,7 @@
 
 use crate::Context;
 use crate::config::{Config, Pacing, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
-use crate::host::HostQueue;
+use crate::host::OwnHost;
 use crate::pacing::{Data, Pacer};
 use crate::passage::state::Pep;
 use crate::queue::{EVER_RETRANSMITTED, FIN, PACKET, PUSHED, Queue, RETRANSMITTED, Record};
@@ -97,7 +97,7 @@ pub(crate) struct Sender<C> {
     pub(crate) pep: Option<Box<Pep>>,
     pacer: Pacer,
     pacing: Pacing,
-    pub(crate) host: HostQueue,
+    pub(crate) host: OwnHost,
     pub(crate) chrono: Chrono,
     pub(crate) stats: Stats,
     pub(crate) timer: Timer,
@@ -166,7 +166,7 @@ impl<C: Controller> Sender<C> {
             pep: None,
             pacer: Pacer::new(),
             pacing: config.pacing,
-            host: HostQueue::default(),
+            host: OwnHost::default(),
             chrono: Chrono::new(now),
             stats: Stats::default(),
             timer: Timer::Idle,

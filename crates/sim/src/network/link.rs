@@ -16,6 +16,8 @@ pub(crate) struct PlacedLink {
     pub(super) onward: Option<u32>,
     /// Whether only one host gives it packets and their passage is known in advance, so that they may be sent ahead of time.
     pub(super) is_entrance: bool,
+    /// Whether its queue is that of the host where all routes over it begin. Then it is not foreseen.
+    queue_in_host: bool,
     /// Its part of the agenda, which is called when a packet is delivered.
     pub(super) part: Part,
     /// Waiting times for the server since the warm-up.
@@ -61,8 +63,18 @@ impl Carrier {
 }
 
 impl PlacedLink {
-    pub(crate) fn new(name: String, carrier: Carrier, part: Part) -> PlacedLink {
-        PlacedLink { name, carrier, onward: None, is_entrance: false, part, waits: Waits::default(), changed: false }
+    /// `queue_in_host` as in the scenario; such a link must not be foreseen.
+    pub(crate) fn new(name: String, carrier: Carrier, queue_in_host: bool, part: Part) -> PlacedLink {
+        let (onward, is_entrance, waits, changed) = (None, false, Waits::default(), false);
+        PlacedLink { name, carrier, onward, is_entrance, queue_in_host, part, waits, changed }
+    }
+
+    /// Returns the link if its queue is in a host.
+    pub(super) fn queue_in_host(&mut self) -> Option<&mut Link<Packet>> {
+        match &mut self.carrier {
+            Carrier::Link(link) if self.queue_in_host => Some(link),
+            _ => None,
+        }
     }
 
     /// The distribution of waiting times in its queue, including packets that did not wait.

@@ -1,7 +1,7 @@
 //! What the sender's own host does: TCP small queues, drops in its queue, what it remembers of destinations; and a modem
 //! that drops.
 
-use crate::common::{flow, load, run};
+use crate::common::{flow, link, load, run};
 use record::Tables;
 use scenario::Scenario;
 
@@ -78,6 +78,71 @@ fn a_modem_that_drops_leaves_nothing_in_the_host() {
     let most = tables.radio.iter().map(|row| row.ul_queue_bytes).max().unwrap();
     // 100 kB, the packet that exceeds them, and headers.
     assert!((90_000..=104_000).contains(&most), "{most}");
+}
+
+/// Four bandwidth-delay products of [`wired`].
+const LONG: &str = r#"queue = { kind = "drop-tail", bytes = "300 kB" }"#;
+
+/// Uploads of two CUBIC flows for 10 s over a link of 20 Mbit/s; `link` has further keys of it.
+fn wired(link: &str, tcp: &str) -> Tables {
+    run(&format!(
+        r#"
+duration = "10 s"
+record = {{ samples = "10 ms" }}
+hosts.processing = "linux"
+[tcp]
+{tcp}
+[[links]]
+name = "modem"
+from = "sender"
+to = "core"
+rate = "20 Mbit/s"
+{link}
+[[links]]
+name = "path"
+from = "core"
+to = "receiver"
+delay = "15 ms"
+[[flows]]
+name = "up"
+from = "sender"
+to = "receiver"
+count = 2
+"#
+    ))
+}
+
+#[test]
+fn small_queues_keep_a_link_s_queue_short_if_it_is_in_the_host() {
+    let (without, with) = (wired(LONG, ""), wired(&format!("{LONG}\nqueue_in_host = true"), ""));
+    assert!(lost(&without) > 0 && link(&without, "modem").sojourn_p50_ms.unwrap() > 30.0);
+    // A segment takes 1448 + 896 bytes of memory and a packet of two 3792. A connection stops with more than twice 3792,
+    // which is with four or five segments, and each takes 0.6 ms.
+    let waits = link(&with, "modem").sojourn_p99_ms.unwrap();
+    assert!(waits < 10.0 * 0.6, "{waits} ms");
+    assert_eq!(lost(&with), 0);
+    assert!(with.flows.iter().all(|row| row.retransmitted.unwrap() == 0));
+    assert!(goodput(&with) > 18.9, "{}", goodput(&with));
+    assert!(with.samples.iter().any(|row| row.limit == "hostq"));
+}
+
+#[test]
+fn a_full_queue_of_a_link_in_the_host_reduces_the_window_without_a_loss() {
+    let short = "queue = { kind = \"drop-tail\", packets = 3 }";
+    let without = wired(short, "");
+    assert!(lost(&without) > 0);
+    let tables = wired(&format!("{short}\nqueue_in_host = true"), "");
+    assert_eq!(lost(&tables), 0);
+    assert!(tables.samples.iter().any(|row| row.state == "cwr"));
+    assert!(goodput(&tables) > goodput(&without) * 0.9, "{} for {}", goodput(&tables), goodput(&without));
+}
+
+#[test]
+fn without_small_queues_it_makes_no_difference_where_the_queue_is() {
+    let tcp = "small_queues = false";
+    let (host, network) = (wired(&format!("{LONG}\nqueue_in_host = true"), tcp), wired(LONG, tcp));
+    assert_eq!(format!("{:?}", host.flows), format!("{:?}", network.flows));
+    assert_eq!(format!("{:?}", host.samples), format!("{:?}", network.samples));
 }
 
 /// A CUBIC flow for 15 s, and then two NewReno flows: between the same hosts, and to another one.
