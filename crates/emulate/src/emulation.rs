@@ -5,6 +5,7 @@ use crate::capture::RawCapture;
 use crate::control::Control;
 use crate::engine::{Ended, Engine, Glance, State, Watch};
 use crate::forward::{self, Forward};
+use crate::host_queue;
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab, Router};
 use crate::passage::Passage;
@@ -22,7 +23,7 @@ use netio::realtime::{Clock, Granted, Resident, hurry};
 use netio::rights;
 use observe::{Observer, VantagePoint};
 use record::{Output, Results};
-use scenario::{Loaded, Scenario};
+use scenario::{Link, Loaded, Scenario};
 use sim::Live;
 use sim::reports::NO_CELLS;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
@@ -206,6 +207,9 @@ impl Emulation {
         let router = options.router.as_deref().map(|node| Router { node, has_sides: false });
         let router = proxy.as_ref().map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
         let mut lab = Lab::new(&names, router, options.mtu, options.nat.as_ref())?;
+        for queue in host_queue::plan(scenario, &names)? {
+            queue.install(&lab, options.mtu)?;
+        }
         let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
         let stop = Arc::new(AtomicBool::new(false));
@@ -361,6 +365,14 @@ pub fn check(scenario: &Scenario, options: &Options, attached: bool) -> Result<(
     if let Some(node) = &options.router {
         check_router(scenario, node)?;
     }
+    match scenario.links.iter().find(|link| attached && link.queue_in_host) {
+        Some(Link { name, .. }) => {
+            return Err(Error::Wrong(format!(
+                "link `{name}`: hosts behind interfaces have their own queues: remove `queue_in_host`"
+            )));
+        }
+        None => host_queue::plan(scenario, &hosts(scenario))?,
+    };
     let Some(proxy) = radio.and_then(|radio| radio.proxy) else { return Ok(()) };
     if attached {
         return wrong(

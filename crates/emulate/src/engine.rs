@@ -410,6 +410,11 @@ impl Engine<'_> {
                 Command::Sinr { ue, db } => self.live.set_sinr(ue, *db),
                 Command::Handover { ue, cell } => self.live.hand_over(ue, cell),
                 Command::Load { cell, share } => self.live.set_load(cell, *share),
+                Command::Rate { link, .. }
+                    if self.scenario.links.iter().any(|of| of.name == *link && of.queue_in_host) =>
+                {
+                    Err(format!("the rate of link `{link}` is also that of the queue in its host, and cannot be set"))
+                }
                 Command::Rate { link, rate } => self.live.set_rate(link, *rate),
                 Command::Loss { link, share } => self.live.set_loss(link, *share),
                 Command::Stop => {

@@ -30,7 +30,7 @@ const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
 
 /// The name of the interface of every host.
-const INTERFACE: &str = "cell0";
+pub(crate) const INTERFACE: &str = "cell0";
 /// The interfaces of a router with two sides: towards the server, and towards the UEs.
 pub(crate) const SIDES: [&str; 2] = ["wan0", "ran0"];
 

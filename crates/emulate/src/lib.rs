@@ -10,6 +10,7 @@
 //! | `port` | an end of the network: a host's TUN interface, or an existing interface |
 //! | `lateness` | how late packets were delivered, and whether that makes the run invalid |
 //! | `lab` | the hosts: a network namespace for each |
+//! | `host_queue` | queues in hosts, in front of a link |
 //! | `proxy` | the scenario's proxy: `ranway proxy` in a router |
 //! | `passage` | delays of data through the proxy |
 //! | `reports` | the cells' reports to the proxy and to other readers |
@@ -43,6 +44,7 @@ mod emulation;
 mod engine;
 mod forward;
 mod held;
+mod host_queue;
 pub mod kernel;
 pub mod lab;
 mod lateness;
