@@ -84,8 +84,12 @@ pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>, base: 
             let samples = samples.get(&(row.point, row.run, row.flow, row.conn)).map_or(&[][..], Vec::as_slice);
             let flow = Flow { point: row.point, name: row.flow.to_owned(), copy: row.conn };
             let utilisation = busiest.get(&(row.point, row.run)).copied().unwrap_or(0.0);
-            let base = base.of(row.point, row.flow);
-            flows.entry(flow).or_default().push(Figures::new(&row, samples, base, utilisation));
+            let mut figures = Figures::new(&row, samples, base.of(row.point, row.flow), utilisation);
+            if base.begins_in_host(row.flow) {
+                // The kernel's packets are first seen behind that queue.
+                (figures.delay_p50_ms, figures.delay_p95_ms) = (None, None);
+            }
+            flows.entry(flow).or_default().push(figures);
         }
     }
     flows.into_iter().collect()

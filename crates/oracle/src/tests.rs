@@ -296,6 +296,19 @@ fn over_radio_the_smallest_round_trip_time_is_that_of_the_path() {
 }
 
 #[test]
+fn behind_a_queue_in_the_host_only_the_senders_own_delays_are_compared() {
+    let of = |link: usize| {
+        let mut results = world(WORLD);
+        results.meta.scenario["links"][link]["queue_in_host"] = true.into();
+        let rows = compare("made up", &results, std::slice::from_ref(&results));
+        rows.iter().map(|row| row.metric).filter(|metric| metric.contains("delay")).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), ["smoothed delay, median", "smoothed delay, p95"]);
+    // The other link's queue is in the receiver.
+    assert_eq!(of(1).len(), 4);
+}
+
+#[test]
 fn a_value_that_only_one_side_has_exceeds_the_bound() {
     let never = world(World { exit: (9.0, 0), ..WORLD });
     let rows = compare("made up", &world(WORLD), std::slice::from_ref(&never));
@@ -348,4 +361,16 @@ fn in_the_mdcc_cases_the_sender_receives_pep_reports() {
         assert!(measured().count() > 90, "{}", case.name);
         assert!(measured().all(|row| row.cwnd_e2e_bytes.is_some()), "{}", case.name);
     }
+}
+
+#[test]
+fn the_case_of_the_hosts_own_queue_sees_small_queues() {
+    let with = |small_queues: bool| {
+        let small_queues = format!("tcp.small_queues={small_queues}");
+        simulate("own-host", &["cc=\"new-reno\"", "count=1", &small_queues])
+    };
+    let rows = compare("own-host", &with(false), &[with(true)]);
+    let delay = row(&rows, "smoothed delay, median");
+    assert!(delay.emulated.unwrap() < 10.0 && delay.simulated.unwrap() > 50.0, "{delay:?}");
+    assert_eq!(verdict(&rows, "smoothed delay, median"), Verdict::Beyond);
 }
