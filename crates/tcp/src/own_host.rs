@@ -28,7 +28,8 @@ impl<C: Controller> Sender<C> {
             && self.host.queue.payload > 0
             // One packet may always follow (`tcp_rtx_queue_empty_or_single_skb`).
             && self.queue.packets() > 1
-            && self.queued_memory() > self.small_queue_limit(again)
+            // A socket without packets counts one byte (`sk_wmem_alloc`), so two packets exceed a limit of two packets.
+            && self.queued_memory() + 1 > self.small_queue_limit(again)
         {
             self.host.throttled = true;
             return true;

@@ -48,8 +48,8 @@ fn a_default_pfifo_fast_overflows_only_without_small_queues() {
     assert!(most_in_host(&without) > 1_000_000 && lost(&without) > 0, "{}", most_in_host(&without));
     let with = upload("", "small_queues = true");
     // Packets of two segments have 2 * 1448 + 896 = 3792 bytes of memory for 2896 of payload, and a connection stops with
-    // more than twice 3792, which is with three packets: 24 segments of four flows.
-    assert!(most_in_host(&with) <= 24 * 1500, "{}", most_in_host(&with));
+    // twice 3792, which is with two packets, or three if one of them has left in part: 20 segments of four flows.
+    assert!(most_in_host(&with) <= 20 * 1500, "{}", most_in_host(&with));
     assert_eq!(lost(&with), 0);
     assert!(with.flows.iter().all(|row| row.retransmitted.unwrap() == 0));
     // The modem never runs empty for it.
