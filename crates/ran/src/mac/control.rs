@@ -4,10 +4,17 @@
 //! elements. Both directions share them: each may use half of them, and what the other leaves. LTE's repetitions in the
 //! uplink, which the UE makes without a grant (36.213 8.0), and configured grants take none.
 //!
+//! In TDD, the grants of a pattern's uplink slots share the room of its control channels, and those for a short slot are
+//! made first. Which grants it makes is up to the gNB (38.300 10.1, 38.321 5.4.1); here, a short slot gets what the whole
+//! slots after it leave. Each is expected to need as many grants as the last ones did to fill the carrier, or to serve all
+//! UEs that waited.
+//!
 //! Deviations: all take the same number of elements ([`AGGREGATION`]), whatever the UE's channel; none is blocked by those of
 //! other UEs in its search space; control regions do not adapt to the load. In TDD, the grants for an uplink slot are all made
 //! in the last slot that is early enough, but have the room of all control channels of the pattern up to it: a gNB sends
 //! some of them earlier.
+
+use channel::Direction;
 
 use crate::rat::Rat;
 use crate::slots::at_or_after;
@@ -26,7 +33,13 @@ pub(crate) struct Control {
     /// The slot at the end of the period in which `used` counts the assignments and grants.
     until: u64,
     used: u32,
+    /// Grants that a whole slot of the uplink is expected to need.
+    needed: u32,
 }
+
+/// If a whole slot needs fewer grants than expected, the expectation falls by this part of the difference, rounded up, so that
+/// the next ones rarely lack grants although their needs vary. Ours.
+const DECAY: u32 = 8;
 
 /// A slot of a TDD pattern. The room for grants is counted over periods that end with the last slot of a pattern that grants
 /// uplink data.
@@ -37,6 +50,8 @@ struct Place {
     /// Control channels of the period up to this slot, and in all.
     so_far: u8,
     all: u8,
+    /// Whole slots of the uplink that are granted in this slot or later in the period.
+    whole: u8,
 }
 
 impl Control {
@@ -45,21 +60,45 @@ impl Control {
     pub(crate) fn new(rat: Rat, prbs: u16, most: Option<u16>) -> Control {
         let fit = || rat.control_elements(prbs) / AGGREGATION;
         let most = if rat.limits_control() { most.map_or_else(fit, u32::from).max(2) } else { u32::MAX / 512 };
-        Control { most, pattern: pattern(rat), until: u64::MAX, used: 0 }
+        Control { most, pattern: pattern(rat), until: u64::MAX, used: 0, needed: 0 }
     }
 
     /// Returns how many blocks of the downlink can be assigned in `slot`, in which `uplink` UEs have data to send.
     #[inline]
     pub(crate) fn for_downlink(&mut self, slot: u64, uplink: usize) -> usize {
-        let reserved = (uplink as u32).div_ceil(self.begin(slot).all.into()).min(self.most / 2);
-        (self.most - reserved) as usize
+        let all = self.begin(slot).all;
+        (self.most - self.reserved(all, uplink)) as usize
     }
 
-    /// Returns how many grants can be made in `slot`.
+    /// Returns how many grants the downlink leaves room for in each of the `all` control channels of a period, if `uplink`
+    /// UEs have data to send.
+    #[inline]
+    fn reserved(&self, all: u8, uplink: usize) -> u32 {
+        (uplink as u32).div_ceil(all.into()).min(self.most / 2)
+    }
+
+    /// Returns how many grants for a whole slot can be made in `slot`.
     #[inline]
     pub(crate) fn for_uplink(&mut self, slot: u64) -> usize {
         let channels = self.begin(slot).so_far;
         (self.most * u32::from(channels)).saturating_sub(self.used) as usize
+    }
+
+    /// Returns how many grants for a short slot can be made in `slot`, if `uplink` UEs have data to send: those that the
+    /// whole slots of the period are not expected to need, beyond what the downlink leaves them in later control channels.
+    #[inline]
+    pub(crate) fn for_short_uplink(&mut self, slot: u64, uplink: usize) -> usize {
+        let Place { so_far, all, whole, .. } = self.begin(slot);
+        let later = self.reserved(all, uplink) * u32::from(all - so_far);
+        let kept = (self.needed * u32::from(whole)).saturating_sub(later);
+        self.for_uplink(slot).saturating_sub(kept as usize)
+    }
+
+    /// Notes how many grants a whole slot of the uplink needed, whether it got them or not.
+    #[inline]
+    pub(crate) fn note_needed(&mut self, grants: usize) {
+        let grants = grants as u32;
+        self.needed = grants.max(self.needed - self.needed.saturating_sub(grants).div_ceil(DECAY));
     }
 
     /// Counts assignments or grants in `slot`.
@@ -73,7 +112,7 @@ impl Control {
     #[inline]
     fn begin(&mut self, slot: u64) -> Place {
         let place = match self.pattern.len() {
-            0 => Place { ahead: 0, so_far: 1, all: 1 },
+            0 => Place { ahead: 0, so_far: 1, all: 1, whole: 0 },
             slots => self.pattern[(slot % slots as u64) as usize],
         };
         let until = slot + u64::from(place.ahead);
@@ -90,12 +129,14 @@ fn pattern(rat: Rat) -> Box<[Place]> {
     if slots == 1 {
         return Box::new([]);
     }
-    let carries = |sent| rat.in_slot(sent, 0).carries(channel::Direction::Uplink);
+    let carries = |sent| rat.in_slot(sent, 0).carries(Direction::Uplink);
+    let is_whole = |sent: &u64| carries(*sent) && rat.in_slot(*sent, 0).is_longest(Direction::Uplink);
     let last = (0..slots).rev().find(|slot| rat.granted_in(*slot).any(carries)).unwrap_or(slots - 1);
     let of = |slot: u64| {
         let until = at_or_after(slot, slots, last);
         let channels = |to: u64| (until + 1 - slots..=to).filter(|slot| rat.carries_grants(*slot)).count().max(1) as u8;
-        Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until) }
+        let whole = (slot..=until).flat_map(|slot| rat.granted_in(slot)).filter(is_whole).count() as u8;
+        Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until), whole }
     };
     // The second pattern: the period of its first slot begins in the first one.
     (slots..2 * slots).map(of).collect()
@@ -147,5 +188,29 @@ mod tests {
         // Slot 6 grants slot 7, and slot 7 grants slots 8 and 9.
         let mut long = Control::new(nr(Duplex::Tdd(Pattern::DDDDDDDSUU)), 106, None);
         assert_eq!([6, 7, 16, 17].map(|slot| long.for_uplink(slot)), [56, 64, 56, 64]);
+    }
+
+    #[test]
+    fn a_short_slot_gets_the_grants_that_the_whole_slots_after_it_leave() {
+        let mut control = Control::new(nr(Duplex::Tdd(Pattern::DDDDDDDSUU)), 106, None);
+        // Slots 0 to 6 have 56, and slot 7 grants slots 8 and 9. None needed any so far.
+        assert_eq!(control.for_short_uplink(6, 40), 56);
+        control.note_needed(20);
+        // The downlink leaves the 40 UEs at least four grants in slot 7, and one UE one of them.
+        assert_eq!([40, 1].map(|ues| control.for_short_uplink(16, ues)), [56 - (2 * 20 - 4), 56 - (2 * 20 - 1)]);
+        control.take(16, 10);
+        assert_eq!((control.for_short_uplink(16, 40), control.for_uplink(17)), (10, 54));
+        control.note_needed(40);
+        assert_eq!(control.for_short_uplink(26, 40), 0);
+        // Needs that become less are forgotten slowly.
+        let mut kept = || {
+            control.note_needed(38);
+            control.needed
+        };
+        assert_eq!([kept(), kept(), kept()], [39, 38, 38]);
+        // No slot is longer than this special one, which slot 2 grants.
+        let pattern = Pattern { slots: 4, uplink_slots: 0, uplink_symbols: 4, downlink_symbols: 6, ..Pattern::DDDSU };
+        let alone = Control::new(nr(Duplex::Tdd(pattern)), 106, None);
+        assert!(alone.pattern.iter().all(|place| place.whole == 1));
     }
 }

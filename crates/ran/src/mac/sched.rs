@@ -169,6 +169,17 @@ impl Scheduler {
     }
 }
 
+/// Returns how many of the `candidates` suffice to use `free` with all of their power, or all if there are too few.
+pub(crate) fn enough(free: u16, candidates: &[Candidate]) -> usize {
+    let mut left = free;
+    let used = candidates.iter().take_while(|c| {
+        let was = left;
+        left = left.saturating_sub(c.next());
+        was > 0
+    });
+    used.count()
+}
+
 /// See [`Scheduler::in_parts`].
 fn divide_in_parts(mut free: u16, least: u16, candidates: &mut [Candidate]) {
     let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u16;
@@ -467,6 +478,14 @@ mod tests {
         list[1].least = 11;
         Scheduler::new(Discipline::ProportionalFair).divide(10, &mut list);
         assert_eq!((list[0].ue, list[0].got, list[1].got), (0, 10, 0));
+    }
+
+    #[test]
+    fn as_many_are_enough_as_can_use_all_that_is_free() {
+        let mut list = candidates(&[1.0; 10]);
+        assert_eq!([0, 1, 25, 26, 1000].map(|free| enough(free, &list)), [0, 1, 1, 2, 10]);
+        list.iter_mut().for_each(|c| c.want = 3);
+        assert_eq!(enough(25, &list), 9);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::mac::harq::Transport;
 use crate::mac::outer_loop::Chosen;
 use crate::mac::power::Reported;
 use crate::mac::requests::{Opportunity, SHORT_BSR};
+use crate::mac::sched;
 use crate::network::{Io, Ran, emit};
 use crate::rat::{Need, Rat};
 use crate::stats::{Event, Sink, Transmission};
@@ -164,7 +165,12 @@ impl<P: Packet> Ran<P> {
         }
         let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
-        let grants = self.cells[cell].control.for_uplink(tti);
+        let is_whole = rat.is_longest(Direction::Uplink);
+        let waiting = self.cells[cell].uplink.active.ues().len();
+        let control = &mut self.cells[cell].control;
+        let grants = if is_whole { control.for_uplink(tti) } else { control.for_short_uplink(tti, waiting) };
+        // Repetitions for which there is no grant left.
+        let mut refused = 0;
         let mut repetitions = core::mem::take(&mut self.repetitions);
         // Resource blocks for a repetition at most.
         let mut most = grid.prbs;
@@ -194,6 +200,8 @@ impl<P: Packet> Ran<P> {
                         free.remove(first, prbs);
                         count -= prbs;
                         repetitions.push((index, process, prbs));
+                    } else if found == prbs {
+                        refused += 1;
                     }
                     return true;
                 }
@@ -219,6 +227,9 @@ impl<P: Packet> Ran<P> {
         });
         self.cells[cell].uplink.active = active;
         let mut granted = repetitions.len();
+        if is_whole {
+            self.cells[cell].control.note_needed(granted + refused + sched::enough(count, &candidates));
+        }
         self.cells[cell].uplink.scheduler.divide_among(grants - granted, count, &mut candidates);
         let spare = candidates.iter().fold(count, |left, c| left.saturating_sub(c.got));
         let mut free = Free::new(all, self.interference.start(cell, Direction::Uplink, sent, spare));

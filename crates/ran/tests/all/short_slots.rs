@@ -1,10 +1,11 @@
-//! Special slots: a UE whose scheme carries nothing in a few symbols waits for a whole slot, and loses nothing by it.
+//! Special slots: a UE whose scheme carries nothing in a few symbols waits for a whole slot, and loses nothing by it. Nor do
+//! grants for special slots take those of whole slots.
 
 use crate::support::{World, ms, ue};
 use channel::tables::nr::Numerology;
 use channel::{Carrier, Direction, Site};
 use ran::rlc::{Mode, NrAm};
-use ran::{CellConfig, Config, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests};
+use ran::{CellConfig, Config, Discipline, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests};
 use units::{Span, Time};
 
 /// A cell with slots of 0.5 ms and `ues` behind `loss_db`.
@@ -14,8 +15,6 @@ fn network(pattern: Pattern, prbs: u16, ues: usize, loss_db: f64) -> Config {
     let mac = MacConfig {
         rat: Rat::Nr(nr),
         decoding: Span::from_micros(100),
-        // Grants for special slots would take those of whole slots.
-        assignments: Some(1000),
         link: LinkAdaptation { delay: Span::from_millis(2), ..LinkAdaptation::default() },
         requests: Requests {
             sr_period: 10,
@@ -28,6 +27,15 @@ fn network(pattern: Pattern, prbs: u16, ues: usize, loss_db: f64) -> Config {
     let site = Site { carrier, power_dbm: 46.0, ..Site::default() };
     let cell = CellConfig { site, mac, ..CellConfig::default() };
     Config { cells: vec![cell], ues: vec![ue(Mode::NrAm(NrAm::default()), loss_db); ues], ..Config::default() }
+}
+
+/// The same with slots of `numerology`.
+fn network_of(numerology: Numerology, pattern: Pattern, prbs: u16, ues: usize, loss_db: f64) -> Config {
+    let mut config = network(pattern, prbs, ues, loss_db);
+    let CellConfig { site, mac, .. } = &mut config.cells[0];
+    mac.rat = Rat::Nr(Nr::new(numerology, Duplex::Tdd(pattern)));
+    site.carrier.subcarrier_hz = numerology.subcarrier_hz();
+    config
 }
 
 /// DDDSU with this many uplink symbols in the special slot.
@@ -60,6 +68,39 @@ fn uplink_symbols_in_a_special_slot_never_cost_a_weak_uplink_its_whole_slots() {
         let [none, four] = [2, 4].map(|symbols| carried(pattern(symbols)));
         println!("DDDDDDDSUU, {loss_db} dB: {none:.3} {four:.3} Mbit/s");
         assert!(four >= 0.97 * none, "{loss_db} dB: {none} {four}");
+    }
+}
+
+/// A pattern of downlink slots, a special slot and uplink slots.
+fn pattern(downlink_slots: u8, uplink_slots: u8, uplink_symbols: u8) -> Pattern {
+    let slots = downlink_slots + 1 + uplink_slots;
+    Pattern { slots, downlink_slots, downlink_symbols: 12 - uplink_symbols, uplink_symbols, uplink_slots }
+}
+
+#[test]
+fn uplink_symbols_in_a_special_slot_never_cost_many_ues_the_grants_of_whole_slots() {
+    use Numerology::{Khz15, Khz30, Khz60};
+    for (numerology, down, up, prbs, ues, losses) in [
+        (Khz30, 3, 2, 51, 10, [100, 110, 122]),
+        (Khz30, 7, 2, 51, 30, [110, 122, 130]),
+        (Khz30, 3, 1, 51, 40, [110, 120, 126]),
+        (Khz15, 1, 1, 25, 10, [110, 126, 132]),
+        (Khz15, 1, 3, 52, 40, [100, 110, 126]),
+        (Khz60, 3, 1, 51, 10, [110, 120, 128]),
+    ] {
+        for (loss_db, uplink) in losses.into_iter().flat_map(|loss| {
+            [Discipline::ProportionalFair, Discipline::RoundRobin].map(|discipline| (loss, discipline))
+        }) {
+            let by_symbols = [2, 4, 6, 10].map(|symbols| {
+                let pattern = pattern(down, up, symbols);
+                let mut config = network_of(numerology, pattern, prbs, ues, loss_db.into());
+                config.cells[0].uplink = uplink;
+                carried(&mut World::new(&config), Direction::Uplink)
+            });
+            let which = format!("{numerology:?} D{down}U{up}, {prbs} blocks, {ues} UEs, {loss_db} dB, {uplink:?}");
+            println!("{which}: {by_symbols:.3?} Mbit/s");
+            assert!(by_symbols.iter().all(|some| *some >= 0.97 * by_symbols[0]), "{which}: {by_symbols:?}");
+        }
     }
 }
 
