@@ -112,6 +112,9 @@ pub struct Nr {
     pub handover: Handover,
 }
 
+/// The interval between scheduling request opportunities that a cell without a TDD pattern has by default.
+const SR_PERIOD: Span = Span::from_millis(5);
+
 impl Nr {
     /// Returns the first carrier.
     pub fn carrier(&self) -> NrCarrier {
@@ -133,6 +136,35 @@ impl Nr {
         let [downlink, special] = [pattern.len() - rest.len(), rest.len() - uplink.len()];
         let fits = special <= 1 && pattern.len() <= 160 && !pattern.is_empty() && uplink.bytes().all(|b| b == b'U');
         fits.then_some([downlink, special, uplink.len()])
+    }
+
+    /// Returns the slots between a UE's scheduling request opportunities. The default fits the TDD pattern, as a gNB has to
+    /// choose it: an opportunity in a slot without uplink is none (38.213 11.1).
+    pub fn sr_slots(&self) -> u64 {
+        let slot = self.numerology().slot().as_nanos();
+        if let Some(period) = self.mac.sr_period {
+            return period.as_nanos().div_ceil(slot);
+        }
+        let usual = SR_PERIOD.as_nanos() / slot;
+        let pattern = self.pattern_slots();
+        let below = usual / pattern * pattern;
+        let above = below + pattern;
+        if below > 0 && usual - below <= above - usual { below } else { above }
+    }
+
+    /// Returns the number of slots after which their directions repeat.
+    pub(crate) fn pattern_slots(&self) -> u64 {
+        self.pattern().map_or(1, |slots| slots.iter().sum::<usize>() as u64)
+    }
+
+    /// Returns whether `slot` has a control channel of the uplink.
+    pub(crate) fn carries_requests(&self, slot: u64) -> bool {
+        let (Duplex::Tdd { uplink_symbols, .. }, Some([downlink, special, _])) = (&self.duplex, self.pattern()) else {
+            return true;
+        };
+        let place = (slot % self.pattern_slots()) as usize;
+        let is_special = special == 1 && place == downlink;
+        place >= downlink && (!is_special || *uplink_symbols >= self.mac.uplink_control_symbols.max(1))
     }
 
     /// Returns the centre frequency of the uplink in MHz.
@@ -273,8 +305,9 @@ pub struct NrMac {
     pub fairness: Span,
     /// Interval between a UE's scheduling request opportunities, from two symbols to 640 slots. One opportunity a slot
     /// is used. In TDD, a UE's opportunities are the uplink slots at its offset in each interval, which should therefore be a
-    /// multiple of the pattern, or one slot.
-    pub sr_period: Span,
+    /// multiple of the pattern, or one slot. Default: 5 ms, or the multiple of the TDD pattern next to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sr_period: Option<Span>,
     /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
     pub sr_prohibit: u8,
     /// Number of scheduling requests before random access, 4 to 64.
@@ -323,7 +356,7 @@ impl Default for NrMac {
             cqi: CqiOf::Carrier,
             outer_loop_db: 0.1,
             fairness: Span::from_millis(100),
-            sr_period: Span::from_millis(5),
+            sr_period: None,
             sr_prohibit: 1,
             sr_maximum: 64,
             first_grant: Bytes::new(150),

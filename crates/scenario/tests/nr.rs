@@ -44,6 +44,25 @@ fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
 }
 
 #[test]
+fn scheduling_requests_have_a_period_that_fits_the_pattern_unless_it_is_set() {
+    let slots = |nr: &str| {
+        let scenario = load(&format!("[nr]\n{nr}\n{UE}")).unwrap();
+        scenario.nr.unwrap().sr_slots()
+    };
+    let tdd = |numerology: u8, pattern: &str| {
+        slots(&format!(
+            "numerology = {numerology}\nbandwidth_mhz = 20\nduplex = {{ kind = \"tdd\", pattern = \"{pattern}\" }}"
+        ))
+    };
+    assert_eq!(slots("duplex = \"fdd\""), 10);
+    // 2.5, 5 and 10 ms.
+    assert_eq!([tdd(1, "DDDSU"), tdd(1, "DDDDDDDSUU"), tdd(0, "DDDDDDDSUU")], [10, 10, 10]);
+    // 2, 3 and 4 ms: 4, 6 and 4 ms.
+    assert_eq!([tdd(0, "DU"), tdd(1, "DDSU"), tdd(0, "DSU"), tdd(1, "DDDDSU"), tdd(0, "DDDU")], [4, 8, 6, 12, 4]);
+    assert_eq!(slots("mac = { sr_period = \"6 ms\" }"), 12);
+}
+
+#[test]
 fn a_loaded_network_is_read_again_as_it_is() {
     let text = format!(
         "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nmac = {{ drx = {{ short_cycle = \"20 ms\" }} }}\nsecondary = {{ frequency_mhz = 3700 }}\nlte = {{ bandwidth = \"5 MHz\", secondary = {{ downlink_mhz = 1840 }} }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\

@@ -288,7 +288,7 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
     check_reports(mac.cqi_period, mac.cqi_delay, slot, c);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
     c.range("fairness", mac.fairness, slot * 2..=MAX_AVERAGE);
-    c.range("sr_period", mac.sr_period, slot / 7..=slot * 640);
+    c.range("sr_period", mac.sr_period.unwrap_or(slot), slot / 7..=slot * 640);
     c.range("sr_prohibit", mac.sr_prohibit, 0..=7);
     c.range("sr_maximum", mac.sr_maximum, 4..=64);
     c.range("first_grant", mac.first_grant, Bytes::new(1)..=Bytes::new(100_000));

@@ -42,7 +42,7 @@ pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
         },
         fairness: of.fairness,
         requests: Requests {
-            sr_period: of.sr_period.as_nanos().div_ceil(slot.as_nanos()) as u16,
+            sr_period: nr.sr_slots() as u16,
             sr_prohibit: of.sr_prohibit,
             sr_maximum: of.sr_maximum,
             bsr_periodic: Some(of.bsr_period),
