@@ -53,6 +53,7 @@ mod surroundings;
 mod technology;
 mod topology;
 mod tree;
+mod without_effect;
 
 pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use configured::ConfiguredGrant;

@@ -4,7 +4,7 @@ use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, TcpLinux, builtin, de, priorities, replicates, topology};
+use crate::{Scenario, builtin, de, priorities, replicates, topology, without_effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -448,6 +448,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         .filter(|(name, _)| unused(name) && !in_file.contains(*name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "unused parameter"))
         .chain([replicates::warning(&scenarios), priorities::warning(&scenarios)].into_iter().flatten())
+        .chain(without_effect::warnings(&scenarios))
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
 }

@@ -138,6 +138,52 @@ fn classes_that_differ_between_ues_are_a_warning_and_those_of_one_ue_are_not() {
 }
 
 #[test]
+fn keys_that_change_nothing_are_a_warning_unless_they_do_at_another_point() {
+    let says = |text: &str| {
+        let loaded = load(&[("s", text)], &[]).unwrap_or_else(|e| panic!("{text}: {e}"));
+        loaded.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let cell = |keys: &str| says(&format!("duration = \"1 s\"\n{keys}\n[[flows]]\n"));
+    let lte = |keys: &str| cell(&format!("[lte]\nues = [{{ name = \"a\" }}]\n{keys}"));
+    let nr = |keys: &str| cell(&format!("[nr]\nues = [{{ name = \"a\" }}]\n{keys}"));
+    let path = |keys: &str| cell(&format!("[dumbbell]\nrate = \"10 Mbit/s\"\nrtt = \"10 ms\"\n{keys}"));
+    let turns = "cells = [{ scheduler = \"round-robin\", uplink_scheduler = \"max-throughput\" }]\n";
+    insta::assert_snapshot!([
+        lte("mac = { ideal = true, decoding = \"1 ms\", assignments = 4 }"),
+        lte(&format!("{turns}mac.fairness = \"1 s\"")),
+        nr(&format!("{turns}mac.fairness = \"1 s\"")),
+        nr("cells = [{ rat = \"lte\" }]\nlte = { mac = { ideal = true, bsr_retx = \"1 s\" } }"),
+        nr("mac = { sr_period = \"6 ms\" }"),
+        path("reordering = { share = 0, delay = \"1 ms\" }"),
+        path("reordering = { share = 1, delay = \"1 ms\" }"),
+        path("[[hosts.named]]\nname = \"r1\"\nprocessing = \"1 ms\""),
+    ].join("\n"), @r#"
+    lte.mac.decoding: it has no effect with `ideal = true`
+    lte.mac.assignments: it has no effect with `ideal = true`
+    lte.mac.fairness: it has no effect: no scheduler of a cell is `proportional-fair`
+    nr.mac.fairness: it has no effect: no scheduler of a cell is `proportional-fair`
+    nr.lte.mac.bsr_retx: it has no effect with `ideal = true`
+    nr.mac.sr_period: 6 ms is no multiple of the TDD pattern of 2.5 ms: UEs have an opportunity every 15 ms on average, since the others fall into slots without uplink
+    reordering: link `bottleneck`: it has no effect with `share = 0`
+    reordering: link `bottleneck`: no packet overtakes another if all are delayed alike; set `spread`, or a smaller `share`
+    hosts.named[0]: no flow begins or ends at `r1`, and only such hosts have a processing time
+    "#);
+    for silent in [
+        lte("mac = { ideal = true, harq_transmissions = 1 }"),
+        lte("mac = { decoding = \"1 ms\", assignments = 4, fairness = \"1 s\" }"),
+        lte(&format!("{turns}mac.fairness = \"100 ms\"")),
+        nr("mac = { sr_period = \"10 ms\" }"),
+        nr("mac = { sr_period = \"0.5 ms\" }"),
+        path("reordering = { share = 1, delay = \"1 ms\", spread = \"1 ms\" }"),
+        path("reordering = { share = 0.1, delay = \"1 ms\" }"),
+        path("[[hosts.named]]\nname = \"s*\"\nprocessing = \"1 ms\""),
+        path("reordering = { share = 0, delay = \"1 ms\" }\n[sweep]\ndumbbell.reordering.share = [0, 0.1]"),
+    ] {
+        assert_eq!(silent, "");
+    }
+}
+
+#[test]
 fn a_declared_parameter_that_nothing_uses_is_a_warning() {
     let loaded = load(&[("s", &format!("{BASE}[parameters]\nloss = 1"))], &[]).unwrap();
     let warnings: Vec<_> = loaded.warnings().iter().map(ToString::to_string).collect();
