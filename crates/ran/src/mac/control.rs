@@ -7,7 +7,7 @@
 //! In TDD, the grants of a pattern's uplink slots share the room of its control channels, and those for a short slot are
 //! made first. Which grants it makes is up to the gNB (38.300 10.1, 38.321 5.4.1); here, a short slot gets what the whole
 //! slots after it leave. Each is expected to need as many grants as the last ones did to fill the carrier, or to serve all
-//! UEs that waited.
+//! UEs that waited. Whole slots for which there are not enough have equal shares.
 //!
 //! Deviations: all take the same number of elements ([`AGGREGATION`]), whatever the UE's channel; none is blocked by those of
 //! other UEs in its search space; control regions do not adapt to the load. In TDD, the grants for an uplink slot are all made
@@ -29,7 +29,7 @@ pub(crate) struct Control {
     /// Assignments and grants in a slot.
     most: u32,
     /// For each slot of a TDD pattern; empty if each slot grants its own.
-    pattern: Box<[Place]>,
+    pattern: Box<[(Place, Target)]>,
     /// The slot at the end of the period in which `used` counts the assignments and grants.
     until: u64,
     used: u32,
@@ -50,8 +50,15 @@ struct Place {
     /// Control channels of the period up to this slot, and in all.
     so_far: u8,
     all: u8,
-    /// Whole slots of the uplink that are granted in this slot or later in the period.
-    whole: u8,
+}
+
+/// A slot of a TDD pattern whose uplink is granted.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// Whether no slot has more of the uplink.
+    is_whole: bool,
+    /// Such slots that are granted after it in the same period.
+    after: u8,
 }
 
 impl Control {
@@ -77,21 +84,31 @@ impl Control {
         (uplink as u32).div_ceil(all.into()).min(self.most / 2)
     }
 
-    /// Returns how many grants for a whole slot can be made in `slot`.
+    /// Returns how many grants for the slot `sent` can be made in `slot`, if `uplink` UEs have data to send: those that the
+    /// whole slots after it are not expected to need, beyond what the downlink leaves them in later control channels.
     #[inline]
-    pub(crate) fn for_uplink(&mut self, slot: u64) -> usize {
-        let channels = self.begin(slot).so_far;
-        (self.most * u32::from(channels)).saturating_sub(self.used) as usize
+    pub(crate) fn for_uplink(&mut self, (slot, sent): (u64, u64), uplink: usize) -> usize {
+        let Place { so_far, all, .. } = self.begin(slot);
+        let left = (self.most * u32::from(so_far)).saturating_sub(self.used);
+        let Some(Target { is_whole, after }) = self.target(sent) else { return left as usize };
+        let later = self.reserved(all, uplink) * u32::from(all - so_far);
+        let needed = (self.needed * u32::from(after)).saturating_sub(later);
+        let share = left * u32::from(after) / (u32::from(after) + 1);
+        let kept = if is_whole { needed.min(share) } else { needed };
+        left.saturating_sub(kept) as usize
     }
 
-    /// Returns how many grants for a short slot can be made in `slot`, if `uplink` UEs have data to send: those that the
-    /// whole slots of the period are not expected to need, beyond what the downlink leaves them in later control channels.
+    /// Returns whether the slot `sent` carries as much of the uplink as any.
     #[inline]
-    pub(crate) fn for_short_uplink(&mut self, slot: u64, uplink: usize) -> usize {
-        let Place { so_far, all, whole, .. } = self.begin(slot);
-        let later = self.reserved(all, uplink) * u32::from(all - so_far);
-        let kept = (self.needed * u32::from(whole)).saturating_sub(later);
-        self.for_uplink(slot).saturating_sub(kept as usize)
+    pub(crate) fn is_whole(&self, sent: u64) -> bool {
+        self.target(sent).is_none_or(|target| target.is_whole)
+    }
+
+    /// Returns the place of the slot `sent` among those that are granted, `None` if all are alike.
+    #[inline]
+    fn target(&self, sent: u64) -> Option<Target> {
+        let slots = self.pattern.len() as u64;
+        (slots > 0).then(|| self.pattern[(sent % slots) as usize].1)
     }
 
     /// Notes how many grants a whole slot of the uplink needed, whether it got them or not.
@@ -112,8 +129,8 @@ impl Control {
     #[inline]
     fn begin(&mut self, slot: u64) -> Place {
         let place = match self.pattern.len() {
-            0 => Place { ahead: 0, so_far: 1, all: 1, whole: 0 },
-            slots => self.pattern[(slot % slots as u64) as usize],
+            0 => Place { ahead: 0, so_far: 1, all: 1 },
+            slots => self.pattern[(slot % slots as u64) as usize].0,
         };
         let until = slot + u64::from(place.ahead);
         if self.until != until {
@@ -124,7 +141,7 @@ impl Control {
 }
 
 /// Returns [`Control::pattern`].
-fn pattern(rat: Rat) -> Box<[Place]> {
+fn pattern(rat: Rat) -> Box<[(Place, Target)]> {
     let slots = rat.pattern_slots();
     if slots == 1 {
         return Box::new([]);
@@ -132,14 +149,18 @@ fn pattern(rat: Rat) -> Box<[Place]> {
     let carries = |sent| rat.in_slot(sent, 0).carries(Direction::Uplink);
     let is_whole = |sent: &u64| carries(*sent) && rat.in_slot(*sent, 0).is_longest(Direction::Uplink);
     let last = (0..slots).rev().find(|slot| rat.granted_in(*slot).any(carries)).unwrap_or(slots - 1);
-    let of = |slot: u64| {
+    let end = rat.granted_in(last).last().unwrap_or(last);
+    let target = |sent: u64| {
+        let after = (sent + 1..=at_or_after(sent, slots, end)).filter(is_whole).count() as u8;
+        Target { is_whole: is_whole(&sent), after }
+    };
+    let place = |slot: u64| {
         let until = at_or_after(slot, slots, last);
         let channels = |to: u64| (until + 1 - slots..=to).filter(|slot| rat.carries_grants(*slot)).count().max(1) as u8;
-        let whole = (slot..=until).flat_map(|slot| rat.granted_in(slot)).filter(is_whole).count() as u8;
-        Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until), whole }
+        Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until) }
     };
     // The second pattern: the period of its first slot begins in the first one.
-    (slots..2 * slots).map(of).collect()
+    (slots..2 * slots).map(|slot| (place(slot), target(slot))).collect()
 }
 
 #[cfg(test)]
@@ -169,9 +190,9 @@ mod tests {
         let mut control = Control::new(nr(Duplex::Fdd), 106, None);
         assert_eq!([0, 1, 3, 40].map(|uplink| control.for_downlink(7, uplink)), [8, 7, 5, 4]);
         control.take(7, 3);
-        assert_eq!(control.for_uplink(7), 5);
+        assert_eq!(control.for_uplink((7, 8), 40), 5);
         control.take(7, 5);
-        assert_eq!((control.for_uplink(7), control.for_uplink(8)), (0, 8));
+        assert_eq!((control.for_uplink((7, 8), 40), control.for_uplink((8, 9), 40)), (0, 8));
         let least = |prbs, most| Control::new(nr(Duplex::Fdd), prbs, most).for_downlink(0, 9);
         assert_eq!((least(6, None), least(106, Some(2)), least(106, Some(20))), (1, 1, 11));
     }
@@ -182,26 +203,29 @@ mod tests {
         let mut control = Control::new(nr(Duplex::Tdd(Pattern::DDDSU)), 106, None);
         assert_eq!((10..14).map(|slot| control.for_downlink(slot, 8)).collect::<Vec<_>>(), [6; 4]);
         (10..14).for_each(|slot| control.take(slot, 6));
-        assert_eq!(control.for_uplink(13), 4 * 8 - 4 * 6);
+        assert_eq!(control.for_uplink((13, 14), 8), 4 * 8 - 4 * 6);
         control.take(13, 8);
-        assert_eq!((control.for_uplink(18), control.for_downlink(15, 0)), (32, 8));
+        assert_eq!((control.for_uplink((18, 19), 8), control.for_downlink(15, 0)), (32, 8));
         // Slot 6 grants slot 7, and slot 7 grants slots 8 and 9.
         let mut long = Control::new(nr(Duplex::Tdd(Pattern::DDDDDDDSUU)), 106, None);
-        assert_eq!([6, 7, 16, 17].map(|slot| long.for_uplink(slot)), [56, 64, 56, 64]);
+        assert_eq!([6, 7, 16, 17].map(|slot| long.for_uplink((slot, slot + 1), 1)), [56, 64, 56, 64]);
     }
 
     #[test]
     fn a_short_slot_gets_the_grants_that_the_whole_slots_after_it_leave() {
         let mut control = Control::new(nr(Duplex::Tdd(Pattern::DDDDDDDSUU)), 106, None);
         // Slots 0 to 6 have 56, and slot 7 grants slots 8 and 9. None needed any so far.
-        assert_eq!(control.for_short_uplink(6, 40), 56);
+        assert_eq!(control.for_uplink((6, 7), 40), 56);
         control.note_needed(20);
         // The downlink leaves the 40 UEs at least four grants in slot 7, and one UE one of them.
-        assert_eq!([40, 1].map(|ues| control.for_short_uplink(16, ues)), [56 - (2 * 20 - 4), 56 - (2 * 20 - 1)]);
+        assert_eq!([40, 1].map(|ues| control.for_uplink((16, 17), ues)), [56 - (2 * 20 - 4), 56 - (2 * 20 - 1)]);
         control.take(16, 10);
-        assert_eq!((control.for_short_uplink(16, 40), control.for_uplink(17)), (10, 54));
+        assert_eq!(control.for_uplink((16, 17), 40), 10);
+        // Slot 18 leaves slot 19 the 20 that it needs, and half of them if that is less.
+        assert_eq!([18, 19].map(|sent| control.for_uplink((17, sent), 40)), [54 - 20, 54]);
         control.note_needed(40);
-        assert_eq!(control.for_short_uplink(26, 40), 0);
+        assert_eq!(control.for_uplink((26, 27), 40), 0);
+        assert_eq!([28, 29].map(|sent| control.for_uplink((27, sent), 40)), [32, 64]);
         // Needs that become less are forgotten slowly.
         let mut kept = || {
             control.note_needed(38);
@@ -210,7 +234,9 @@ mod tests {
         assert_eq!([kept(), kept(), kept()], [39, 38, 38]);
         // No slot is longer than this special one, which slot 2 grants.
         let pattern = Pattern { slots: 4, uplink_slots: 0, uplink_symbols: 4, downlink_symbols: 6, ..Pattern::DDDSU };
-        let alone = Control::new(nr(Duplex::Tdd(pattern)), 106, None);
-        assert!(alone.pattern.iter().all(|place| place.whole == 1));
+        let mut alone = Control::new(nr(Duplex::Tdd(pattern)), 106, None);
+        alone.note_needed(20);
+        assert!(alone.is_whole(7) && !control.is_whole(7));
+        assert_eq!(alone.for_uplink((6, 7), 40), 4 * 8);
     }
 }

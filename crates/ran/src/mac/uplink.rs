@@ -165,10 +165,9 @@ impl<P: Packet> Ran<P> {
         }
         let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
-        let is_whole = rat.is_longest(Direction::Uplink);
         let waiting = self.cells[cell].uplink.active.ues().len();
         let control = &mut self.cells[cell].control;
-        let grants = if is_whole { control.for_uplink(tti) } else { control.for_short_uplink(tti, waiting) };
+        let grants = control.for_uplink((tti, sent), waiting);
         // Repetitions for which there is no grant left.
         let mut refused = 0;
         let mut repetitions = core::mem::take(&mut self.repetitions);
@@ -227,7 +226,7 @@ impl<P: Packet> Ran<P> {
         });
         self.cells[cell].uplink.active = active;
         let mut granted = repetitions.len();
-        if is_whole {
+        if self.cells[cell].control.is_whole(sent) {
             self.cells[cell].control.note_needed(granted + refused + sched::enough(count, &candidates));
         }
         self.cells[cell].uplink.scheduler.divide_among(grants - granted, count, &mut candidates);
@@ -314,7 +313,7 @@ impl<P: Packet> Ran<P> {
         });
         self.cells[cell].uplink.active = active;
         // No more than these are granted.
-        let most = u32::try_from(self.cells[cell].control.for_uplink(tti)).unwrap_or(u32::MAX);
+        let most = u32::try_from(self.cells[cell].control.for_uplink((tti, sent), 0)).unwrap_or(u32::MAX);
         if ues > most {
             all = (u64::from(all) * u64::from(most) / u64::from(ues)) as u32;
         }
