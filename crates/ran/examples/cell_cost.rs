@@ -43,6 +43,7 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
             group: 3,
             rlc,
             nr: None,
+            nr_buffer: None,
             above: limited.then(|| above(BQL)),
         }],
         host: above(if limited { BQL } else { Limit::None }),

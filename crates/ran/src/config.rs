@@ -136,8 +136,19 @@ pub struct BearerConfig {
     pub rlc: rlc::Config,
     /// Its RLC mode in NR cells; `None` is the same as in LTE cells.
     pub nr: Option<rlc::Mode>,
+    /// Its buffer in NR cells; `None` is the same as in LTE cells.
+    pub nr_buffer: Option<Buffer>,
     /// The queue above RLC's buffer in the eNodeB, if any.
     pub above: Option<Above>,
+}
+
+/// The buffer of a bearer's downlink in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The queue discipline in front of RLC.
+    pub queue: aqm::Config,
+    /// Its size for a queue above it, instead of [`Above::room`].
+    pub room: Room,
 }
 
 impl BearerConfig {

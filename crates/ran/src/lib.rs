@@ -49,7 +49,7 @@ mod slots;
 mod stats;
 mod ue;
 
-pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, Secondary, UeConfig};
+pub use config::{Above, BearerConfig, Buffer, CellConfig, Config, Filter, MacConfig, Room, Secondary, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
 pub use mac::adaptation::LinkAdaptation;
 pub use mac::configured::ConfiguredGrant;

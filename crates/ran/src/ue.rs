@@ -60,8 +60,10 @@ pub(crate) struct Slot<P> {
     pub(crate) rlc: Bearer<P>,
     /// Its RLC in LTE and NR cells.
     configs: [rlc::Config; 2],
-    /// The queue above its downlink.
+    /// The queue above its downlink,
     pub(crate) above: Option<Above<P>>,
+    /// and the size of the buffer below it in LTE and NR cells.
+    rooms: Option<[Room; 2]>,
     filter: Filter,
     group: u8,
     pub(crate) qci: u8,
@@ -176,13 +178,25 @@ impl<P: Packet> Ue<P> {
         let is_nr = cell.mac.rat.is_nr();
         let category = category_in(cell, config.category);
         let configs = |bearer: &BearerConfig| {
-            let nr = rlc::Config { mode: bearer.nr.unwrap_or(bearer.rlc.mode), ..bearer.rlc };
+            let mut nr = rlc::Config { mode: bearer.nr.unwrap_or(bearer.rlc.mode), ..bearer.rlc };
+            if let Some(buffer) = &bearer.nr_buffer {
+                nr.downlink.queue = buffer.queue;
+            }
             [bearer.rlc, nr]
+        };
+        let rooms = |bearer: &BearerConfig| {
+            let lte = bearer.above.as_ref()?.room;
+            Some([lte, bearer.nr_buffer.map_or(lte, |buffer| buffer.room)])
+        };
+        let above = |bearer: &BearerConfig| {
+            let above = Above::new(bearer.above.as_ref()?);
+            Some(Above { room: rooms(bearer)?[usize::from(is_nr)], ..above })
         };
         let slot = |bearer: &BearerConfig| Slot {
             rlc: Bearer::new(&configs(bearer)[usize::from(is_nr)]),
             configs: configs(bearer),
-            above: bearer.above.as_ref().map(Above::new),
+            above: above(bearer),
+            rooms: rooms(bearer),
             filter: bearer.filter.clone(),
             group: bearer.group.min(GROUPS as u8 - 1),
             qci: bearer.qci,
@@ -714,14 +728,17 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// Changes the modes of its bearers to those of the technology of its cell, if that has changed.
+    /// Changes the modes and buffers of its bearers to those of the technology of its cell, if that has changed.
     pub(crate) fn adopt(&mut self, rat: Rat, now: Time, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
         let is_nr = rat.is_nr();
         if core::mem::replace(&mut self.is_nr, is_nr) == is_nr {
             return;
         }
-        for Slot { rlc, configs, .. } in &mut self.bearers {
+        for Slot { rlc, configs, above, rooms, .. } in &mut self.bearers {
             rlc.reconfigure(&configs[usize::from(is_nr)], Keep::All, Keep::All, now, deliver, drops);
+            if let (Some(above), Some(rooms)) = (above, rooms) {
+                above.room = rooms[usize::from(is_nr)];
+            }
         }
     }
 

@@ -435,7 +435,7 @@ pub struct Bearer {
     #[serde(skip_serializing_if = "is_default")]
     pub nr: NrBearer,
     /// The queue in front of RLC in the cell. In NR cells the limit `nr.buffer` applies as well, whichever is reached
-    /// first. Default: a `drop-tail` queue of 1 MB; in a network with `[nr]`, of `nr.buffer`, which then is the only limit.
+    /// first. Default: a `drop-tail` queue of 1 MB in LTE cells; in NR cells, of `nr.buffer`, which then is the only limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// A queue above that one, which then serves as the buffer below it. Default: none.
@@ -453,15 +453,15 @@ impl Default for Bearer {
 }
 
 impl Bearer {
-    /// Returns the queue in front of RLC, in a network with `[nr]` or without.
-    pub fn queue(&self, has_nr: bool) -> Queue {
-        let bytes = if has_nr { self.nr.buffer } else { LTE_QUEUE };
+    /// Returns the queue in front of RLC in the cells of a technology.
+    pub fn queue(&self, technology: Technology) -> Queue {
+        let bytes = if technology == Technology::Nr { self.nr.buffer } else { LTE_QUEUE };
         let default = || Queue::DropTail { packets: None, bytes: Some(bytes), drop: Drop::default() };
         self.queue.clone().unwrap_or_else(default)
     }
 }
 
-/// The bytes that the default queue of a bearer holds without NR.
+/// The bytes that the default queue of a bearer holds in LTE cells.
 const LTE_QUEUE: Bytes = Bytes::new(1_000_000);
 
 /// A queue above RLC's buffer in the eNodeB: packets wait in it, where a queue discipline applies.

@@ -94,7 +94,7 @@ fading = 3
     assert_eq!((here.dedicated[0].bearer.qci, here.dedicated[0].bearer.rlc), (1, Rlc::default()));
     assert_eq!(there.fading, Some(Fading::Epa { kmh: Some(3.0) }));
     assert_eq!(
-        there.bearer.queue(false),
+        there.bearer.queue(scenario::Technology::Lte),
         Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: scenario::Drop::Tail }
     );
     assert!(matches!(&there.mobility, Mobility::Waypoints { points } if points[1].1 == [100.0, 0.0, 1.5]));

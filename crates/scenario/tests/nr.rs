@@ -34,7 +34,8 @@ fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
     let queue = |bearer: &str| {
         let scenario = load(&format!("[nr]\n{UE}{bearer}")).unwrap();
         let bearer = &scenario.radio().unwrap().ues[0].bearer;
-        (bearer.queue(true), bearer.nr.buffer)
+        assert_eq!(bearer.queue.is_none(), bearer.queue(Technology::Lte) != bearer.queue(Technology::Nr), "{bearer:?}");
+        (bearer.queue(Technology::Nr), bearer.nr.buffer)
     };
     let of = |bytes: u64| Queue::DropTail { packets: None, bytes: Some(Bytes::new(bytes)), drop: scenario::Drop::Tail };
     assert_eq!(queue(""), (of(6028 * 1024), Bytes::new(6028 * 1024)));

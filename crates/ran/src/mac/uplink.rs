@@ -602,7 +602,15 @@ mod tests {
             layers: 1,
             aggregates: false,
             category: channel::tables::lte::Category::UNLIMITED,
-            bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, nr: None, above: None }],
+            bearers: vec![BearerConfig {
+                qci: 9,
+                filter: Filter::All,
+                group: 3,
+                rlc,
+                nr: None,
+                nr_buffer: None,
+                above: None,
+            }],
             host: Above {
                 gate: aqm::gate::Config::default(),
                 room: Room { packets: None, bytes: None },

@@ -127,7 +127,7 @@ fn ue_config(
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
                 queue: match of.above {
-                    None => queue(&of.queue(network.nr.is_some()), streams, name),
+                    None => queue(&of.queue(Technology::Lte), streams, name),
                     Some(_) => aqm::Config::default(),
                 },
                 discard: of.discard,
@@ -135,12 +135,16 @@ fn ue_config(
             uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
         },
         nr: network.nr.map(|_| nr::mode(&of.nr)),
+        nr_buffer: network.nr.filter(|_| of.queue.is_none()).map(|_| {
+            let own = of.queue(Technology::Nr);
+            ran::Buffer {
+                queue: if of.above.is_none() { queue(&own, streams, name) } else { aqm::Config::default() },
+                room: room(&own),
+            }
+        }),
         above: of.above.as_ref().map(|above| {
             let waiting = queue(&above.queue, streams, &format!("above {name}"));
-            let Queue::DropTail { packets, bytes, .. } = of.queue(network.nr.is_some()) else {
-                unreachable!("a checked buffer is drop-tail")
-            };
-            self::above(waiting, &above.limit, Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) })
+            self::above(waiting, &above.limit, room(&of.queue(Technology::Lte)))
         }),
     };
     let mut bearers = vec![bearer(&ue.bearer, Filter::All, last, &format!("bearer {}", ue.name))];
@@ -184,6 +188,12 @@ fn ue_config(
         reports_host: ue.reports_host,
         modem_drops: ue.modem_full == scenario::ModemFull::Drop,
     }
+}
+
+/// Returns the size of a buffer below another queue.
+fn room(buffer: &Queue) -> Room {
+    let Queue::DropTail { packets, bytes, .. } = buffer else { unreachable!("a checked buffer is drop-tail") };
+    Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) }
 }
 
 fn above(queue: aqm::Config, limit: &Limit, room: Room) -> Above {

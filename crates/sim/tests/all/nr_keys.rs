@@ -135,6 +135,46 @@ fn byte_queue_limits_and_codel_above_rlc_shorten_the_round_trip_in_both_directio
 }
 
 #[test]
+fn uplink_symbols_in_a_special_slot_take_nothing_from_the_uploads_of_many_ues() {
+    let upload = "[[flows]]\nname = \"f\"\nfrom = \"ue-*\"\nto = \"server\"";
+    let small = format!("{upload}\ntraffic = {{ kind = \"cbr\", rate = \"1 Mbit/s\", packet = \"300 B\" }}");
+    for (pattern, ues, loss_db, flows) in
+        [("DDDSUU", 10, 110.0, upload), ("DDDDDDDSUU", 30, 122.0, upload), ("DDDDDDDSUU", 40, 126.0, &small)]
+    {
+        let [none, four] = [2, 4].map(|symbols| {
+            let nr = format!(
+                "bandwidth_mhz = 20\nserver_delay = \"10 ms\"\ncells = [{{ power_dbm = 49 }}]\nduplex = {{ kind = \"tdd\", \
+                 pattern = \"{pattern}\", downlink_symbols = 6, uplink_symbols = {symbols} }}"
+            );
+            let ue = behind(loss_db);
+            let tables = network(6, &nr, &vec![ue.as_str(); ues], flows);
+            tables.flows.iter().map(|flow| flow.goodput_mbps).sum::<f64>()
+        });
+        println!("{pattern}, {ues} UEs, {loss_db} dB: {none:.2} Mbit/s with two symbols, {four:.2} with four");
+        assert!(four >= 0.95 * none, "{pattern}, {ues} UEs, {loss_db} dB: {none} and {four} Mbit/s");
+    }
+}
+
+#[test]
+fn an_lte_cell_has_the_same_queue_beside_nr_as_without() {
+    let median = |network: &str, table: &str, keys: &str| {
+        let tables = run(&format!(
+            "duration = \"10 s\"\nwarmup = \"4 s\"\n[{table}]\nserver_delay = \"10 ms\"\n{network}\n\
+             [[{table}.ues]]\nname = \"ue-1\"\n{}\n{keys}\n[[flows]]\nname = \"f\"\n[[flows]]\nname = \"ping\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"8 kbit/s\", packet = \"100 B\" }}",
+            behind(130.0)
+        ));
+        flow(&tables, "ping").owd_p50_ms.expect("packets arrived")
+    };
+    for keys in ["", "bearer = { above = {} }"] {
+        let alone = median("cells = [{}]", "lte", keys);
+        let beside = median("lte = {}\ncells = [{ rat = \"lte\" }]", "nr", keys);
+        println!("{keys}: {alone} ms alone, {beside} ms in a network with [nr]");
+        near("one-way delay", beside, alone, 0.05);
+    }
+}
+
+#[test]
 fn interference_fades_in_an_nr_cell_only_on_request() {
     // As far from one cell as from the other, which sends at all times; next to no noise, and a channel so narrow and short
     // that it fades as a whole.
