@@ -480,6 +480,15 @@ impl Rat {
         }
     }
 
+    /// Returns the minimum SINR in dB of a downlink MCS.
+    #[inline]
+    pub(crate) fn downlink_sinr_db(self, mcs: u8) -> f32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::phy::MCS_SINR_DB[Direction::Downlink as usize][usize::from(mcs)],
+            Rat::Nr(nr) => nr.downlink_sinr_db(mcs),
+        }
+    }
+
     /// Returns the probability that the first transmission of a downlink block with an MCS fails at an SINR in dB.
     #[inline]
     pub(crate) fn downlink_error(self, mcs: u8, sinr_db: f32) -> f64 {

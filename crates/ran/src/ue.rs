@@ -644,7 +644,7 @@ impl<P: Packet> Ue<P> {
         let Transport { attempts, chosen, decoded, .. } = self.up.harq.processes[usize::from(process)];
         let is_configured = self.configured.as_ref().is_some_and(|place| process < place.processes);
         if attempts == 1 && !is_configured {
-            self.uplink.outer.outcome(mac.link.step_db, chosen, decoded);
+            self.uplink.outer.outcome(mac.link.step_db, (1, chosen), decoded);
         }
     }
 

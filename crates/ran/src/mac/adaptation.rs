@@ -11,7 +11,8 @@
 //! With several layers, each has its share of the power, and all have the same scheme: in LTE up to two, each with its own
 //! code word, in NR up to four with one code word. The UE reports a CQI for each number of layers (rank); the cell uses
 //! the rank with the highest expected goodput: the size of a block times the probability that its first transmission is
-//! decoded. The outer loop's offset counts in both, so that it lowers the rank where not even the lowest scheme fits.
+//! decoded. A higher rank must be worth the while, and meet the target for block errors with its lowest scheme. The outer
+//! loop has an offset for each rank, so that it lowers the rank where the reports promise too much for it.
 //!
 //! Deviations: one wideband report, no subband reports; the outer loop stops if there is no better scheme; layers do
 //! not interfere, which favours two layers at low SINR, and both code words of a block are decoded or neither is.
@@ -28,6 +29,10 @@ use crate::slots::{Slots, at_or_after, at_or_before};
 
 /// The SINR in dB assumed for the uplink before it was measured.
 const UNKNOWN_SINR_DB: f64 = -6.5;
+
+/// The expected goodput of a rank relative to that of lower ones from which on it is used: more than the 4 % between the sizes
+/// of NR's blocks (38.214 5.1.3.2), which make two ranks equal on some numbers of resource blocks and unequal on others.
+const WORTHWHILE: f64 = 1.05;
 
 /// The parameters of link adaptation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -230,8 +235,8 @@ pub(crate) struct Downlink {
     pub(crate) outer: OuterLoop,
     /// The channel of the last report, if it was flat.
     measured: Option<(f32, Quality)>,
-    /// The scheme for a report and an offset.
-    scheme: Option<(Quality, f32, Scheme)>,
+    /// The scheme for a report and the offsets.
+    scheme: Option<(Quality, [f32; 4], Scheme)>,
 }
 
 impl Downlink {
@@ -291,34 +296,38 @@ impl Downlink {
     /// Returns the same, also for a short slot.
     #[inline]
     pub(crate) fn scheme_in(&mut self, rat: &Rat, is_short: bool, tti: u64) -> Scheme {
-        let (quality, offset) = (self.reports.at(tti), self.outer.offset_in(is_short));
+        let (quality, offsets) = (self.reports.at(tti), self.outer.offsets_in(is_short));
         if let Some((q, o, scheme)) = self.scheme
             && q == quality
-            && o == offset
+            && o == offsets
         {
             return scheme;
         }
-        self.choose_scheme(rat, (quality, offset))
+        self.choose_scheme(rat, (quality, offsets))
     }
 
-    /// Computes the scheme for a report and an offset.
-    fn choose_scheme(&mut self, rat: &Rat, (quality, offset): (Quality, f32)) -> Scheme {
-        let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset), layers };
+    /// Computes the scheme for a report and the offsets.
+    fn choose_scheme(&mut self, rat: &Rat, (quality, offsets): (Quality, [f32; 4])) -> Scheme {
+        let offset = |layers: u8| offsets[usize::from(layers) - 1];
+        let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset(layers)), layers };
         let bits = |scheme: Scheme| f64::from(scheme.bits(rat, 50));
+        let assumed_db = |cqi, layers| rat.cqi_sinr_db(cqi) + offset(layers);
         let goodput = |scheme: Scheme| {
-            bits(scheme) * (1.0 - rat.downlink_error(scheme.mcs, rat.cqi_sinr_db(scheme.cqi) + offset))
+            bits(scheme) * (1.0 - rat.downlink_error(scheme.mcs, assumed_db(scheme.cqi, scheme.layers)))
         };
+        let least_db = rat.downlink_sinr_db(0);
+        let fits = |(cqi, layers): &(&u8, u8)| **cqi > 0 && assumed_db(**cqi, *layers) >= least_db;
         let mut scheme = of(quality.0[0], 1);
         let mut most = None;
-        for (cqi, layers) in quality.0[1..].iter().zip(2..).filter(|(cqi, _)| **cqi > 0) {
+        for (cqi, layers) in quality.0[1..].iter().zip(2..).filter(fits) {
             let more = of(*cqi, layers);
-            let carried = *most.get_or_insert_with(|| goodput(scheme));
+            let carried = WORTHWHILE * *most.get_or_insert_with(|| goodput(scheme));
             // Most cannot win, even without errors.
             if bits(more) > carried && goodput(more) > carried {
                 (scheme, most) = (more, Some(goodput(more)));
             }
         }
-        self.scheme = Some((quality, offset, scheme));
+        self.scheme = Some((quality, offsets, scheme));
         scheme
     }
 }
@@ -469,7 +478,7 @@ impl Uplink {
     pub(crate) fn strength(&mut self, tti: u64) -> Strength {
         let sounded = self.reports.at(tti);
         Strength {
-            sinr_db: sounded.sinr_db + f64::from(self.outer.offset_db),
+            sinr_db: sounded.sinr_db + f64::from(self.outer.offset_db()),
             headroom_db: sounded.headroom_db.unwrap_or(self.power.one_block_db).max(0.0),
         }
     }
@@ -751,7 +760,7 @@ mod tests {
         assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
         uplink.power.learn(10.0, 1, 0);
         assert!((at(&mut uplink, 10) - 20.0).abs() < 1e-6 && (at(&mut uplink, 20) - 17.0).abs() < 0.02);
-        uplink.outer.offset_db = -2.0;
+        uplink.outer.offsets_db[0] = -2.0;
         assert!((at(&mut uplink, 20) - 15.0).abs() < 0.02, "the outer loop counts");
     }
 

@@ -320,7 +320,7 @@ impl<P: Packet> Ran<P> {
         let transport = &down.harq.processes[usize::from(process)];
         let (decoded, attempts) = (transport.decoded, transport.attempts);
         if attempts == 1 {
-            down.link.outer.outcome(mac.link.step_db, transport.chosen, decoded);
+            down.link.outer.outcome(mac.link.step_db, (transport.layers, transport.chosen), decoded);
         }
         if decoded {
             down.harq.finished(process);

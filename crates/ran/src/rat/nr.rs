@@ -417,6 +417,11 @@ impl Nr {
     }
 
     #[inline]
+    pub(super) fn downlink_sinr_db(&self, mcs: u8) -> f32 {
+        link::mcs_sinr_db(self.tables[Direction::Downlink as usize], mcs)
+    }
+
+    #[inline]
     pub(super) fn downlink_error(&self, mcs: u8, sinr_db: f32) -> f64 {
         link::first_error(self.tables[Direction::Downlink as usize], mcs, sinr_db)
     }
