@@ -225,8 +225,8 @@ mod tests {
         let mut sender = Sender::new(&config, NewReno::new(100), 0, Time::ZERO);
         sender.begin(1448, true, Time::ZERO);
         (sender.window, sender.max_window) = (1 << 20, 1 << 20);
-        // The buffer stops growing at what it has.
-        sender.buffer.kind = SendBuffer::Growing(sender.buffer.limit);
+        // Less than the window.
+        (sender.buffer.kind, sender.buffer.limit) = (SendBuffer::Growing(46_080), 46_080);
         sender.write_unlimited();
         acknowledge(&mut sender, 0);
         assert_eq!(sender.buffered(), 0);

@@ -294,7 +294,7 @@ impl<C: Controller> Sender<C> {
     /// Before a write: whether the network had room that the application left unused.
     pub(crate) fn check_app_limited(&mut self) {
         if self.buffered() < u64::from(self.path.mss)
-            && self.host.bytes == 0
+            && self.host.queue.payload == 0
             && self.queue.in_flight() < self.limits.cwnd
             && self.queue.lost_out <= self.queue.retrans_out
         {
