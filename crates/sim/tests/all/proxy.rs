@@ -634,7 +634,7 @@ fn a_download_beside_an_upload_with_small_queues_loses_with_rare_and_late_report
         ("100 ms", "0 s", 0.9),
         ("1 s", "0 s", 0.85),
         ("10 ms", "100 ms", 0.75),
-        ("100 ms", "200 ms", 0.7),
+        ("100 ms", "200 ms", 0.65),
     ] {
         let best = mean(&proxy("lte", &format!("reports = {{ period = {period:?}, delay = {late:?} }}")));
         at_least(&format!("download, a report each {period}, {late} late"), best[0], part, without[0]);
