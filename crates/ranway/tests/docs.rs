@@ -310,3 +310,15 @@ fn the_page_of_results_describes_every_column() {
         assert_eq!(documented, rows, "{name}");
     }
 }
+
+#[test]
+fn the_readme_has_the_books_counts() {
+    let book = read(&root().join("docs/reproduced-counts.md"));
+    let readme = read(&root().join("README.md"));
+    let rows: Vec<&str> = readme.lines().skip_while(|line| !line.starts_with("| paper | its own rows")).collect();
+    let rows: Vec<&str> = rows.into_iter().take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        assert!(book.lines().any(|line| line == row), "{row}");
+    }
+}
