@@ -73,17 +73,24 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
 /// Returns the keys that a scenario sets and the kernel does not follow, because it decides them itself.
 pub fn unheeded(scenario: &Scenario) -> Vec<&'static str> {
     let default = Tcp::default();
-    let tcp: [(&str, fn(&Tcp, &Tcp) -> bool); 6] = [
-        ("tcp.linux", |a, b| a.linux != b.linux),
-        ("tcp.ssthresh_cache", |a, b| a.ssthresh_cache != b.ssthresh_cache),
-        ("tcp.small_queues", |a, b| a.small_queues != b.small_queues),
-        ("tcp.tso", |a, b| a.tso != b.tso),
-        ("tcp.send_autotuning", |a, b| a.send_autotuning != b.send_autotuning),
-        ("tcp.max_header", |a, b| a.max_header != b.max_header),
-    ];
-    let is_set = |differs: fn(&Tcp, &Tcp) -> bool| scenario.flows.iter().any(|flow| differs(&flow.tcp, &default));
-    let hosts = (scenario.hosts != Hosts::default()).then_some("hosts");
-    hosts.into_iter().chain(tcp.into_iter().filter(|&(_, differs)| is_set(differs)).map(|(key, _)| key)).collect()
+    let keys = |tcp: &Tcp| {
+        [
+            ("tcp.linux", tcp.linux != default.linux),
+            ("tcp.ssthresh_cache", tcp.ssthresh_cache != default.ssthresh_cache),
+            ("tcp.small_queues", tcp.small_queues != default.small_queues),
+            ("tcp.tso", tcp.tso != default.tso),
+            ("tcp.send_autotuning", tcp.send_autotuning != default.send_autotuning),
+            ("tcp.max_header", tcp.max_header != default.max_header),
+        ]
+    };
+    let set = scenario.flows.iter().flat_map(|flow| keys(&flow.tcp)).filter(|&(_, is_set)| is_set);
+    let mut unheeded: Vec<&str> = (scenario.hosts != Hosts::default()).then_some("hosts").into_iter().collect();
+    for (key, _) in set {
+        if !unheeded.contains(&key) {
+            unheeded.push(key);
+        }
+    }
+    unheeded
 }
 
 /// Returns the kernel's name of a congestion control that this kernel has.
