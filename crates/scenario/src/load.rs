@@ -4,7 +4,7 @@ use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, builtin, de, priorities, replicates, topology, without_effect};
+use crate::{Scenario, TcpLinux, builtin, de, priorities, replicates, topology, without_effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 

@@ -375,7 +375,7 @@ fn rapid_leaves_quic_a_share_and_an_app_its_demand_beside_it() {
         // Their shares vary by some hundredths with the seed.
         let [mut bulk, mut quic] = [0.0; 2];
         for seed in 1..=5 {
-            let best = run(&format!("seed = {seed}\n{}", lte(&proxy("lte", ""), &flows)));
+            let best = run(&format!("seed = {seed}\n{}\n[hosts]\n", lte(&proxy("lte", ""), &flows)));
             bulk += goodput(&best, "bulk") / 5.0;
             quic += goodput(&best, "quic") / 5.0;
             at_least("app", goodput(&best, "app"), 0.97, 1.5);
@@ -622,7 +622,7 @@ fn a_download_beside_an_upload_with_small_queues_loses_with_rare_and_late_report
     let flows = download("down", "cubic") + "[[flows]]\nname = \"up\"\nfrom = \"ue\"\nto = \"server\"\n";
     let mean = |proxy: &str| {
         let text = lte(proxy, &flows);
-        let tables = (1..=5).map(|seed| run(&format!("seed = {seed}\n[hosts]\n{text}")));
+        let tables = (1..=5).map(|seed| run(&format!("seed = {seed}\n{text}\n[hosts]\n")));
         tables.fold([0.0; 2], |[down, up], tables| {
             [down + goodput(&tables, "down") / 5.0, up + goodput(&tables, "up") / 5.0]
         })
