@@ -301,7 +301,7 @@ NOT_RUN = [(snippet, why) for snippet in ALL if (why := left_out(snippet))]
 
 
 def test_nothing_is_left_out_or_adapted_that_is_not_there() -> None:
-    assert len(ALL) > 150 and len(NOT_RUN) < 90
+    assert len(ALL) > 150 and len(NOT_RUN) < 91
     for patterns in (LEFT_OUT, ADAPTED):
         unused = [pattern for pattern in patterns if not any(re.search(pattern, snippet.text) for snippet in ALL)]
         assert unused == []
