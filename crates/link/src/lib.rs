@@ -124,7 +124,7 @@ pub struct Link<P> {
     wire: VecDeque<(Time, P)>,
     /// Packets on the wire that others may overtake, in order of time.
     late: VecDeque<(Time, P)>,
-    /// Whether service can drop packets or is told of, so that it has to happen on time.
+    /// Whether service has to happen on time, because it can drop packets or somebody is told when it begins.
     prompt: bool,
     /// Tags of packets that have begun service and were not polled, if that is noted.
     begun: Option<Vec<u64>>,

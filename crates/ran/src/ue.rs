@@ -188,19 +188,19 @@ impl<P: Packet> Ue<P> {
             let lte = bearer.above.as_ref()?.room;
             Some([lte, bearer.nr_buffer.map_or(lte, |buffer| buffer.room)])
         };
-        let above = |bearer: &BearerConfig| {
-            let above = Above::new(bearer.above.as_ref()?);
-            Some(Above { room: rooms(bearer)?[usize::from(is_nr)], ..above })
-        };
-        let slot = |bearer: &BearerConfig| Slot {
-            rlc: Bearer::new(&configs(bearer)[usize::from(is_nr)]),
-            configs: configs(bearer),
-            above: above(bearer),
-            rooms: rooms(bearer),
-            filter: bearer.filter.clone(),
-            group: bearer.group.min(GROUPS as u8 - 1),
-            qci: bearer.qci,
-            priority: bearer.priority(),
+        let slot = |bearer: &BearerConfig| {
+            let (configs, rooms, here) = (configs(bearer), rooms(bearer), usize::from(is_nr));
+            let above = bearer.above.as_ref().zip(rooms);
+            Slot {
+                rlc: Bearer::new(&configs[here]),
+                configs,
+                above: above.map(|(of, rooms)| Above { room: rooms[here], ..Above::new(of) }),
+                rooms,
+                filter: bearer.filter.clone(),
+                group: bearer.group.min(GROUPS as u8 - 1),
+                qci: bearer.qci,
+                priority: bearer.priority(),
+            }
         };
         let bearers: Vec<Slot<P>> = config.bearers.iter().map(slot).collect();
         let mut order: Vec<u8> = (0..bearers.len() as u8).collect();

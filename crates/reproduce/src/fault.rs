@@ -54,16 +54,16 @@ impl Check {
         if let Some(twice) = (1..along.len()).find(|&i| along[..i].contains(&along[i])) {
             return Some(format!("`rising` and `falling` name `{}` twice; a key has one direction", along[twice]));
         }
-        let published = match &row.value {
-            None => None,
-            Some(Published::Number(_)) => Some("number"),
-            Some(Published::Text(_)) => Some("range or bound"),
-        };
-        match published {
-            Some(what) if !along.is_empty() => Some(format!(
-                "`rising` and `falling` have no effect on a published {what}; they are for a claim in words, whose value is empty"
-            )),
-            Some("range or bound") if self.expect.is_some() => Some(
+        match &row.value {
+            Some(published) if !along.is_empty() => {
+                let what = match published {
+                    Published::Number(_) => "number",
+                    Published::Text(_) => "range or bound",
+                };
+                let trend = "`rising` and `falling` have no effect on a published";
+                Some(format!("{trend} {what}; they are for a claim in words, whose value is empty"))
+            }
+            Some(Published::Text(_)) if self.expect.is_some() => Some(
                 "`expect` has no effect on a published range or bound; if the paper has words only, leave the value empty in \
                  published.csv"
                     .into(),

@@ -41,29 +41,24 @@ impl<C: Controller> Sender<C> {
         self.host.queue.is_full
     }
 
-    /// Payload and memory of a packet.
-    fn packet_memory(&self) -> (u64, u64) {
-        let payload = u64::from(self.packet_segments()) * u64::from(self.path.mss.max(1));
+    /// Payload and memory of a packet of so many segments.
+    fn packet_memory(&self, segments: u32) -> (u64, u64) {
+        let payload = u64::from(segments) * u64::from(self.path.mss.max(1));
         (payload, payload + self.buffer.packet_overhead())
     }
 
     fn queued_memory(&self) -> u64 {
-        let (payload, memory) = match self.host.queue.is_segmented {
-            // A segment cut off a packet has a head of the same size (`skb_segment`), and the whole memory of all segments
-            // counts against the socket (`tcp_gso_segment`).
-            true => {
-                let payload = u64::from(self.path.mss.max(1));
-                (payload, payload + self.buffer.packet_overhead())
-            }
-            false => self.packet_memory(),
-        };
+        // A segment cut off a packet has a head of the same size (`skb_segment`), and the whole memory of all segments counts
+        // against the socket (`tcp_gso_segment`).
+        let segments = if self.host.queue.is_segmented { 1 } else { self.packet_segments() };
+        let (payload, memory) = self.packet_memory(segments);
         self.host.queue.payload.saturating_mul(memory) / payload
     }
 
     /// Two packets, or a millisecond at the pacing rate; twice that for a retransmission.
     fn small_queue_limit(&self, again: bool) -> u64 {
         let rate = self.limits.pacing.or_else(|| self.path.stack_rate.get()).map_or(0, Rate::bytes_per_sec);
-        let limit = (2 * self.packet_memory().1).max(rate >> 10);
+        let limit = (2 * self.packet_memory(self.packet_segments()).1).max(rate >> 10);
         let limit = match self.buffer.kernel() {
             Kernel::V6_1 if self.pacing_rate().is_some() => limit,
             Kernel::V6_1 => limit.min(LIMIT_OUTPUT_6_1),

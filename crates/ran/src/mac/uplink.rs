@@ -312,7 +312,7 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].uplink.active = active;
-        // No more than these are granted.
+        // No more than these are granted. Where symbols are flexible, no slot leaves grants to another, however many UEs wait.
         let most = u32::try_from(self.cells[cell].control.for_uplink((tti, sent), 0)).unwrap_or(u32::MAX);
         if ues > most {
             all = (u64::from(all) * u64::from(most) / u64::from(ues)) as u32;

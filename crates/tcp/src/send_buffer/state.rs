@@ -13,7 +13,7 @@ const FIRST: u64 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pub(crate) kind: SendBuffer,
-    pub(crate) kernel: Kernel,
+    kernel: Kernel,
     max_header: u64,
     /// Memory that a growing buffer has now (`sk_sndbuf`).
     pub(crate) limit: u64,
