@@ -30,11 +30,13 @@
 pub mod attach;
 pub mod errqueue;
 pub mod frames;
+pub mod nflog;
 pub mod process;
 pub mod program;
 pub mod realtime;
 pub mod reservation;
 pub mod rights;
+pub mod rules;
 pub mod sniff;
 pub mod socket;
 pub mod sys;

@@ -248,6 +248,11 @@ pub fn bind_to_device(socket: BorrowedFd, interface: &str) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &request.ifr_name)
 }
 
+/// Binds a socket to the interface with this number (`SO_BINDTOIFINDEX`).
+pub fn bind_to_interface(socket: BorrowedFd, index: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, &index)
+}
+
 // What `attach` needs of packet sockets.
 
 /// Length of `struct virtio_net_hdr`, which precedes each frame.

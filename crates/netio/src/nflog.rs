@@ -1,0 +1,244 @@
+//! Packets that a rule of nftables logs to a group (`log group`), by netlink (`nfnetlink_log`).
+//!
+//! The kernel's messages are read here and nowhere else. A message that does not make sense is skipped: the kernel wrote it, but a
+//! later one may know more attributes.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, sendto, setsockopt, socket,
+    sockopt,
+};
+
+use crate::Error;
+
+/// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET` and `… | NFULNL_MSG_CONFIG`.
+const PACKET: u16 = 4 << 8;
+const CONFIG: u16 = 4 << 8 | 1;
+/// Attributes of a configuration (`enum nfulnl_attr_config`), and its command to bind.
+const CONFIG_COMMAND: u16 = 1;
+const CONFIG_MODE: u16 = 2;
+const CONFIG_BUFFER: u16 = 3;
+const CONFIG_THRESHOLD: u16 = 5;
+const BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+/// Attributes of a packet (`enum nfulnl_attr_type`).
+const MARK: u16 = 2;
+const OUTGOING: u16 = 5;
+const PAYLOAD: u16 = 9;
+/// The bits of an attribute's type that are none of it (`NLA_F_NESTED`, `NLA_F_NET_BYTEORDER`).
+const TYPE: u16 = 0x3fff;
+/// Lengths of `struct nlmsghdr`, of that and `struct nfgenmsg`, and of `struct nlattr`.
+const HEADER: usize = 16;
+const HEADERS: usize = HEADER + 4;
+const ATTRIBUTE: usize = 4;
+/// The least size of a message in bytes. It has room for a SYN and its attributes; longer packets get longer messages.
+const MESSAGE: u32 = 512;
+/// Kernel memory for messages that wait, each of which takes about twice its size.
+const ROOM: usize = 16 << 20;
+
+/// The packets of a group.
+#[derive(Debug)]
+pub struct Log {
+    socket: OwnedFd,
+    group: u16,
+    buffer: Vec<u8>,
+}
+
+/// A packet that was logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged<'a> {
+    /// The IP packet, whole.
+    pub packet: &'a [u8],
+    /// Its mark.
+    pub mark: u32,
+    /// The number of the interface by which it would leave; 0 if none is known yet.
+    pub outgoing: u32,
+}
+
+impl Log {
+    /// Listens to the first group of `groups` that is free in this thread's network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if all are in use or the kernel lacks `nfnetlink_log`; [`Error::System`].
+    pub fn open(groups: impl IntoIterator<Item = u16>) -> Result<Log, Error> {
+        let what = || "listen to packets that nftables logs";
+        for group in groups {
+            match Log::bind(group) {
+                Ok(log) => return Ok(log),
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::EPERM)) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    return Err(Error::Missing(
+                        "this kernel lacks nfnetlink_log (CONFIG_NETFILTER_NETLINK_LOG)".into(),
+                    ));
+                }
+                Err(error) => return Err(Error::system(what())(error)),
+            }
+        }
+        Err(Error::Missing("other programs use all groups of nfnetlink_log that were tried, or it is forbidden".into()))
+    }
+
+    fn bind(group: u16) -> io::Result<Log> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkNetFilter)?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        // It takes CAP_NET_ADMIN; without more room, fewer SYNs may come at once.
+        let _ = setsockopt(&socket, sockopt::RcvBufForce, &ROOM);
+        let mut log = Log { socket, group, buffer: vec![0; 128 << 10] };
+        log.configure(CONFIG_COMMAND, &[BIND])?;
+        let [a, b, c, d] = u32::from(u16::MAX).to_be_bytes();
+        log.configure(CONFIG_MODE, &[a, b, c, d, COPY_PACKET, 0])?;
+        log.configure(CONFIG_BUFFER, &MESSAGE.to_be_bytes())?;
+        // Each at once.
+        log.configure(CONFIG_THRESHOLD, &1_u32.to_be_bytes())?;
+        Ok(log)
+    }
+
+    /// The group's number, for the rule.
+    pub fn group(&self) -> u16 {
+        self.group
+    }
+
+    fn configure(&mut self, attribute: u16, value: &[u8]) -> io::Result<()> {
+        let request = configuration(self.group, attribute, value);
+        sendto(self.socket.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
+        // The kernel answers in the call. A packet may come before the answer to a later request.
+        for _ in 0..64 {
+            let count = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
+            let answer = messages(&self.buffer[..count]).find(|(kind, _)| i32::from(*kind) == libc::NLMSG_ERROR);
+            if let Some((_, body)) = answer {
+                let code = body.first_chunk().map_or(-libc::EBADMSG, |code| i32::from_ne_bytes(*code));
+                return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    /// Calls `act` for packets that were logged. Returns whether there may be more.
+    ///
+    /// # Errors
+    /// [`libc::ENOBUFS`] if packets found no room and are missing.
+    pub fn take(&mut self, act: impl FnMut(Logged)) -> io::Result<bool> {
+        match recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
+            Ok(count) => {
+                packets(&self.buffer[..count]).for_each(act);
+                Ok(true)
+            }
+            Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Log {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A request that configures a group, to be acknowledged.
+fn configuration(group: u16, attribute: u16, value: &[u8]) -> Vec<u8> {
+    let padded = value.len().next_multiple_of(ATTRIBUTE);
+    let total = HEADERS + ATTRIBUTE + padded;
+    let mut request = Vec::with_capacity(total);
+    request.extend((total as u32).to_ne_bytes());
+    request.extend(CONFIG.to_ne_bytes());
+    request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
+    // Sequence number, port.
+    request.extend([0; 8]);
+    // Family, version.
+    request.extend([0; 2]);
+    request.extend(group.to_be_bytes());
+    request.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
+    request.extend(attribute.to_ne_bytes());
+    request.extend(value);
+    request.resize(total, 0);
+    request
+}
+
+/// Returns the type and body of each netlink message, up to the first whose length makes no sense.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let message = bytes.get(..length)?;
+        let body = message.get(HEADER..)?;
+        let kind = u16::from_ne_bytes([message[4], message[5]]);
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
+}
+
+/// Returns the type and value of each attribute, up to the first whose length makes no sense.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, _) = bytes.split_first_chunk::<ATTRIBUTE>()?;
+        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+        let value = bytes.get(..length)?.get(ATTRIBUTE..)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([head[2], head[3]]) & TYPE, value))
+    })
+}
+
+/// Returns the packets in netlink messages.
+fn packets(bytes: &[u8]) -> impl Iterator<Item = Logged<'_>> {
+    messages(bytes).filter(|(kind, _)| *kind == PACKET).filter_map(|(_, body)| {
+        let (mut packet, mut mark, mut outgoing) = (None, 0, 0);
+        let number = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        for (kind, value) in attributes(body.get(HEADERS - HEADER..)?) {
+            match kind {
+                PAYLOAD => packet = Some(value),
+                MARK => mark = number(value),
+                OUTGOING => outgoing = number(value),
+                _ => {}
+            }
+        }
+        Some(Logged { packet: packet?, mark, outgoing })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message as the kernel of this machine's byte order writes it.
+    fn message(kind: u16, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut body = vec![0; HEADERS - HEADER];
+        for (kind, value) in attributes {
+            body.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(*value);
+            body.resize(body.len().next_multiple_of(4), 0);
+        }
+        let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn packets_are_found_among_other_messages_and_attributes() {
+        let mut bytes = message(libc::NLMSG_ERROR as u16, &[]);
+        bytes.extend(message(
+            PACKET,
+            &[(1, &[8, 0, 2, 0]), (MARK, &[0, 0, 1, 2]), (OUTGOING, &[0, 0, 0, 3]), (PAYLOAD, b"abcde")],
+        ));
+        bytes.extend(message(PACKET, &[(PAYLOAD | 0x8000, b"f")]));
+        bytes.extend(message(PACKET, &[(MARK, &[0, 0, 1, 2])]));
+        let found: Vec<Logged> = packets(&bytes).collect();
+        let expected =
+            [Logged { packet: b"abcde", mark: 0x102, outgoing: 3 }, Logged { packet: b"f", mark: 0, outgoing: 0 }];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn any_bytes_are_packets_or_nothing() {
+        bolero::check!().with_type::<Vec<u8>>().for_each(|bytes| packets(bytes).for_each(drop));
+        // A message that would never end, and one that is longer than it is.
+        assert_eq!(packets(&[0; 64]).count(), 0);
+        let mut short = message(PACKET, &[(PAYLOAD, b"abcde")]);
+        short.truncate(short.len() - 1);
+        assert_eq!(packets(&short).count(), 0);
+    }
+}
