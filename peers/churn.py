@@ -355,7 +355,7 @@ def repeat(lines: Iterable[str]) -> None:
 def proxy(ranway: Path, reports: str) -> Iterator[int]:
     """Gives its process."""
     options = ["--wan", "wan", "--ran", "ran", "--drain", "100ms", "--reports", f"recording:unix:{reports}"]
-    command = [str(ranway), "proxy", *options, "--idle-timeout", f"{IDLE_TIMEOUT_S} s"]
+    command = [str(ranway), "proxy", *options, "--idle-timeout", f"{IDLE_TIMEOUT_S} s", "--from-servers"]
     running = subprocess.Popen(inside(ROUTER, *command, cpu="0,1"), stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     try:

@@ -262,6 +262,9 @@ def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int 
     socket = f"/tmp/{ROUTER}.reports"
     if name in ("ranway", "rapid"):
         options = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
+        # One host is all UEs here, and another one all servers.
+        options += ["--max-per-ue", "20000", "--max-per-server", "20000"]
+        options += ["--max-half-open-per-ue", "2000", "--max-half-open-per-server", "2000"]
         if name == "rapid":
             options += ["--reports", f"recording:unix:{socket}"]
         command = inside(ROUTER, str(arguments.ranway), "proxy", *options, cpu=PROXY)

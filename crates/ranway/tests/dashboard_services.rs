@@ -167,7 +167,7 @@ fn root_the_page_of_a_proxy_has_the_queues_of_ues_and_of_the_largest_flows() {
     let shown = Shown::of(command);
     net.until("it accepts", |status| status.accepting);
     // Four sockets, and the page's.
-    net.await_listeners(|count| count >= 5);
+    net.await_lease(true);
     assert_eq!(net.inside(ROUTER, || shown.get("/metrics", &[])).0, 401, "they have addresses");
     let listener = net.listen(SERVER, SERVERS[0]);
     let (client, mut server) = net.pair(&listener);

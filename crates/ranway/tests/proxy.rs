@@ -23,7 +23,7 @@ use testkit::realtime::{Watch, conclusive};
 #[test]
 fn root_addresses_and_ports_are_kept_whichever_side_opens_over_ipv4_and_ipv6() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&[]);
+    let _proxy = net.proxy(&["--from-servers"]);
     for (n, (from, to, client, server)) in
         [(UE, SERVER, UES, SERVERS), (SERVER, UE, SERVERS, UES)].into_iter().enumerate()
     {
@@ -96,24 +96,64 @@ fn root_a_reset_reaches_the_other_side() {
     assert_eq!((status.totals.closed, status.totals.reset), (0, 2));
 }
 
+/// Hosts beyond the server whose packets vanish, and those that no host answers for.
+fn absent_hosts(net: &Net) {
+    ip(&format!("-n {} route add blackhole 10.3.0.0/24", net.space(SERVER)));
+    ip(&format!("-n {} route add 10.3.0.0/24 via 10.2.0.2", net.space(ROUTER)));
+}
+
 #[test]
-fn root_a_client_is_reset_if_the_server_refuses_or_does_not_answer() {
+fn root_a_client_learns_what_its_server_answers() {
     let Some(net) = Net::new() else { return };
     let _proxy = net.proxy(&["--connect-timeout", "1 s"]);
+    for server in SERVERS {
+        let listener = net.listen(SERVER, server);
+        let refusing = listener.local_addr().expect("an address");
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        drop(listener);
+        let start = Instant::now();
+        assert_eq!(net.fate(refusing), Some(ErrorKind::ConnectionRefused));
+        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    }
+    absent_hosts(&net);
+    // The router says that nobody has this address, and nobody says anything of the other.
+    assert_eq!(net.fate("10.2.0.99:80".parse().expect("an address")), Some(ErrorKind::HostUnreachable));
+    let connects = |to: &str| {
+        net.inside(UE, || TcpStream::connect_timeout(&to.parse().expect("an address"), Duration::from_secs(3)))
+    };
+    assert_eq!(connects("10.3.0.1:80").map(drop).map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
+    let is_over = |status: &Status| status.totals.connect_failed + status.totals.connect_timeouts >= 4;
+    let totals = net.until("all have failed", is_over).totals;
+    // IPv6 takes a moment to check its addresses.
+    assert!(totals.half_open == 0 && totals.established >= 1, "{totals:?}");
+    assert!(totals.connect_failed >= 2 && totals.connect_timeouts >= 1, "{totals:?}");
+    // A server that is slow to come is reached without the proxy.
+    ip(&format!("-n {} route del blackhole 10.3.0.0/24", net.space(SERVER)));
+    ip(&format!("-n {} addr add 10.3.0.1/32 dev lo", net.space(SERVER)));
+    let listener = net.listen(SERVER, "10.3.0.1");
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+}
+
+#[test]
+fn root_a_client_that_was_accepted_early_is_reset_if_the_server_refuses_or_does_not_answer() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--connect-timeout", "1 s", "--early-accept", "1-65535"]);
     let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
     let refusing = listener.local_addr().expect("an address");
     drop(listener);
     assert_eq!(net.fate(refusing), Some(ErrorKind::ConnectionReset));
-    // Nobody answers for this address, and the packets of this one vanish.
-    ip(&format!("-n {} route add blackhole 10.3.0.0/24", net.space(SERVER)));
-    ip(&format!("-n {} route add 10.3.0.0/24 via 10.2.0.2", net.space(ROUTER)));
+    absent_hosts(&net);
     for silent in ["10.2.0.99:80", "10.3.0.1:80"] {
         let start = Instant::now();
         assert_eq!(net.fate(silent.parse().expect("an address")), Some(ErrorKind::ConnectionReset));
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
     let totals = net.status().totals;
-    assert_eq!((totals.connect_failed + totals.connect_timeouts, totals.established, totals.open), (3, 0, 0));
+    assert_eq!((totals.connect_failed + totals.connect_timeouts, totals.established, totals.open), (3, 1, 1));
     assert!(totals.connect_failed >= 1 && totals.connect_timeouts >= 1, "{totals:?}");
 }
 
@@ -244,68 +284,52 @@ fn new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues(_: &m
 }
 
 #[test]
-fn root_connections_wait_for_a_proxy_that_stands_still_and_not_without_end() {
-    conclusive(connections_wait_for_a_proxy_that_stands_still_and_not_without_end);
-}
-
-fn connections_wait_for_a_proxy_that_stands_still_and_not_without_end(watch: &mut Watch) {
+fn root_clients_that_wait_for_a_proxy_that_stands_still_are_reset_and_new_ones_pass() {
     let Some(net) = Net::new() else { return };
     let proxy = net.proxy(&["--threads", "2"]);
     let listener = net.listen(SERVER, SERVERS[0]);
-    let address = listener.local_addr().expect("an address");
-    let mut stop_and_connect = || {
-        kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+    let to = listener.local_addr().expect("an address");
+    // The client takes its connection for established; its acknowledgement arrives when the proxy stands still.
+    let rule = format!("tcp dport {} tcp flags & (syn | ack) == ack drop", to.port());
+    let late =
+        "add table inet late; add chain inet late out { type filter hook output priority 0; }; add rule inet late out";
+    let nft = |rules: &str| assert!(net.command(UE, "nft").arg(rules).status().expect("nft").success());
+    nft(&format!("{late} {rule}"));
+    let mut waiting = net.connect(UE, to);
+    let _server = accept(&listener);
+    kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+    nft("delete table inet late");
+    waiting.write_all(b"question").expect("it is open");
+    // Those whose SYN is held when it stops send it again after a second.
+    for _ in 0..3 {
         let start = Instant::now();
-        let clients: Vec<TcpStream> = (0..10).map(|_| net.connect(UE, address)).collect();
-        if start.elapsed() > Duration::from_millis(400) {
-            watch.void(format!("connecting took {:?}: new connections bypass the proxy by then", start.elapsed()));
-        }
-        clients
-    };
-    for (seconds, goes_on) in [(1.5, true), (4.5, false)] {
-        let mut clients = stop_and_connect();
-        thread::sleep(Duration::from_secs_f64(seconds));
-        if goes_on {
-            kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
-            // In any order.
-            for _ in 0..clients.len() {
-                let mut server = accept(&listener);
-                let peer = server.peer_addr().expect("connected");
-                let client = clients.iter_mut().find(|client| client.local_addr().is_ok_and(|address| address == peer));
-                exchange(client.expect("it is one of them"), &mut server);
-            }
-        } else {
-            clients.iter_mut().for_each(|client| assert_eq!(ending(client), Some(ErrorKind::ConnectionReset)));
-            kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
-        }
-        drop(clients);
-        net.until("all have ended", |status| status.totals.open == 0);
-        net.await_listeners(|count| count >= 8);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        assert!(start.elapsed() < Duration::from_millis(2_500), "{:?}", start.elapsed());
     }
-    let totals = net.status().totals;
-    assert_eq!((totals.from_ue, totals.closed), (10, 10), "{totals:?}");
+    assert_eq!(ending(&mut waiting), Some(ErrorKind::ConnectionReset));
+    kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
+    net.until("it goes on", |status| status.accepting);
+    net.await_lease(true);
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
+    net.until("it is split", |status| status.totals.from_ue == 1);
 }
 
 #[test]
 fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
     let Some(net) = Net::new() else { return };
-    let proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
+    let _proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let mut all: Vec<_> = (0..20).map(|_| net.pair(&listener)).collect();
     net.until("it is full", |status| !status.accepting && status.totals.open == 20);
-    // Its guardian shuts what is shut already.
-    kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
-    thread::sleep(Duration::from_millis(1_000));
-    kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
     all.extend((0..10).map(|_| net.pair(&listener)));
     all.iter_mut().for_each(|(client, server)| exchange(client, server));
     let status = net.status();
     assert_eq!((status.totals.open, status.totals.overloads), (20, 1));
     all.drain(..5);
     net.until("it has room", |status| status.accepting && status.totals.open == 15);
-    net.await_listeners(|count| count >= 4);
+    net.await_lease(true);
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     assert_eq!(net.status().totals.open, 16);
@@ -360,13 +384,13 @@ fn root_an_interface_may_be_given_by_an_alternative_name() {
     let args = ["proxy", "--wan", "to-the-servers", "--ran", "to-the-phones", "--drain", "300 ms"];
     let _proxy = Running(Some(net.start(ROUTER, &args)));
     net.until("it accepts", |status| status.accepting);
-    net.await_listeners(|count| count >= 4);
+    net.await_lease(true);
     let listener = net.listen(SERVER, SERVERS[0]);
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     for name in ["ran", "to-the-phones"] {
         let said = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status", "--ran", name]);
-        assert!(said.starts_with("1 connections; new connections are split"), "{name}: {said}");
+        assert!(said.starts_with("1 connections, 0 half-open; new connections are split"), "{name}: {said}");
     }
 }
 
@@ -397,9 +421,11 @@ fn root_connections_to_the_router_and_of_other_ports_are_not_touched() {
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
     assert_eq!(net.status().totals.from_ue, 1);
-    // The proxy's own port.
-    let own = net.inside(ROUTER, || TcpStream::connect("127.0.0.1:5080").map(drop).map_err(|error| error.kind()));
-    assert_eq!(own, Err(ErrorKind::ConnectionRefused));
+    // The proxy's own port is nobody's.
+    let own: SocketAddr = "127.0.0.1:5080".parse().expect("an address");
+    let limit = Duration::from_millis(500);
+    let own = net.inside(ROUTER, || TcpStream::connect_timeout(&own, limit).map(drop).map_err(|error| error.kind()));
+    assert_eq!(own, Err(ErrorKind::TimedOut));
 }
 
 #[test]
@@ -414,7 +440,10 @@ fn root_metrics_are_served_to_prometheus() {
         assert!(said.lines().any(|found| found == line), "{line}: {said}");
     }
     let table = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status"]);
-    assert!(table.contains("1 connections; new connections are split") && table.contains("10.1.0.2"), "{table}");
+    assert!(
+        table.contains("1 connections, 0 half-open; new connections are split") && table.contains("10.1.0.2"),
+        "{table}"
+    );
 }
 
 /// The processes that a proxy has started: the guardian and `nft`.
@@ -549,49 +578,76 @@ fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
 }
 
 #[test]
-fn root_half_open_connections_do_not_keep_others_out() {
+fn root_a_flood_from_forged_addresses_costs_nobody_a_connection_and_known_ues_not_even_the_proxy() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&[]);
-    let listener = net.listen(SERVER, SERVERS[0]);
-    let address = listener.local_addr().expect("an address");
-    half_open(&net, 6_000, address);
-    let start = Instant::now();
-    let (mut client, mut server) = net.pair(&listener);
+    let _proxy = net.proxy(&["--threads", "2", "--from-servers"]);
+    let listeners = SERVERS.map(|server| net.listen(SERVER, server));
+    let at_ue = net.listen(UE, UES[0]);
+    let flooded = net.listen(SERVER, SERVERS[0]);
+    let answering = flooded.local_addr().expect("an address");
+    // A first connection, over IPv4: this UE is known.
+    let (mut client, mut server) = net.pair(&listeners[0]);
     exchange(&mut client, &mut server);
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
-    let totals = net.status().totals;
-    assert_eq!((totals.open, totals.overloads), (1, 0));
+    // IPv6 takes a moment to check its addresses.
+    drop(net.pair(&listeners[1]));
+    // The server's own queue must not fill.
+    for (to, count) in [(answering, 3_000), (SocketAddr::new(answering.ip(), 9), 10_000)] {
+        half_open(&net, count, to);
+        let before = net.status().totals;
+        for n in 0..10 {
+            let start = Instant::now();
+            let (mut client, mut server) = net.pair(&listeners[n % 2]);
+            exchange(&mut client, &mut server);
+            assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+            let mut client = net.connect(SERVER, at_ue.local_addr().expect("an address"));
+            exchange(&mut client, &mut accept(&at_ue));
+        }
+        let after = net.status().totals;
+        // Those over IPv4 are split, and what the other side opens.
+        assert!(after.from_ue - before.from_ue >= 5, "{before:?} {after:?}");
+        assert_eq!(after.from_wan - before.from_wan, 10, "{before:?} {after:?}");
+    }
+    let status = net.status();
+    assert!(status.accepting && status.totals.overloads == 0, "{status:?}");
 }
 
 #[test]
-fn root_new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues() {
-    conclusive(new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues);
+fn root_a_ue_with_too_many_connections_is_alone_in_bypassing_the_proxy() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--max-per-ue", "20", "--max-half-open-per-ue", "30"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let other = net.listen(SERVER, SERVERS[1]);
+    let greedy: Vec<_> = (0..30).map(|_| net.pair(&listener)).collect();
+    let totals = net.status().totals;
+    assert_eq!((totals.open, totals.bypassed.get(&services::proxy::Reason::Ue)), (20, Some(&10)), "{totals:?}");
+    // This address is another UE's, as far as the proxy knows.
+    let (mut client, mut server) = net.pair(&other);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.open, 21);
+    drop(greedy);
+    net.until("they have ended", |status| status.totals.open == 1);
+    let _pair = net.pair(&listener);
+    assert_eq!(net.status().totals.open, 2);
 }
 
-fn new_connections_bypass_the_proxy_when_half_open_ones_have_filled_its_queues(_: &mut Watch) {
+#[test]
+fn root_connections_to_absent_hosts_keep_nobody_from_the_proxy() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&["--threads", "2"]);
-    let listener = net.listen(SERVER, SERVERS[0]);
-    // Nobody listens at this port of the server, whose queue must not fill.
-    let closed = SocketAddr::new(listener.local_addr().expect("an address").ip(), 9);
-    thread::scope(|scope| {
-        scope.spawn(|| half_open(&net, 20_000, closed));
-        thread::sleep(Duration::from_secs(1));
-        for _ in 0..20 {
-            let start = Instant::now();
-            let (mut client, mut server) = net.pair(&listener);
-            exchange(&mut client, &mut server);
-            assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
-        }
-    });
-    let status = net.status();
-    assert_eq!((status.accepting, status.totals.from_ue, status.totals.overloads), (false, 0, 1), "{status:?}");
-    net.until("the queues have emptied", |status| status.accepting);
-    net.await_listeners(|count| count >= 8);
-    let (mut client, mut server) = net.pair(&listener);
-    exchange(&mut client, &mut server);
+    let _proxy = net.proxy(&[]);
+    absent_hosts(&net);
+    let listeners = SERVERS.map(|server| net.listen(SERVER, server));
+    let begin = |n: u16| {
+        let to = SocketAddr::from(([10, 3, 0, n as u8], 80 + n / 256));
+        netio::socket::begin_connection(netio::socket::stream_through(to, None).expect("there is room"), to)
+    };
+    let _waiting: Vec<_> = net.inside(UE, || (0..800).map(begin).collect());
+    for listener in &listeners {
+        let (mut client, mut server) = net.pair(listener);
+        exchange(&mut client, &mut server);
+    }
     let totals = net.status().totals;
-    assert_eq!((totals.from_ue, totals.open, totals.overloads), (1, 1, 1), "{totals:?}");
+    // The other family is another UE.
+    assert!(totals.established >= 1 && totals.half_open <= 200, "{totals:?}");
 }
 
 /// Sends the first packets of connections from as many addresses.

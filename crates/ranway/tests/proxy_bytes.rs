@@ -212,7 +212,7 @@ fn read_all(stream: &mut TcpStream, salt: u64) -> (u64, Option<ErrorKind>) {
 fn root_a_reset_does_not_overtake_the_answer_before_it() {
     const EACH: usize = 40;
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&[]);
+    let _proxy = net.proxy(&["--from-servers"]);
     let mut connections = 0;
     for (from, to, addresses) in [(UE, SERVER, SERVERS), (SERVER, UE, UES)] {
         let listeners = addresses.map(|address| net.listen(to, address));
@@ -344,12 +344,14 @@ fn root_windows_can_be_as_large_as_the_receive_buffer() {
 fn root_thousands_of_connections_pass_at_once() {
     let Some(net) = Net::new() else { return };
     // This process has both ends of each.
-    let count =
-        services::proxy::permitted_connections(&Settings { max_connections: 10_000, ..Settings::new("wan", "ran") });
+    let count = services::proxy::permitted_connections(&Settings {
+        max_connections: 10_000,
+        ..Settings::new(&["wan"], &["ran"])
+    });
     if count < 10_000 {
         println!("only {count} connections: the limit of open files permits no more");
     }
-    let _proxy = net.proxy(&[]);
+    let _proxy = net.proxy(&["--max-per-ue", "10000"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let address = listener.local_addr().expect("an address");
     let (accepted, mut connected) = thread::scope(|scope| {

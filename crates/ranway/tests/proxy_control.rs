@@ -110,7 +110,7 @@ fn start_with(net: &Net, governor: Governor) -> Proxy {
         command.arg("proxy-guardian");
         command
     };
-    let settings = Settings { max_connections: 100, ..Settings::new("wan", "ran") };
+    let settings = Settings { max_connections: 100, ..Settings::new(&["wan"], &["ran"]) };
     let proxy = net.inside(ROUTER, || Proxy::start(settings, Some(governor), guardian).expect("it starts"));
     thread::sleep(Duration::from_millis(200));
     proxy
@@ -135,7 +135,7 @@ fn root_a_control_sees_the_flows_and_holds_their_windows() {
         let (mut read, mut windows) = (0, Vec::new());
         while read < MUCH {
             read += client.read(&mut buffer).expect("no reset");
-            if read > MUCH / 4 {
+            if read > MUCH / 2 {
                 windows.extend(proxy.status(true).connections.first().map(|flow| flow.wired_window));
             }
             let _ = net.inside(ROUTER, || proxy.tick());

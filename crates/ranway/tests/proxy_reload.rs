@@ -32,7 +32,7 @@ impl<'a> Configured<'a> {
         command.arg("proxy").arg("--config").arg(&file).stderr(fs::File::create(&said).expect("it is ours"));
         let running = Running(Some(command.spawn().expect("it starts")));
         net.until("it accepts", |status| status.accepting);
-        net.await_listeners(|count| count >= 4);
+        net.await_lease(true);
         Configured { net, file, said, running }
     }
 
@@ -151,10 +151,10 @@ fn root_settings_change_without_touching_a_connection() {
         }
         // The transfer is one, and some of those before may not have ended.
         assert_eq!(proxy.reload(&options("max-connections = 1")), again);
-        net.await_listeners(|count| count == 0);
+        net.await_lease(false);
         assert!(!proxy.splits(&one) && !proxy.splits(&other));
         assert_eq!(proxy.reload(&options("max-connections = 100")), again);
-        net.await_listeners(|count| count >= 4);
+        net.await_lease(true);
         assert!(proxy.splits(&one) && proxy.splits(&other));
         stop.store(true, Relaxed);
         assert_eq!(sender.join().expect("it is open"), reader.join().expect("the bytes are right"));

@@ -95,9 +95,9 @@ fn root_a_half_closed_connection_is_reset_unless_bytes_still_pass() {
 }
 
 #[test]
-fn root_a_connection_to_a_silent_host_is_reset_after_the_connect_timeout() {
+fn root_a_connection_that_was_accepted_early_is_reset_after_the_connect_timeout() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&["--connect-timeout", "2 s"]);
+    let _proxy = net.proxy(&["--connect-timeout", "2 s", "--from-servers", "--early-accept", "80"]);
     // Packets to these vanish behind the server and the UE.
     for (host, gateways, network) in [(SERVER, ["10.2.0.2", "fd02::2"], 8), (UE, ["10.1.0.2", "fd01::2"], 9)] {
         let networks = [format!("10.{network}.0.0/24"), format!("fd0{network}::/64")];
@@ -304,7 +304,7 @@ fn root_a_missing_or_failing_tool_is_one_line_and_changes_nothing() {
         command.args(["proxy", "--wan", "wan", "--ran", "ran"]).output().expect("it starts")
     };
     let fails = "echo 'Error: Could not process rule: Operation not supported' >&2\necho more >&2\nexit 1";
-    let kernel = "error: this kernel cannot intercept connections (nftables with tproxy and socket is needed): ";
+    let kernel = "error: this kernel cannot intercept connections (nftables with tproxy, socket and log is needed): ";
     for (name, nft, has_ip, why) in [
         ("no-nft", None, true, "error: `nft` is missing: install nftables".to_owned()),
         ("no-ip", Some("exit 0"), false, "error: `ip` is missing: install iproute2".to_owned()),

@@ -1,25 +1,27 @@
 //! A transparent split proxy for TCP between the servers and the UEs: `ranway proxy`.
 //!
 //! Path of a connection: the host that opens it sends a SYN through this machine, a router between the interfaces `--wan` and
-//! `--ran`. A rule of nftables ([`steering`]) gives the SYN to a listening socket of a [`worker`], which accepts it and
-//! connects to the destination from the client's own address and port. From then on the worker moves bytes between the two
-//! legs ([`relay`]). An end of one side reaches the other side after all bytes, and so does a reset.
+//! `--ran`. If routes, rules and firewall let it pass, it is held ([`steering`]), and a [`worker`] connects to the destination from
+//! the client's own address and port. When the server has answered, the SYN is given to a listener ([`admission`]), and the
+//! client's handshake completes, too. From then on the worker moves bytes between the two legs ([`relay`]). An end of one side
+//! reaches the other side after all bytes, and so does a reset.
 //!
-//! Six things can go wrong, and none may look like a regular end of a connection or block new ones:
+//! What the proxy cannot serve passes as without it, and what the machine forbids without it stays forbidden:
 //!
-//! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
-//!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
-//! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] hides the listeners, and later shuts them.
-//! - **There are too many connections.** The [`gate`] hides the listeners until some have ended.
-//! - **Half-open connections fill the queues.** The [`flood`] is noticed, and the gate hides the listeners for a while.
-//! - **A setting of the kernel keeps connections from the proxy.** Such [`obstacles`] are found, and the gate hides the listeners.
-//! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
+//! - **The server refuses or does not answer.** The SYN passes, and the server's or a router's own answer reaches the client.
+//! - **A host has as many connections as it may have, or there are too many in all.** SYNs pass ([`book`], [`gate`]).
+//! - **The process or one of its threads hangs.** Its lease ends, and no SYN is held any more ([`steering`]).
+//! - **The process dies.** So does the lease. Both legs of every connection are reset, because no socket lingers ([`listen`]). The
+//!   [`guardian`] removes what is left.
+//! - **Something keeps packets from the proxy**: a setting of the kernel, a rule, a firewall. Such [`obstacles`] are found, and the
+//!   gate shuts.
 //!
-//! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
-//! [`Flow`]s: the status, the metrics and a [`Governor`] of windows and rates.
+//! Each worker is a thread with its own connections and pipes. Other threads see connections as [`Flow`]s: the status, the metrics
+//! and a [`Governor`] of windows and rates.
 
+mod admission;
+mod book;
 mod control;
-mod flood;
 mod flow;
 mod gate;
 mod guardian;
@@ -31,43 +33,48 @@ mod relay;
 mod settings;
 mod status;
 mod steering;
+mod syn;
 mod ues;
 mod vigil;
 mod window;
 mod worker;
 
+pub use book::Reason;
 pub use control::{FlowKey, Governor, RadioWindows};
 pub use flow::{Flow, Observation, Side};
 pub use guardian::guard;
 pub use inbox::Inbox;
 pub use metrics::Metrics;
-pub use settings::Settings;
+pub use settings::{Mark, Settings};
 pub use status::{Connection, Status, Totals, ask};
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use netio::nflog::Log;
 use netio::reservation::{Reservation, Role};
+use netio::rules::Changes;
 use netio::{Error, rights};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 
-use flood::{Change, Flood};
+use admission::{Admission, Admitted, Hall, Mailbox};
+use book::Book;
 use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
-use listen::{HANGS, Listener, keep_away};
-use obstacles::Obstacles;
+use listen::{HANGS, LOST, Listener};
+use obstacles::{Divergence, Obstacles, State};
 use settings::{Current, FILES_EACH};
-use steering::{Plan, Steering};
+use steering::{Plan, Steering, mark};
+use syn::Injector;
 use worker::{Counters, Shared, Worker};
 
 /// How long handshakes under way may take when new connections bypass the proxy.
@@ -76,24 +83,35 @@ pub const HANDSHAKES: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(200);
 /// Interval between checks that are not urgent.
 const LOOK: Duration = Duration::from_millis(500);
+/// A connection that has been in its handshake for this long is a reason to look whether packets arrive.
+const STUCK: Duration = Duration::from_millis(400);
+/// Groups of logged packets that are tried, of which other programs may have some.
+const GROUPS: u16 = 16;
 /// Interval between checks of rules and routes, each of which runs `ip`.
 const LOOK_AT_ROUTES: Duration = Duration::from_secs(5);
 
 /// A proxy that runs until it is dropped, which resets its connections and removes everything that it changed.
 pub struct Proxy {
     settings: Arc<Current>,
-    interfaces: [u32; 2],
+    /// Names and numbers.
+    interfaces: Vec<(String, u32)>,
     gate: Arc<Gate>,
+    hall: Arc<Hall>,
+    admission: Option<JoinHandle<()>>,
+    /// The last value of [`Hall::beat`], and how long it has not changed.
+    admission_beat: (u64, Duration),
     workers: Vec<Running>,
     stop: Arc<AtomicBool>,
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
-    flood: Flood,
     obstacles: Obstacles,
-    /// The obstacles in the settings and in the rules of the kernel, as of the last looks.
-    obstructed: [Option<String>; 2],
+    divergence: Divergence,
+    /// The obstacles in the settings of the kernel, in its rules, and what the counters tell, as of the last looks.
+    obstructed: [Option<String>; 3],
+    /// The bypasses that were told of: by full queues.
+    is_full: bool,
     /// What the operator has not been told yet.
     notices: VecDeque<Notice>,
     ticked: Instant,
@@ -106,9 +124,11 @@ pub struct Proxy {
     // In this order: no packet is led to the proxy once it has no guardian.
     steering: Steering,
     plan: Plan,
+    /// Of the rules of nftables.
+    changes: Changes,
     guardian: Guardian,
     orders: Orders,
-    _reservations: [Reservation; 2],
+    _reservations: Vec<Reservation>,
 }
 
 /// The thread of a control, and what ends it.
@@ -173,59 +193,83 @@ impl Proxy {
         settings.check()?;
         let settings = with_own_names(settings);
         let interfaces = interfaces(&settings)?;
+        let [wan, ran] = numbers(&settings, &interfaces);
         if !rights::has(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE) {
             return Err(Error::Missing(
                 "a transparent proxy needs root (CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE): use sudo".into(),
             ));
         }
         check_file_limit(&settings)?;
-        let plan = Plan::new(&settings, interfaces[1]);
-        let reserve = |name: &str, index| Reservation::by_index(Role::Proxy, name, index);
-        let reservations = [reserve(&settings.wan, interfaces[0])?, reserve(&settings.ran, interfaces[1])?];
+        let reserve = |(name, number): &(String, u32)| Reservation::by_index(Role::Proxy, name, *number);
+        let reservations = interfaces.iter().map(reserve).collect::<Result<_, _>>()?;
+        let log = Log::open((0..GROUPS).map(|n| steering::GROUP + n))?;
+        let changes = Changes::open()?;
+        let plan = Plan::new(&settings, ran[0], log.group());
         plan.await_predecessor();
         plan.check()?;
-        let obstacles = Obstacles::new(&settings, interfaces[1])?;
+        let obstacles = Obstacles::new(&settings, ran[0])?;
         refuse(obstacles.in_settings())?;
         listen::check_congestion_control(&settings)?;
         let listeners = listen::open_patiently(&settings)?;
 
-        let wakers = (0..settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
+        let wakers = (0..=settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(Gate::new(settings.max_connections, wakers));
-        let settings = Arc::new(Current::new(settings));
-        let share = |(number, listeners)| {
+        let hall = Arc::new(Hall {
+            gate: Arc::clone(&gate),
+            book: Arc::new(Book::new(Arc::clone(&gate))),
+            injector: Injector::new(mark(ran[0]), listen::ipv6())?,
+            admitted: Admitted::default(),
+            listeners,
+            waker: settings.threads,
+            leased: AtomicBool::new(false),
+            forsaken: AtomicU64::new(0),
+            beat: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            settings: Arc::new(Current::new(settings)),
+        });
+        let settings = Arc::clone(&hall.settings);
+        let share = |number| {
             Arc::new(Shared {
                 number,
                 settings: Arc::clone(&settings),
                 gate: Arc::clone(&gate),
-                listeners,
+                hall: Arc::clone(&hall),
+                mailbox: Mailbox::default(),
                 registry: Registry::default(),
                 counters: Counters::default(),
                 beat: AtomicU64::new(0),
+                hangs: AtomicBool::new(false),
                 turn: AtomicU64::new(0),
                 stop: AtomicBool::new(false),
             })
         };
-        let shared: Vec<Arc<Shared>> = listeners.into_iter().enumerate().map(share).collect();
+        let shared: Vec<Arc<Shared>> = (0..settings.get().threads).map(share).collect();
         let workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
+        let beat = syn::beat(mark(ran[0]))?;
+        let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, beat, [wan, ran])?;
 
-        let all: Vec<&Listener> = shared.iter().flat_map(|shared| &shared.listeners).collect();
         let orders = Orders { undo: plan.undo_commands(), reports: None };
-        let guardian = Guardian::start(guardian_command(), &orders, &all)?;
+        let guardian = Guardian::start(guardian_command(), &orders, &hall.listeners)?;
         let steering = plan.clone().start()?;
         refuse(obstacles.in_rules()?)?;
         let mut proxy = Proxy {
             settings,
             interfaces,
             gate,
+            hall,
+            admission: None,
+            admission_beat: (0, Duration::ZERO),
             workers: Vec::new(),
             stop: Arc::default(),
             controlling: None,
             others: Vec::new(),
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
-            flood: Flood::new(),
             obstacles,
-            obstructed: [None, None],
+            divergence: Divergence::new(),
+            obstructed: [None, None, None],
+            is_full: false,
             notices: VecDeque::new(),
             ticked: Instant::now(),
             looked: Instant::now(),
@@ -234,33 +278,26 @@ impl Proxy {
             unguarded: false,
             steering,
             plan,
+            changes,
             guardian,
             orders,
             _reservations: reservations,
         };
         for (worker, shared) in workers.into_iter().zip(&shared) {
-            let thread = std::thread::Builder::new().name(format!("proxy-{}", shared.number));
-            let thread = thread.spawn(move || worker.run()).map_err(Error::system("start a thread"))?;
+            let thread = start(format!("proxy-{}", shared.number), move || worker.run())?;
             let running =
                 Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
             proxy.workers.push(running);
         }
+        proxy.admission = Some(start("proxy-admission".into(), move || admission.run())?);
         proxy.set_governor(governor)?;
         proxy.answer()?;
-        if let Some(chain) = obstacles::dropping_chain() {
-            let doubt = format!(
-                "{chain} drops what comes to this machine unless a rule accepts it; where none accepts the mark \
-                 {:#x}/0xffff0000, new connections time out",
-                steering::BASE
-            );
-            proxy.notices.push_back(Notice::Doubtful(doubt.into()));
-        }
         Ok(proxy)
     }
 
     /// Answers questions for the status, unless others have all names of the socket.
     fn answer(&mut self) -> Result<(), Error> {
-        if let Some(thread) = status::serve(self.interfaces[1], self.shared(), Arc::clone(&self.stop))? {
+        if let Some(thread) = status::serve(self.ran(), self.shared(), Arc::clone(&self.stop))? {
             self.others.push(thread);
             self.answering = Answering::Yes;
         }
@@ -277,12 +314,10 @@ impl Proxy {
         old.check_change(&new)?;
         check_file_limit(&new)?;
         listen::check_congestion_control(&new)?;
-        let prepare = |settings: &Settings| {
-            let mut all = self.workers.iter().flat_map(|running| &running.shared.listeners);
-            all.try_for_each(|listener| listener.prepare(settings))
-        };
+        let prepare =
+            |settings: &Settings| self.hall.listeners.iter().try_for_each(|listener| listener.prepare(settings));
         let mut changed = prepare(&new);
-        if changed.is_ok() && old.ports != new.ports {
+        if changed.is_ok() && steering::differ(&old, &new) {
             changed = self.steering.change(&new);
         }
         if let Err(error) = changed {
@@ -324,6 +359,11 @@ impl Proxy {
         }
     }
 
+    /// The number of the first interface towards the RAN.
+    fn ran(&self) -> u32 {
+        numbers(&self.settings.get(), &self.interfaces)[1][0]
+    }
+
     fn shared(&self) -> Vec<Arc<Shared>> {
         self.workers.iter().map(|running| Arc::clone(&running.shared)).collect()
     }
@@ -346,24 +386,30 @@ impl Proxy {
     pub fn tick(&mut self) -> Result<Option<Notice>, Error> {
         let now = Instant::now();
         let passed = now.duration_since(std::mem::replace(&mut self.ticked, now)).min(TICK);
+        self.hall.ticks.fetch_add(1, Relaxed);
         let mut hang = 0;
         for running in &mut self.workers {
             let beat = running.shared.beat.load(Relaxed);
             let is_silent = std::mem::replace(&mut running.beat, beat) == beat;
             running.silence = if is_silent { running.silence + passed } else { Duration::ZERO };
-            if running.silence > HANGS {
-                hang += 1;
-                let listeners = running.shared.listeners.iter();
-                listeners.for_each(|listener| keep_away(listener.socket.as_fd(), running.silence));
-            }
+            running.shared.hangs.store(running.silence > HANGS, Relaxed);
+            hang += usize::from(running.silence > HANGS);
             if running.thread.as_ref().is_none_or(JoinHandle::is_finished) {
                 return Err(Error::Missing("a thread has ended unexpectedly".into()));
             }
         }
+        if self.admission.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(Error::Missing("the thread for new connections has ended unexpectedly".into()));
+        }
+        let beat = self.hall.beat.load(Relaxed);
+        let silence = if beat == self.admission_beat.0 { self.admission_beat.1 + passed } else { Duration::ZERO };
+        self.admission_beat = (beat, silence);
+        if silence > LOST {
+            self.hall.listeners.iter().for_each(Listener::shut);
+        }
         if hang < self.workers.len() && !self.guardian.beat() {
             // Somebody has killed it.
-            let all: Vec<&Listener> = self.workers.iter().flat_map(|running| &running.shared.listeners).collect();
-            match Guardian::start((self.guardian_command)(), &self.orders, &all) {
+            match Guardian::start((self.guardian_command)(), &self.orders, &self.hall.listeners) {
                 Ok(guardian) => (self.guardian, self.unguarded) = (guardian, false),
                 Err(_) if self.unguarded => {}
                 Err(_) => {
@@ -376,7 +422,6 @@ impl Proxy {
                 }
             }
         }
-        self.look_at_flood(now);
         if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
             self.end_control();
             return Ok(Some(Notice::Failed(
@@ -393,6 +438,11 @@ impl Proxy {
                     .into(),
             )));
         }
+        let changed = self.changes.any();
+        if self.steering.follow_tracking(changed)? {
+            // Their handshakes are unknown to the rules.
+            self.forsake();
+        }
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
             if self.answering == Answering::Told {
@@ -404,40 +454,51 @@ impl Proxy {
             if !self.steering.lives() {
                 return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }
-            let Settings { wan, ran, .. } = &*self.settings.get();
-            if [wan, ran].into_iter().zip(self.interfaces).any(|(name, number)| is_another(name, number)) {
-                return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
+            if let Some((name, _)) = self.interfaces.iter().find(|(name, number)| is_another(name, *number)) {
+                return Err(Error::Missing(format!("`{name}` was removed, renamed or made again")));
             }
+            self.look_at_room();
             let is_time = now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES;
             if is_time {
                 self.routes_looked = now;
                 let notice = self.look_at_routes();
                 self.notices.extend(notice);
             }
-            self.look_at_obstacles(is_time);
+            self.look_at_obstacles(now, is_time);
         }
         Ok(self.notices.pop_front())
     }
 
-    /// Lets new connections bypass the proxy while half-open ones fill the queues of the listeners.
-    fn look_at_flood(&mut self, now: Instant) {
-        let Some(change) = self.flood.look(now) else { return };
-        self.gate.set_flooded(change == Change::Began);
-        self.notices.push_back(match change {
-            Change::Began => Notice::Failed(
-                "half-open connections fill the queues of listeners (a SYN flood?): new connections bypass the proxy for a \
-                 while"
+    /// Tells once that the proxy has as many connections as it may have, and once that it has room again.
+    fn look_at_room(&mut self) {
+        let is_full = self.gate.is_shut();
+        if std::mem::replace(&mut self.is_full, is_full) == is_full {
+            return;
+        }
+        self.notices.push_back(if is_full {
+            let open = self.gate.count();
+            Notice::Failed(
+                format!("the proxy has {open} connections and takes no more (--max-connections, open files): new ones bypass it")
                     .into(),
-            ),
-            Change::Ended => Notice::Repaired("new connections are split again after too many half-open ones".into()),
+            )
+        } else {
+            Notice::Repaired("the proxy has room again and splits new connections".into())
         });
     }
 
-    /// Lets new connections bypass the proxy while the kernel does not lead them to it. Looks also at what takes a run of `ip` if
-    /// `in_rules`.
-    fn look_at_obstacles(&mut self, in_rules: bool) {
+    /// Gives up connections in their handshake. Those whose client has no answer pass; other clients are strangers to the proxy from
+    /// now on, and their server resets them. The thread for new connections listens again.
+    fn forsake(&self) {
+        self.hall.listeners.iter().for_each(Listener::shut);
+        self.hall.forsaken.fetch_add(1, Relaxed);
+        self.gate.wake_all();
+    }
+
+    /// Lets new connections bypass the proxy while something keeps packets from it. Looks also at what takes a run of `ip` if
+    /// `in_rules`, and at the counters of packets if connections begin.
+    fn look_at_obstacles(&mut self, now: Instant, in_rules: bool) {
         let before = self.obstructed.iter().flatten().next().cloned();
-        self.obstructed[0] = self.obstacles.in_settings();
+        self.obstructed[0] = self.obstacles.in_settings().or_else(Obstacles::in_forwarding);
         // Without the proxy's own rule, others say nothing.
         if in_rules
             && !self.unchecked
@@ -445,12 +506,37 @@ impl Proxy {
         {
             self.obstructed[1] = found;
         }
-        let now = self.obstructed.iter().flatten().next().cloned();
-        if now == before {
+        let mut on_trial = self.gate.is_on_trial();
+        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed[2].is_some())
+            && let Ok(counts) = self.steering.counts()
+        {
+            let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
+            let state = self.divergence.look(now, counts, accepted, self.hall.book.is_stuck(now, STUCK));
+            on_trial = state == State::OnTrial;
+            let is_new = matches!(state, State::Missing(_)) && self.obstructed[2].is_none();
+            if is_new {
+                // It may be no firewall but a rule or route that is gone.
+                let notice = self.look_at_routes();
+                self.notices.extend(notice);
+                self.forsake();
+            }
+            self.obstructed[2] = match state {
+                State::Arriving => None,
+                _ => Some(
+                    "packets that are led to the proxy do not arrive there, as with a firewall that drops what comes to this \
+                     machine: accept what belongs to connections (`ct state established`) and what has the mark \
+                     0x72610000/0xffff0000"
+                        .into(),
+                ),
+            };
+        }
+        let why = self.obstructed.iter().flatten().next().cloned();
+        let is_shut = why.is_some() && !(on_trial && self.obstructed[..2].iter().all(Option::is_none));
+        self.gate.set_obstructed(is_shut, on_trial);
+        if why == before {
             return;
         }
-        self.gate.set_obstructed(now.is_some());
-        self.notices.push_back(match now {
+        self.notices.push_back(match why {
             Some(why) => Notice::Failed(format!("{why}; new connections bypass the proxy until then").into()),
             None => Notice::Repaired("this kernel leads new connections to the proxy again".into()),
         });
@@ -459,7 +545,7 @@ impl Proxy {
     /// Adds rules and routes again that somebody has removed. That may fail for a while, for want of open files or because `ip`
     /// is being replaced: connections need not end for that.
     fn look_at_routes(&mut self) -> Option<Notice> {
-        let restored = self.plan.restore().and_then(|restored| self.steering.follow_tracking().map(|()| restored));
+        let restored = self.plan.restore();
         let before = std::mem::replace(&mut self.unchecked, restored.is_err());
         match (restored, before) {
             (Err(_), false) => Some(Notice::Failed(
@@ -502,14 +588,16 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         // No more connections, then no more bytes. What is not closed is reset as the workers end.
+        self.hall.stop.store(true, Relaxed);
         for running in &self.workers {
             running.shared.stop.store(true, Relaxed);
-            running.shared.listeners.iter().for_each(Listener::shut);
         }
+        self.hall.listeners.iter().for_each(Listener::shut);
         self.stop.store(true, Relaxed);
         self.gate.wake_all();
         self.end_control();
-        let threads = self.workers.iter_mut().filter_map(|running| running.thread.take()).chain(self.others.drain(..));
+        let workers = self.workers.iter_mut().filter_map(|running| running.thread.take());
+        let threads = self.admission.take().into_iter().chain(workers).chain(self.others.drain(..));
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));
     }
@@ -525,7 +613,7 @@ fn is_another(name: &str, number: u32) -> bool {
 
 /// Returns the settings with the names that nftables knows interfaces by, which are not their alternative ones.
 fn with_own_names(mut settings: Settings) -> Settings {
-    for name in [&mut settings.wan, &mut settings.ran] {
+    for name in settings.wan.iter_mut().chain(&mut settings.ran) {
         let own = nix::net::if_::if_nametoindex(name.as_str()).and_then(nix::net::if_::if_indextoname);
         if let Ok(Ok(own)) = own.map(CString::into_string) {
             *name = own;
@@ -534,22 +622,33 @@ fn with_own_names(mut settings: Settings) -> Settings {
     settings
 }
 
-/// Returns the numbers of the interfaces towards the WAN and the RAN.
-fn interfaces(settings: &Settings) -> Result<[u32; 2], Error> {
-    let find = |name: &str| {
-        nix::net::if_::if_nametoindex(name).map_err(|_| Error::Wrong(format!("there is no interface `{name}`")))
-    };
-    let [wan, ran] = [find(&settings.wan)?, find(&settings.ran)?];
-    if wan == ran {
-        let (one, other) = (&settings.wan, &settings.ran);
-        return Err(Error::Wrong(format!("`{one}` and `{other}` are one interface, and two are needed")));
-    }
-    for name in [&settings.wan, &settings.ran] {
+/// Returns the names and numbers of the interfaces.
+fn interfaces(settings: &Settings) -> Result<Vec<(String, u32)>, Error> {
+    let mut all: Vec<(String, u32)> = Vec::new();
+    for name in settings.wan.iter().chain(&settings.ran) {
+        let number = nix::net::if_::if_nametoindex(name.as_str())
+            .map_err(|_| Error::Wrong(format!("there is no interface `{name}`")))?;
+        if let Some((other, _)) = all.iter().find(|(_, other)| *other == number) {
+            return Err(Error::Wrong(format!("`{other}` and `{name}` are one interface, and two are needed")));
+        }
         if name == "lo" {
             return Err(Error::Wrong("`lo` has no connections that pass through this machine".into()));
         }
+        all.push((name.clone(), number));
     }
-    Ok([wan, ran])
+    Ok(all)
+}
+
+/// Returns the numbers of the interfaces towards the WAN and the RAN.
+fn numbers(settings: &Settings, interfaces: &[(String, u32)]) -> [Vec<u32>; 2] {
+    let of = |names: &[String]| {
+        interfaces.iter().filter(|(name, _)| names.contains(name)).map(|(_, number)| *number).collect()
+    };
+    [of(&settings.wan), of(&settings.ran)]
+}
+
+fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    std::thread::Builder::new().name(name).spawn(run).map_err(Error::system("start a thread"))
 }
 
 /// Returns for how many connections this process may open files, up to those that the settings want. Raises its limit as far as

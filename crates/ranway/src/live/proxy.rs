@@ -7,15 +7,18 @@ use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
+use ipnet::IpNet;
 use netio::process::{Happened, Signals, wait_for_no_reader};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
-use services::proxy::{self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status};
+use services::proxy::{
+    self, Connection, Governor, Inbox, Mark, Metrics, Notice, Proxy, RadioWindows, Settings, Status,
+};
 use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -34,12 +37,13 @@ pub(crate) const GUARDIAN: &str = "proxy-guardian";
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Run it on a router between servers and UEs. It splits each TCP connection that passes between the two interfaces, \
-whichever side opens it, and moves the bytes between both halves. Hosts need no settings: they see each other's own addresses and \
-ports. Connections to addresses of the router itself, and all other traffic, pass as without it.
+    after_help = "Run it on a router between servers and UEs. It splits each TCP connection that a UE opens and that this machine would \
+forward, and moves the bytes between both halves. Hosts need no settings: they see each other's own addresses and ports. A UE's \
+handshake is complete only when the server's is. What routes, rules and firewall forbid stays forbidden; connections to addresses \
+of the router itself, and all other traffic, pass as without it.
 
-New connections bypass the proxy when it is not running, hangs, or has --max-connections; forwarding must be enabled for \
-that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
+New connections bypass the proxy when it is not running or hangs, when their server refuses or does not answer, and beyond the \
+limits of each host and of all; forwarding must be enabled (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
 --drain; a second signal resets them at once. SIGHUP reads --config again and changes what it can without touching a connection: all \
 but interfaces, --port, --threads, --buffer, --metrics and --dashboard. Buffers and --cc then hold for new connections. Rules, routes and the \
@@ -63,18 +67,34 @@ Examples:
 pub(crate) struct ProxyArgs {
     #[command(subcommand)]
     command: Option<ProxyCommand>,
-    /// The interface towards the servers
-    #[arg(long, value_name = "IF", required_unless_present = "config")]
-    wan: Option<String>,
-    /// The interface towards the UEs
-    #[arg(long, value_name = "IF", required_unless_present = "config")]
-    ran: Option<String>,
+    /// The interface towards the servers, or several, such as eth0,eth2
+    #[arg(long, value_name = "IF", value_delimiter = ',', required_unless_present = "config")]
+    wan: Vec<String>,
+    /// The interface towards the UEs, or several. The first one names the proxy
+    #[arg(long, value_name = "IF", value_delimiter = ',', required_unless_present = "config")]
+    ran: Vec<String>,
     /// TOML file with options by their names here, such as `wan = "eth0"`; those of the command line precede. SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Destination ports of the connections to split, such as 80,443,8000-8080
     #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports, default_value = "1-65535")]
     ports: Vec<RangeInclusive<u16>>,
+    /// Destination ports of connections that the proxy accepts before their server does. It saves a round trip to the server; but a \
+    /// closed port looks open for a moment, and programs that try another address if one fails notice that late
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports)]
+    early_accept: Vec<RangeInclusive<u16>>,
+    /// Also split connections that servers open to UEs
+    #[arg(long)]
+    from_servers: bool,
+    /// Networks and addresses whose connections bypass the proxy, of servers and of UEs, such as 192.0.2.0/24,2001:db8::1
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
+    bypass: Vec<IpNet>,
+    /// Marks of packets (nft `meta mark`) whose connections bypass the proxy, such as 0x10 or 0x10/0xff
+    #[arg(long, value_name = "MARKS", value_delimiter = ',', value_parser = mark)]
+    bypass_marks: Vec<Mark>,
+    /// Networks and addresses of the UEs whose connections alone are split [default: all]
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
+    only: Vec<IpNet>,
     /// Port at which the proxy listens, on the loopback addresses
     #[arg(long, value_name = "PORT", default_value_t = 5080, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
@@ -85,6 +105,21 @@ pub(crate) struct ProxyArgs {
     /// permits less]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     max_connections: Option<u32>,
+    /// Number of a UE's connections at which its further ones bypass the proxy
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_ue: u32,
+    /// Number of a server's connections at which its further ones bypass the proxy
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_server: u32,
+    /// Number of connections in their handshake, of those that one side opens, at which further ones bypass the proxy
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=2_000))]
+    max_half_open: u32,
+    /// The same for those of a UE
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    max_half_open_per_ue: u32,
+    /// The same for those of a server
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_half_open_per_server: u32,
     /// Data that the proxy holds in each direction of a connection between its two sockets
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     buffer: Bytes,
@@ -106,13 +141,13 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
     policy: Policy,
     /// Length of the IPv6 prefix that each UE has, by which its connections and reports are put together
-    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u8).range(..=128), requires = "reports")]
+    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u8).range(..=128))]
     ipv6_prefix: u8,
     /// Interval between two updates of windows and rates
     #[arg(long, value_name = "TIME", default_value = "5 ms", value_parser = tick, requires = "reports")]
     tick: Span,
-    /// Time in which a host must accept a connection
-    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    /// Time that a server has to accept a connection, before that bypasses the proxy
+    #[arg(long, value_name = "TIME", default_value = "3 s")]
     connect_timeout: Span,
     /// Time without data after which a connection is reset
     #[arg(long, value_name = "TIME", default_value = "7440 s")]
@@ -178,15 +213,13 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     };
     let mut feed = Feed::open(&args)?;
     let (governor, without) = governor(&args, feed.as_ref());
-    let title = || {
-        untitled(format!("Proxy from {} to {}", args.wan.as_deref().unwrap_or("-"), args.ran.as_deref().unwrap_or("-")))
-    };
+    let title = || untitled(format!("Proxy from {} to {}", args.wan.join(", "), args.ran.join(", ")));
     // The addresses of UEs are nobody else's business.
     let dashboard = args.dashboard.start("proxy", title, args.quiet, |options| options.is_private = true)?;
     let mut proxy = Proxy::start(settings, governor, guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
-        let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
+        let (wan, ran) = (args.wan.join(", "), args.ran.join(", "));
         let at = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
         terminal::message!("splitting TCP connections between {wan} and {ran}{at}; press Ctrl-C to stop");
         warn(without.as_ref());
@@ -194,7 +227,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             let path = format!("/proc/sys/net/{setting}");
             if std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "0") {
                 let name = setting.replace('/', ".");
-                terminal::message!("warning: net.{name} is 0: connections cannot bypass the proxy");
+                terminal::message!("warning: net.{name} is 0: this kernel forwards no such packets");
             }
         }
     }
@@ -412,17 +445,27 @@ fn refusal(error: netio::Error) -> Failure {
 }
 
 fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
-    let (Some(wan), Some(ran)) = (&args.wan, &args.ran) else {
-        return Err(Failure::Invalid("--wan and --ran are needed".into()));
-    };
-    let defaults = Settings::new(wan, ran);
+    let defaults = Settings::new(&[], &[]);
     let time = |span: Span| Duration::from_nanos(span.as_nanos());
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
     let mut settings = Settings {
+        wan: args.wan.clone(),
+        ran: args.ran.clone(),
         ports: args.ports.clone(),
+        early: args.early_accept.clone(),
+        opened_by_servers: args.from_servers,
+        bypass: args.bypass.clone(),
+        bypass_marks: args.bypass_marks.clone(),
+        only: args.only.clone(),
+        ipv6_prefix: args.ipv6_prefix,
         port: args.port,
         threads: args.threads.map_or(defaults.threads, usize::from),
         max_connections: args.max_connections.map_or(defaults.max_connections, |connections| connections as usize),
+        max_per_ue: args.max_per_ue as usize,
+        max_per_server: args.max_per_server as usize,
+        max_half_open: args.max_half_open as usize,
+        max_half_open_per_ue: args.max_half_open_per_ue as usize,
+        max_half_open_per_server: args.max_half_open_per_server as usize,
         buffer: size(args.buffer),
         receive_buffer: size(args.receive_buffer),
         unsent: size(args.unsent),
@@ -451,6 +494,28 @@ fn tick(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|why| format!("{why}"))?;
     let range = Span::from_micros(500)..=Span::from_secs(1);
     if range.contains(&span) { Ok(span) } else { Err("expected a time from 0.5 ms to 1 s".into()) }
+}
+
+/// Parses a network or an address.
+fn network(text: &str) -> Result<IpNet, String> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from).ok();
+    let network = text.parse::<IpNet>().ok().or_else(address);
+    network
+        .map(|network| network.trunc())
+        .ok_or_else(|| "expected an address or a network, such as 192.0.2.0/24".into())
+}
+
+/// Parses a mark, or its bits and where they count.
+fn mark(text: &str) -> Result<Mark, String> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let (value, mask) = text.split_once('/').unwrap_or((text, "0xffffffff"));
+    match (number(value), number(mask)) {
+        (Some(value), Some(mask)) if value & !mask == 0 && mask != 0 => Ok(Mark { value, mask }),
+        _ => Err("expected a mark or a mark and its mask, such as 0x10 or 0x10/0xff".into()),
+    }
 }
 
 /// Parses a port or a range of ports.
@@ -485,11 +550,14 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
     }
     let of = &status.totals;
     let state = if status.accepting { "new connections are split" } else { "new connections bypass the proxy" };
+    let bypassed: Vec<String> =
+        of.bypassed.iter().map(|(reason, count)| format!("{count} {}", reason.name().replace('_', " "))).collect();
     writeln!(
         stdout,
-        "{} connections; {state}\nsince the start: {} established, {} closed, {} reset, {} failed to connect, {} timed out, \
-         {} overloads",
+        "{} connections, {} half-open; {state}\nsince the start: {} established, {} closed, {} reset, {} failed to connect, \
+         {} timed out, {} overloads",
         of.open,
+        of.half_open,
         of.established,
         of.closed,
         of.reset,
@@ -497,6 +565,9 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
         of.connect_timeouts + of.idle_timeouts + of.half_closed_timeouts,
         of.overloads,
     )?;
+    if !bypassed.is_empty() {
+        writeln!(stdout, "bypassed the proxy: {}", bypassed.join(", "))?;
+    }
     if !status.connections.is_empty() {
         writeln!(stdout, "\n{}", table(&status))?;
     }
@@ -588,6 +659,20 @@ mod tests {
             ("milli-proxy:alpha=0", "alpha: unknown key; `milli-proxy` has no keys"),
         ] {
             assert_eq!(policy(text), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn networks_and_marks_are_parsed_or_refused() {
+        assert_eq!(network("192.0.2.7/24").map(|network| network.to_string()).as_deref(), Ok("192.0.2.0/24"));
+        assert_eq!(network("2001:db8::1").map(|network| network.to_string()).as_deref(), Ok("2001:db8::1/128"));
+        for text in ["192.0.2.0/33", "host", ""] {
+            assert!(network(text).is_err(), "{text}");
+        }
+        assert_eq!(mark("0x10"), Ok(Mark { value: 0x10, mask: u32::MAX }));
+        assert_eq!(mark("16/0xff"), Ok(Mark { value: 0x10, mask: 0xff }));
+        for text in ["0x100/0xff", "0/0", "x", "1/"] {
+            assert!(mark(text).is_err(), "{text}");
         }
     }
 

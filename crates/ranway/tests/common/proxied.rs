@@ -104,15 +104,19 @@ impl Net {
         let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
         let running = Running(Some(self.start(ROUTER, &args)));
         self.until("it accepts", |status| status.accepting);
-        self.await_listeners(|count| count >= 4);
+        self.await_lease(true);
         running
     }
 
-    /// Waits until so many sockets of the router listen and are not hidden, which the proxy's threads see to in their own time.
-    pub(crate) fn await_listeners(&self, enough: impl Fn(usize) -> bool) {
+    /// Waits until the proxy has a lease, and so gets new connections, or has none any more.
+    pub(crate) fn await_lease(&self, wanted: bool) {
         let start = Instant::now();
-        while !enough(self.on_router("ss", &["-Hltn"]).lines().filter(|line| !line.contains("%lo:")).count()) {
-            assert!(start.elapsed() < PATIENCE, "other sockets listen: {}", self.on_router("ss", &["-Hltn"]));
+        let has = |rules: &str| {
+            let set = rules.split_once("set lease {").and_then(|(_, after)| after.split_once("\n\t}"));
+            set.is_some_and(|(set, _)| set.contains("expires"))
+        };
+        while has(&self.on_router("nft", &["list", "ruleset"])) != wanted {
+            assert!(start.elapsed() < PATIENCE, "{}", self.on_router("nft", &["list", "ruleset"]));
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -159,7 +163,12 @@ impl Net {
         let passing = ["fe80::", "multicast", "anycast"];
         let lasting = routes.lines().filter(|line| !passing.iter().any(|word| line.contains(word)));
         let lasting = lasting.collect::<Vec<_>>().join("\n");
-        format!("{}{lasting}\n{}{listening}", rules.concat(), self.on_router("nft", &["list", "ruleset"]))
+        // Without what a proxy counts and renews.
+        let changing = ["packets", "expires"];
+        let rules_of_nft = self.on_router("nft", &["list", "ruleset"]);
+        let rules_of_nft = rules_of_nft.lines().filter(|line| !changing.iter().any(|word| line.contains(word)));
+        let rules_of_nft = rules_of_nft.collect::<Vec<_>>().join("\n");
+        format!("{}{lasting}\n{rules_of_nft}{listening}", rules.concat())
     }
 
     pub(crate) fn is_clean_again(&self, before: &str) {

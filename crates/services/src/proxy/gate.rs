@@ -1,8 +1,8 @@
 //! Decides whether the proxy takes new connections.
 //!
-//! While it does not, the rule of nftables finds no listener, and SYNs pass to their destination as without a proxy. The gate
-//! shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of
-//! them is gone. It is also shut during a SYN flood, and while the kernel does not lead connections to the proxy.
+//! While it does not, the proxy's lease ends and SYNs pass to their destination as without a proxy. The gate shuts when the
+//! connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of them is gone. It is
+//! also shut while the kernel does not lead packets to the proxy. Then it opens for one connection at a time, on trial.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -46,10 +46,10 @@ pub(super) struct Gate {
     low: AtomicUsize,
     /// How often it shut.
     shuts: AtomicUsize,
-    /// Whether half-open connections fill the queues of the listeners.
-    flooded: AtomicBool,
-    /// Whether a setting of the kernel is an obstacle.
+    /// Whether something keeps packets from the proxy.
     obstructed: AtomicBool,
+    /// Whether it is open to find out whether that is over.
+    on_trial: AtomicBool,
     /// Whether it never opens again.
     draining: AtomicBool,
     wakers: Vec<Waker>,
@@ -63,15 +63,25 @@ impl Gate {
             shut: AtomicBool::new(false),
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
-            flooded: AtomicBool::new(false),
             obstructed: AtomicBool::new(false),
+            on_trial: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             wakers,
         }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        ![&self.shut, &self.flooded, &self.obstructed, &self.draining].iter().any(|reason| reason.load(SeqCst))
+        ![&self.shut, &self.obstructed, &self.draining].iter().any(|reason| reason.load(SeqCst))
+    }
+
+    /// Whether there are as many connections as there may be.
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut.load(SeqCst)
+    }
+
+    /// Whether it is open for one connection at a time.
+    pub(super) fn is_on_trial(&self) -> bool {
+        self.on_trial.load(SeqCst)
     }
 
     /// Number of connections.
@@ -141,16 +151,9 @@ impl Gate {
         }
     }
 
-    /// Shuts the gate during a flood, which counts as an overload.
-    pub(super) fn set_flooded(&self, flooded: bool) {
-        if self.flooded.swap(flooded, SeqCst) != flooded {
-            self.shuts.fetch_add(usize::from(flooded), SeqCst);
-            self.wake_all();
-        }
-    }
-
-    /// Shuts the gate while there is an obstacle.
-    pub(super) fn set_obstructed(&self, obstructed: bool) {
+    /// Shuts the gate while there is an obstacle. `on_trial`, without one, lets connections in one at a time.
+    pub(super) fn set_obstructed(&self, obstructed: bool, on_trial: bool) {
+        self.on_trial.store(on_trial, SeqCst);
         if self.obstructed.swap(obstructed, SeqCst) != obstructed {
             self.wake_all();
         }
@@ -228,17 +231,15 @@ mod tests {
     #[test]
     fn a_gate_that_is_shut_for_two_reasons_opens_when_both_are_gone() {
         let gate = Gate::new(1, Vec::new());
-        gate.set_flooded(true);
-        gate.set_flooded(true);
-        gate.set_obstructed(true);
+        gate.set_obstructed(true, false);
         gate.enter();
         gate.leave();
-        gate.set_flooded(false);
         assert!(!gate.is_open());
-        gate.set_obstructed(false);
+        gate.enter();
+        gate.set_obstructed(false, true);
+        assert!(!gate.is_open() && gate.is_on_trial());
+        gate.leave();
         assert!(gate.is_open());
-        // The flood, and the one connection that it may have.
-        assert_eq!(gate.shuts(), 2);
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! A process that undoes what a proxy changed when the proxy dies, and hides its listeners when it hangs.
+//! A process that undoes what a proxy changed when the proxy dies, and shuts its listeners when it hangs.
 //!
 //! The guardian shares the proxy's listening sockets. The proxy sends it a message several times a second. If none comes for
-//! [`HANGS`], because the proxy was stopped, hangs or gets no processor, the guardian hides the sockets, and new connections bypass
-//! the proxy, which shows them when it runs again. Later it shuts them ([`keep_away`]). When the proxy has ended in any way, the
-//! guardian removes its rules and routes and the socket of its reports, and ends.
+//! [`LOST`], because the proxy was stopped, hangs or gets no processor, the guardian shuts the sockets, which resets those who wait
+//! there. When the proxy has ended in any way, the guardian removes its rules and routes and the socket of its reports, and ends.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -23,7 +22,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::listen::{HANGS, Listener, keep_away, shut};
+use super::listen::{HANGS, LOST, Listener, shut};
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
@@ -51,7 +50,7 @@ pub(super) struct Guardian {
 
 impl Guardian {
     /// Starts the guardian by `command`, which calls [`guard`] with its standard input.
-    pub(super) fn start(mut command: Command, orders: &Orders, listeners: &[&Listener]) -> Result<Guardian, Error> {
+    pub(super) fn start(mut command: Command, orders: &Orders, listeners: &[Listener]) -> Result<Guardian, Error> {
         let what = "start a process that cleans up in the end";
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = pair.map_err(Error::system(what))?;
@@ -125,7 +124,9 @@ pub fn guard() -> Result<(), Error> {
             Ok(true) => {}
             Ok(false) => {
                 silent += 1;
-                listeners.iter().for_each(|listener| keep_away(listener.as_fd(), HANGS * silent));
+                if HANGS * silent >= LOST {
+                    listeners.iter().for_each(|listener| shut(listener.as_fd()));
+                }
                 continue;
             }
             Err(Errno::INTR) => continue,

@@ -1,14 +1,13 @@
 //! Sockets of the proxy: those that listen, and those of outgoing connections.
 //!
-//! A listener is bound to the loopback address, so that nothing but the rule of nftables leads to it, and to one interface,
-//! which tells the side of a connection. Bound to another interface, it is hidden: the rule finds no listener for a SYN, but a
-//! handshake under way goes on. Accepted sockets inherit the listener's options.
+//! A listener is bound to a loopback address and has no interface. Only the SYNs that the proxy itself gives back reach it, by the
+//! rule of nftables ([`super::steering`]). Accepted sockets inherit its options.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use netio::socket::{Keepalive, bound_device};
+use netio::socket::Keepalive;
 use netio::{Error, sys};
 use rustix::io::Errno;
 use rustix::net::{
@@ -18,67 +17,61 @@ use rustix::net::{
 
 use super::flow::Side;
 use super::settings::Settings;
+use super::syn::Syn;
 
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;
 /// See [`open_patiently`].
 const PATIENCE: Duration = Duration::from_secs(1);
-/// An interface from which no SYN is led to a listener.
-const NOWHERE: &str = "lo";
 /// A process or thread that is silent for this long hangs.
 pub(super) const HANGS: Duration = Duration::from_millis(600);
-/// Connections that were begun before wait for it until it has been silent for this long.
-const LOST: Duration = Duration::from_secs(3);
+/// Connections that the kernel has accepted wait for it until it has been silent for this long.
+pub(super) const LOST: Duration = Duration::from_secs(3);
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
 const KEEPALIVES: u32 = 9;
+/// The bits of the TOS byte or traffic class that are the DSCP.
+const DSCP: u8 = 0xfc;
 
-/// A socket that listens for one side and family.
+/// A socket that listens for one family.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) side: Side,
-    interface: String,
     pub(super) socket: OwnedFd,
 }
 
 impl Listener {
-    /// Opens a socket at `port`, which other listeners of this process share. It does not listen yet.
+    /// Opens a socket. It does not listen yet.
     ///
     /// # Errors
     /// [`Error::Wrong`] if another program uses the port.
-    fn open(settings: &Settings, side: Side, v6: bool) -> Result<Listener, Error> {
-        let interface = match side {
-            Side::Ran => settings.ran.clone(),
-            Side::Wan => settings.wan.clone(),
-        };
+    fn open(settings: &Settings, v6: bool) -> Result<Listener, Error> {
         let open = || -> std::io::Result<OwnedFd> {
             let socket = new_socket(v6)?;
+            // Connections of an earlier proxy may be in TIME-WAIT.
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            sockopt::set_socket_reuseport(&socket, true)?;
-            sys::bind_to_device(socket.as_fd(), &interface)?;
-            prepare(socket.as_fd(), settings, side, v6)?;
+            prepare(socket.as_fd(), settings, v6)?;
             bind(&socket, &SocketAddr::new(loopback(v6), settings.port))?;
             Ok(socket)
         };
-        let what = || format!("listen on port {} of `{interface}`", settings.port);
-        let socket = open().map_err(|error| refused(error, settings.port, what))?;
-        Ok(Listener { side, interface, socket })
+        let port = settings.port;
+        let socket = open().map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                Error::Wrong(format!("port {port} is in use: choose another one with --port"))
+            }
+            _ => Error::system(format!("listen on port {port}"))(error),
+        })?;
+        Ok(Listener { socket })
     }
 
     /// Sets the options of connections to come.
     pub(super) fn prepare(&self, settings: &Settings) -> Result<(), Error> {
         let v6 = sockopt::socket_domain(&self.socket).is_ok_and(|domain| domain == AddressFamily::INET6);
         let prepare = || -> std::io::Result<()> {
-            prepare(self.socket.as_fd(), settings, self.side, v6)?;
+            prepare(self.socket.as_fd(), settings, v6)?;
             if let Some(bytes) = settings.first_receive_buffer() {
                 // It may have had a whole one before.
                 sockopt::set_socket_recv_buffer_size_force(&self.socket, bytes)?;
                 sys::lock_receive_buffer(self.socket.as_fd(), false)?;
-            }
-            if self.side == Side::Ran && settings.radio_congestion.is_none() {
-                // It may have had another one before.
-                let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
-                sockopt::set_tcp_congestion(&self.socket, default.trim())?;
             }
             Ok(())
         };
@@ -87,17 +80,7 @@ impl Listener {
 
     /// Lets connections in.
     pub(super) fn listen(&self) -> std::io::Result<()> {
-        sys::bind_to_device(self.socket.as_fd(), &self.interface)?;
         Ok(listen(&self.socket, BACKLOG)?)
-    }
-
-    /// Lets no more connections in than those whose handshake is under way.
-    pub(super) fn hide(&self) -> std::io::Result<()> {
-        hide(self.socket.as_fd())
-    }
-
-    pub(super) fn is_hidden(&self) -> bool {
-        bound_device(self.socket.as_fd()).is_ok_and(|name| name == NOWHERE)
     }
 
     /// Lets no more connections in. Those that were not accepted are reset.
@@ -110,18 +93,6 @@ impl Listener {
     }
 }
 
-fn hide(socket: BorrowedFd) -> std::io::Result<()> {
-    sys::bind_to_device(socket, NOWHERE)
-}
-
-/// Keeps connections from a listening socket whose process or thread has been silent for some time, at least [`HANGS`]: new ones
-/// bypass it, and those that it has not accepted are reset when it is [`LOST`].
-pub(super) fn keep_away(socket: BorrowedFd, silence: Duration) {
-    if silence >= LOST || hide(socket).is_err() {
-        shut(socket);
-    }
-}
-
 /// Shuts a listening socket; one that does not listen stays as it is. shutdown(2) would leave a mark on such a one, which
 /// connections inherit once it listens again: all that they are sent would seem to have ended.
 pub(super) fn shut(socket: BorrowedFd) {
@@ -129,28 +100,19 @@ pub(super) fn shut(socket: BorrowedFd) {
     let _ = connect_unspec(socket);
 }
 
-/// As [`open`], but waits a moment for a port in use: the guardian of an instance that was killed may have it.
-pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
+/// Opens a listener for each family. Waits a moment for a port in use: the guardian of an instance that was killed may have it.
+///
+/// # Errors
+/// As [`Listener::open`].
+pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Listener>, Error> {
+    check_loopback()?;
     let start = Instant::now();
     loop {
-        match open(settings) {
+        match families().iter().map(|&v6| Listener::open(settings, v6)).collect() {
             Err(Error::Wrong(_)) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
             opened => return opened,
         }
     }
-}
-
-/// Opens the listeners of each worker.
-///
-/// # Errors
-/// As [`Listener::open`].
-fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
-    check_port(settings)?;
-    let worker = |_| {
-        let each = families().iter().flat_map(|&v6| [Side::Ran, Side::Wan].map(|side| (side, v6)));
-        each.map(|(side, v6)| Listener::open(settings, side, v6)).collect()
-    };
-    (0..settings.threads).map(worker).collect()
 }
 
 /// Checks that the kernel has the congestion control for radio legs, or loads it.
@@ -164,30 +126,13 @@ pub(super) fn check_congestion_control(settings: &Settings) -> Result<(), Error>
     })
 }
 
-/// Checks that no other program listens on the port. Our listeners share it among themselves, and a program of the same user
-/// that also shares its port would get a part of the connections.
-fn check_port(settings: &Settings) -> Result<(), Error> {
-    for &v6 in families() {
-        let probe = || -> std::io::Result<()> {
-            let socket = new_socket(v6)?;
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-            bind(&socket, &SocketAddr::new(loopback(v6), settings.port))?;
-            Ok(())
-        };
-        probe().map_err(|error| refused(error, settings.port, || format!("use port {}", settings.port)))?;
-    }
-    Ok(())
-}
-
-/// Returns the error of a socket that could not be bound to `port`; `what` says what was tried.
-fn refused(error: std::io::Error, port: u16, what: impl Fn() -> String) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::AddrInUse => Error::Wrong(format!("port {port} is in use: choose another one with --port")),
-        std::io::ErrorKind::AddrNotAvailable => {
-            Error::Missing("the loopback interface has no address: `ip link set lo up`".into())
-        }
-        _ => Error::system(what())(error),
-    }
+/// Checks that the loopback interface has its addresses. A transparent socket could be bound without.
+fn check_loopback() -> Result<(), Error> {
+    let probe = |v6| bind(&new_socket(v6)?, &SocketAddr::new(loopback(v6), 0));
+    families().iter().try_for_each(|&v6| probe(v6)).map_err(|error| match error {
+        Errno::ADDRNOTAVAIL => Error::Missing("the loopback interface has no address: `ip link set lo up`".into()),
+        error => Error::system("use the loopback interface")(error),
+    })
 }
 
 /// Returns the families that the kernel has: for each, whether it is IPv6.
@@ -214,8 +159,8 @@ fn new_socket(v6: bool) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Sets the options of a leg on one side.
-fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std::io::Result<()> {
+/// Sets the options of a leg.
+fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result<()> {
     sys::set_transparent(socket, v6)?;
     // Closing resets the connection, also when the process is killed: a FIN would tell the peer that it has everything.
     sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
@@ -228,6 +173,11 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
         // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
         sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
     }
+    Ok(())
+}
+
+/// Chooses the congestion control of a leg on one side.
+pub(super) fn control(socket: BorrowedFd, settings: &Settings, side: Side) -> std::io::Result<()> {
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
         sockopt::set_tcp_congestion(socket, control)?;
     }
@@ -241,17 +191,24 @@ pub(super) struct Outgoing {
     pub(super) same_port: bool,
 }
 
-/// Begins to connect to `server` from the address of `client`, and from its port if that is free.
-pub(super) fn connect_as(
-    settings: &Settings,
-    client: SocketAddr,
-    server: SocketAddr,
-    towards: Side,
-) -> std::io::Result<Outgoing> {
+/// Begins to connect to the server of a SYN from the address of its client, and from its port if that is free. The connection has
+/// the SYN's mark, by which routes are chosen, and its DSCP.
+pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outgoing> {
+    let (client, server) = syn.ends;
+    let v6 = client.is_ipv6();
     let open = || -> std::io::Result<OwnedFd> {
-        let socket = new_socket(client.is_ipv6())?;
-        prepare(socket.as_fd(), settings, towards, client.is_ipv6())?;
+        let socket = new_socket(v6)?;
+        prepare(socket.as_fd(), settings, v6)?;
+        control(socket.as_fd(), settings, syn.side.other())?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
+        if syn.held.mark != 0 {
+            sys::set_mark(socket.as_fd(), syn.held.mark)?;
+        }
+        match syn.tos & DSCP {
+            0 => {}
+            dscp if v6 => sockopt::set_ipv6_tclass(&socket, dscp.into())?,
+            dscp => sockopt::set_ip_tos(&socket, dscp)?,
+        }
         Ok(socket)
     };
     let socket = open()?;
@@ -296,7 +253,7 @@ mod tests {
             let Ok(socket) = TcpListener::bind(address) else { continue };
             let address = || socket.local_addr().expect("it is bound");
             let socket_too = socket.try_clone().expect("there is room").into();
-            let listener = Listener { side: Side::Ran, interface: String::new(), socket: socket_too };
+            let listener = Listener { socket: socket_too };
             assert!(listener.listens());
             listener.shut();
             assert!(!listener.listens());

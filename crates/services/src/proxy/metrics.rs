@@ -15,6 +15,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::book::Reason;
 use super::status::{Status, status};
 use super::worker::Shared;
 use crate::metrics;
@@ -92,6 +93,7 @@ impl Collector for Totals {
         let Status { totals: of, accepting, .. } = &self.0;
         let gauges = [
             ("connections", "Connections at present", of.open),
+            ("half_open", "Connections at present whose handshake is not complete", of.half_open),
             ("accepting", "1 if new connections pass through the proxy, 0 if they bypass it", u64::from(*accepting)),
         ];
         for (name, help, value) in gauges {
@@ -107,7 +109,8 @@ impl Collector for Totals {
             ("idle_timeouts", "Connections without a byte for too long", of.idle_timeouts),
             ("half_closed_timeouts", "Half-closed connections without a byte for too long", of.half_closed_timeouts),
             ("other_port", "Connections that did not keep the client's port", of.other_port),
-            ("not_ours", "Connections to the proxy's own port", of.not_ours),
+            ("not_ours", "Clients that were there when their server had gone", of.not_ours),
+            ("lost_syns", "SYNs that got lost on their way to the proxy or from it", of.lost_syns),
             ("overloads", "How often new connections began to bypass the proxy", of.overloads),
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
@@ -126,6 +129,13 @@ impl Collector for Totals {
             for (side, value) in values {
                 ConstCounter::new(value).encode(family.encode_family(&[(label, side)])?)?;
             }
+        }
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let help = "Connections that bypassed the proxy although it was asked";
+        let mut family = encoder.encode_descriptor("bypassed", help, None, kind)?;
+        for reason in Reason::ALL {
+            let count = of.bypassed.get(&reason).copied().unwrap_or_default();
+            ConstCounter::new(count).encode(family.encode_family(&[("reason", reason.name())])?)?;
         }
         Ok(())
     }
@@ -171,6 +181,7 @@ mod tests {
             "ranway_proxy_accepted_total{from=\"ran\"} 5",
             "ranway_proxy_bytes_total{to=\"ran\"} 1099511627776",
             "ranway_proxy_reset_total 0",
+            "ranway_proxy_bypassed_total{reason=\"half_open_ue\"} 0",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

@@ -1,16 +1,18 @@
-//! Settings of the kernel with which new connections through the proxy get no answer, although the proxy works.
+//! What keeps connections from the proxy, although the proxy works: settings of the kernel, rules of routing, and firewalls.
 //!
 //! Nothing reports them as an error: packets for the proxy are dropped or led elsewhere. An operator may change them at any time.
+//! Known settings and rules are looked for; all else shows in the counters of packets that are led to the proxy and never arrive
+//! ([`Divergence`]).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use netio::Error;
 use netio::program::ip;
-use serde_json::Value;
 
 use super::settings::Settings;
-use super::steering::{BASE, families, mark, nft};
+use super::steering::{Counts, families, mark};
 
 /// Where `br_netfilter` has its settings, if it is loaded.
 const BRIDGE_SETTINGS: &str = "/proc/sys/net/bridge";
@@ -18,9 +20,9 @@ const BRIDGE_SETTINGS: &str = "/proc/sys/net/bridge";
 /// Finds obstacles for the connections between two interfaces.
 #[derive(Debug)]
 pub(super) struct Obstacles {
-    wan: String,
-    ran: String,
-    /// Those of the two that are bridges.
+    wan: Vec<String>,
+    ran: Vec<String>,
+    /// Those among them that are bridges.
     bridges: Vec<String>,
     mark: u32,
 }
@@ -32,7 +34,7 @@ impl Obstacles {
     /// [`Error::System`] if `ip` fails.
     pub(super) fn new(settings: &Settings, ran: u32) -> Result<Obstacles, Error> {
         let mut bridges = Vec::new();
-        for name in [&settings.wan, &settings.ran] {
+        for name in settings.wan.iter().chain(&settings.ran) {
             if !bridge(name)?.trim().is_empty() {
                 bridges.push(name.clone());
             }
@@ -40,9 +42,20 @@ impl Obstacles {
         Ok(Obstacles { wan: settings.wan.clone(), ran: settings.ran.clone(), bridges, mark: mark(ran) })
     }
 
+    fn interfaces(&self) -> impl Iterator<Item = &str> {
+        self.wan.iter().chain(&self.ran).map(String::as_str)
+    }
+
+    /// Returns what is said if the kernel forwards nothing. That is no reason not to start: it may be about to change.
+    pub(super) fn in_forwarding() -> Option<String> {
+        let is_off = |path: &str| value(path).is_none_or(|value| value == "0");
+        let off = is_off("/proc/sys/net/ipv4/ip_forward") && is_off("/proc/sys/net/ipv6/conf/all/forwarding");
+        off.then(|| "net.ipv4.ip_forward is 0, and this kernel forwards nothing: set it to 1".into())
+    }
+
     /// Returns a setting in `/proc/sys` that is an obstacle, if there is one.
     pub(super) fn in_settings(&self) -> Option<String> {
-        for interface in ["all", &self.wan, &self.ran] {
+        for interface in ["all"].into_iter().chain(self.interfaces()) {
             // The kernel looks for the sender of a packet in the routing table of its mark, where all addresses are ours.
             if is_set(&format!("/proc/sys/net/ipv4/conf/{interface}/src_valid_mark")) {
                 return Some(format!(
@@ -92,7 +105,14 @@ impl Obstacles {
             }
         }
         for family in families() {
-            if self.is_led_elsewhere(family)? {
+            let rules = ip(&[family], "rule show\n")?;
+            if let Some(rule) = by_interface(&rules, &self.interfaces().collect::<Vec<_>>()) {
+                return Ok(Some(format!(
+                    "a rule of `ip {family} rule` routes by the interface that a packet came from (`{rule}`), which the \
+                     proxy's own packets do not have: let it route by a mark (`meta mark set` in prerouting, `fwmark`)"
+                )));
+            }
+            if self.is_led_elsewhere(family, &rules)? {
                 return Ok(Some(format!(
                     "a rule of `ip {family} rule` before the proxy's leads its packets elsewhere: move that rule behind it"
                 )));
@@ -102,16 +122,25 @@ impl Obstacles {
     }
 
     /// Whether packets with the mark, from a host next to one interface to a host next to the other, are not for this machine.
-    fn is_led_elsewhere(&self, family: &str) -> Result<bool, Error> {
-        if !has_rules_before(&ip(&[family], "rule show\n")?, self.mark) {
+    fn is_led_elsewhere(&self, family: &str, rules: &str) -> Result<bool, Error> {
+        if !has_rules_before(rules, self.mark) {
             return Ok(false);
         }
+        for (wan, ran) in self.wan.iter().flat_map(|wan| self.ran.iter().map(move |ran| (wan, ran))) {
+            if self.is_led_elsewhere_between(family, wan, ran)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_led_elsewhere_between(&self, family: &str, wan: &str, ran: &str) -> Result<bool, Error> {
         let host_at = |interface: &str| -> Result<Option<IpAddr>, Error> {
             let routes = ip(&[family], &format!("route show dev {interface} proto kernel\n"))?;
             Ok(routes.lines().find_map(host))
         };
-        let (Some(server), Some(ue)) = (host_at(&self.wan)?, host_at(&self.ran)?) else { return Ok(false) };
-        for (from, to, interface) in [(ue, server, &self.ran), (server, ue, &self.wan)] {
+        let (Some(server), Some(ue)) = (host_at(wan)?, host_at(ran)?) else { return Ok(false) };
+        for (from, to, interface) in [(ue, server, ran), (server, ue, wan)] {
             let question = format!("route get {to} from {from} iif {interface} mark {:#x}\n", self.mark);
             // It fails if the kernel takes no packet from this host there; then this tells nothing.
             let route = ip(&[family], &question).unwrap_or_default();
@@ -123,19 +152,70 @@ impl Obstacles {
     }
 }
 
-/// Returns a chain of nftables that drops what comes to this machine unless a rule accepts it, as in "chain `input` of table
-/// `inet filter`", if there is one and its table has no rule about marks of the proxy. `None` also if `nft` cannot say it.
-pub(super) fn dropping_chain() -> Option<String> {
-    let listed: Value = serde_json::from_str(&nft(&["-j", "list", "chains"], "").ok()?).ok()?;
-    listed["nftables"].as_array()?.iter().map(|item| &item["chain"]).find_map(|chain| {
-        let text = |key: &str| chain[key].as_str();
-        let (family, table, name) = (text("family")?, text("table")?, text("name")?);
-        if text("hook")? != "input" || text("policy")? != "drop" || !["inet", "ip", "ip6"].contains(&family) {
-            return None;
-        }
-        let rules = nft(&["list", "table", family, table], "").ok()?;
-        (!rules.contains(&format!("{:#x}", BASE >> 16))).then(|| format!("chain `{name}` of table `{family} {table}`"))
-    })
+/// Finds out by counters whether packets that are led to the proxy arrive there.
+#[derive(Debug)]
+pub(super) struct Divergence {
+    before: Option<(Counts, u64)>,
+    state: State,
+    /// The present or last pause before the next trial.
+    pause: Duration,
+}
+
+/// Whether packets arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Arriving,
+    /// They do not, and no connection is taken until then.
+    Missing(Instant),
+    /// They did not, and one connection at a time is taken.
+    OnTrial,
+}
+
+/// The first pause before a trial, and the longest: pauses double.
+const PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+impl Divergence {
+    pub(super) fn new() -> Divergence {
+        Divergence { before: None, state: State::Arriving, pause: PAUSE }
+    }
+
+    /// Returns what the counters tell. Call it once or twice a second while connections begin. `accepted` counts clients whose
+    /// handshake was completed, and `is_stuck` tells that there are others whose handshake does not get on: only both together
+    /// show that it is not some host whose packets a rule drops on purpose.
+    pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, is_stuck: bool) -> State {
+        let (before, accepted_before) = self.before.unwrap_or((counts, accepted));
+        let steered = counts.steered.saturating_sub(before.steered);
+        let lost = steered.saturating_sub(counts.arrived.saturating_sub(before.arrived));
+        self.before = Some((counts, accepted));
+        let is_lost = 2 * lost > steered && accepted == accepted_before && is_stuck;
+        self.state = match self.state {
+            State::Missing(until) if now < until => State::Missing(until),
+            State::Missing(_) => State::OnTrial,
+            _ if is_lost => {
+                let pause = self.pause;
+                self.pause = (2 * pause).min(LONGEST_PAUSE);
+                State::Missing(now + pause)
+            }
+            State::OnTrial if accepted > accepted_before => {
+                self.pause = PAUSE;
+                State::Arriving
+            }
+            state => state,
+        };
+        self.state
+    }
+}
+
+/// Returns a rule in the output of `ip rule show` that chooses a table for packets from one of these interfaces.
+fn by_interface<'a>(rules: &'a str, interfaces: &[&str]) -> Option<&'a str> {
+    let found = rules.lines().find(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let after = |word| words.iter().position(|other| *other == word).and_then(|at| words.get(at + 1));
+        let chooses = after("lookup").is_some_and(|table| !["local", "main", "default"].contains(table));
+        chooses && after("iif").is_some_and(|name| interfaces.contains(name))
+    });
+    Some(found?.split_once(':')?.1.trim())
 }
 
 /// Returns the settings of a bridge as `ip` shows them, or nothing if the interface is none.
@@ -192,9 +272,9 @@ mod tests {
 
     #[test]
     fn the_mark_is_that_of_the_rule() {
-        let settings = Settings::new("wan0", "ran0");
+        let settings = Settings::new(&["wan0"], &["ran0"]);
         let ours = format!(" fwmark {:#x}", mark(7));
-        let commands = Plan::new(&settings, 7).undo_commands();
+        let commands = Plan::new(&settings, 7, 1).undo_commands();
         assert!(commands.iter().all(|(_, commands)| commands.contains(&ours)), "{commands:?}");
     }
 
@@ -208,6 +288,41 @@ mod tests {
             let rules = [local, earlier, ours, main].concat();
             assert_eq!(has_rules_before(&rules, 0x7261_0007), earlier.starts_with("10:"), "{earlier}");
         }
+    }
+
+    #[test]
+    fn rules_that_choose_a_table_by_interface_are_found() {
+        let rules =
+            "0:\tfrom all lookup local\n100:\tfrom all iif ran0 lookup 7 \n200:\tfrom all iif ran1 lookup main\n";
+        assert_eq!(by_interface(rules, &["wan0", "ran0"]), Some("from all iif ran0 lookup 7"));
+        assert_eq!(by_interface(rules, &["ran1", "wan0"]), None);
+        assert_eq!(
+            by_interface("5:\tfrom all iif ran0 blackhole\n6:\tfrom all fwmark 0x1 lookup 7\n", &["ran0"]),
+            None
+        );
+    }
+
+    #[test]
+    fn packets_that_never_arrive_are_noticed_and_tried_again_less_and_less_often() {
+        let (start, mut divergence) = (Instant::now(), Divergence::new());
+        let mut look = |seconds, steered, arrived, accepted, is_stuck| {
+            divergence.look(start + Duration::from_secs(seconds), Counts { steered, arrived }, accepted, is_stuck)
+        };
+        let missing = |seconds| State::Missing(start + Duration::from_secs(seconds));
+        assert_eq!(look(0, 1000, 900, 50, true), State::Arriving);
+        assert_eq!(look(1, 1100, 998, 60, true), State::Arriving);
+        // Those of one host may be dropped on purpose, while others connect or nobody does.
+        assert_eq!(look(2, 1110, 998, 61, true), State::Arriving);
+        assert_eq!(look(3, 1120, 998, 61, false), State::Arriving);
+        assert_eq!(look(4, 1120, 998, 61, true), State::Arriving);
+        assert_eq!(look(5, 1121, 998, 61, true), missing(10));
+        assert_eq!(look(6, 1129, 998, 61, true), missing(10));
+        assert_eq!(look(10, 1129, 998, 61, false), State::OnTrial);
+        assert_eq!(look(11, 1130, 999, 61, false), State::OnTrial);
+        assert_eq!(look(12, 1133, 999, 61, true), missing(22));
+        assert_eq!(look(22, 1133, 999, 61, false), State::OnTrial);
+        assert_eq!(look(23, 1136, 1002, 62, false), State::Arriving);
+        assert_eq!(look(24, 1139, 1002, 62, true), missing(29));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use netio::Error;
 use rustix::process::{Resource, getrlimit};
 
@@ -16,6 +17,9 @@ const FILES_OF_WORKER: usize = 8;
 const LEAST_PIPES: usize = 16;
 /// Descriptors for reports, metrics, status, programs and the like.
 const OTHER_FILES: u64 = 128;
+
+/// Of each side. Both together fit into the queue of a listener, where the kernel would otherwise begin with SYN cookies.
+pub(super) const MOST_HALF_OPEN: usize = 2_000;
 
 /// The least receive buffer for the beginning, with the kernel's overhead. Little is sent into a smaller one, and it does not grow until
 /// enough has arrived.
@@ -32,21 +36,52 @@ fn kernel_receive_buffers() -> Option<[usize; 2]> {
     Some([first, most])
 }
 
+/// Packets whose mark has the bits `value` where `mask` is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The bits.
+    pub value: u32,
+    /// Where they count.
+    pub mask: u32,
+}
+
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The interface towards the servers.
-    pub wan: String,
-    /// The interface towards the UEs.
-    pub ran: String,
+    /// The interfaces towards the servers.
+    pub wan: Vec<String>,
+    /// The interfaces towards the UEs. The first one names the proxy.
+    pub ran: Vec<String>,
     /// Destination ports of connections to split.
     pub ports: Vec<RangeInclusive<u16>>,
+    /// Destination ports of connections that the proxy accepts before their server does.
+    pub early: Vec<RangeInclusive<u16>>,
+    /// Whether connections that servers open are split, too.
+    pub opened_by_servers: bool,
+    /// Hosts whose connections bypass the proxy, on either side.
+    pub bypass: Vec<IpNet>,
+    /// Marks of connections that bypass the proxy.
+    pub bypass_marks: Vec<Mark>,
+    /// UEs whose connections alone are split; all if there are none here.
+    pub only: Vec<IpNet>,
+    /// Length of the IPv6 prefix that each UE has.
+    pub ipv6_prefix: u8,
     /// The port at which the proxy listens, on the loopback addresses.
     pub port: u16,
     /// Number of threads that move bytes.
     pub threads: usize,
     /// Number of connections at which new ones begin to bypass the proxy.
     pub max_connections: usize,
+    /// The same for those of a UE, and for those of a server.
+    pub max_per_ue: usize,
+    /// See `max_per_ue`.
+    pub max_per_server: usize,
+    /// The same for connections that are not established yet: those that one side opens, those of a UE, and those of a server.
+    pub max_half_open: usize,
+    /// See `max_half_open`.
+    pub max_half_open_per_ue: usize,
+    /// See `max_half_open`.
+    pub max_half_open_per_server: usize,
     /// Bytes that the proxy holds in each direction of a connection, between both sockets.
     pub buffer: usize,
     /// Receive buffer of each leg in bytes. The kernel uses up to as much again for its overhead.
@@ -55,7 +90,7 @@ pub struct Settings {
     pub kernel_receive_buffers: Option<[usize; 2]>,
     /// Bytes that a leg's socket holds beyond those that it has sent.
     pub unsent: usize,
-    /// Time to connect.
+    /// Time that a server has to accept a connection, before it bypasses the proxy.
     pub connect_timeout: Duration,
     /// Time without a byte after which a connection is reset.
     pub idle_timeout: Duration,
@@ -69,19 +104,30 @@ pub struct Settings {
 
 impl Settings {
     /// The defaults between the interfaces `wan` and `ran`.
-    pub fn new(wan: &str, ran: &str) -> Settings {
+    pub fn new(wan: &[&str], ran: &[&str]) -> Settings {
         Settings {
-            wan: wan.to_owned(),
-            ran: ran.to_owned(),
+            wan: wan.iter().copied().map(str::to_owned).collect(),
+            ran: ran.iter().copied().map(str::to_owned).collect(),
             ports: vec![1..=u16::MAX],
+            early: Vec::new(),
+            opened_by_servers: false,
+            bypass: Vec::new(),
+            bypass_marks: Vec::new(),
+            only: Vec::new(),
+            ipv6_prefix: 64,
             port: 5080,
             threads: *CORES,
             max_connections: 20_000,
+            max_per_ue: 1_000,
+            max_per_server: 10_000,
+            max_half_open: 2_000,
+            max_half_open_per_ue: 200,
+            max_half_open_per_server: 1_000,
             buffer: 256 << 10,
             receive_buffer: 1 << 20,
             kernel_receive_buffers: kernel_receive_buffers(),
             unsent: 256 << 10,
-            connect_timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(3),
             // RFC 5382, REQ-5.
             idle_timeout: Duration::from_secs((2 * 60 + 4) * 60),
             half_closed_timeout: Duration::from_secs(15 * 60),
@@ -118,8 +164,8 @@ impl Settings {
     /// [`Error::Wrong`] if a setting is invalid or differs that is fixed from the start.
     pub(super) fn check_change(&self, new: &Settings) -> Result<(), Error> {
         let fixed = [
-            ("interface towards the servers", self.wan == new.wan),
-            ("interface towards the UEs", self.ran == new.ran),
+            ("interfaces towards the servers", self.wan == new.wan),
+            ("interfaces towards the UEs", self.ran == new.ran),
             ("port at which it listens", self.port == new.port),
             ("number of threads", self.threads == new.threads),
             ("buffer between two sockets", self.buffer == new.buffer),
@@ -132,8 +178,14 @@ impl Settings {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |why: &str| Err(Error::Wrong(why.to_owned()));
-        if self.threads == 0 || self.max_connections == 0 || self.port == 0 || self.ports.is_empty() {
+        let limits = [self.max_connections, self.max_per_ue, self.max_per_server];
+        let half_open = [self.max_half_open, self.max_half_open_per_ue, self.max_half_open_per_server];
+        let all = [&limits[..], &half_open, &[self.threads, self.ports.len(), usize::from(self.port)]].concat();
+        if all.contains(&0) {
             return wrong("the numbers of threads, connections and ports must be greater than 0");
+        }
+        if self.max_half_open > MOST_HALF_OPEN {
+            return Err(Error::Wrong(format!("at most {MOST_HALF_OPEN} connections may be half-open on each side")));
         }
         if !(LEAST_PIPE..=64 << 20).contains(&self.buffer) {
             return wrong("the buffer must be between 32 KiB and 64 MiB");

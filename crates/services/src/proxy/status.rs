@@ -4,6 +4,7 @@
 //! the same user and root alone: addresses of UEs are nobody else's business. Any user can take such a name first, so there are
 //! several, and [`ask`] believes only root, its own user, and a process that may change the network.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::linux::net::SocketAddrExt;
@@ -19,6 +20,8 @@ use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
+use super::admission::Hall;
+use super::book::Reason;
 use super::flow::{Flow, Side};
 use super::worker::Shared;
 
@@ -40,11 +43,17 @@ pub struct Status {
     pub connections: Vec<Connection>,
 }
 
-/// Counters since the start; `open` is the present number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Counters since the start; `open` and `half_open` are present numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Connections at present.
+    /// Connections at present whose client's handshake is complete.
     pub open: u64,
+    /// Connections at present of which it is not.
+    pub half_open: u64,
+    /// Connections that bypassed the proxy although it was asked, by reason.
+    pub bypassed: BTreeMap<Reason, u64>,
+    /// SYNs that found no room on their way to the proxy, or could not be sent on. Their clients send them again.
+    pub lost_syns: u64,
     /// Connections accepted from UEs.
     pub from_ue: u64,
     /// Connections accepted from servers.
@@ -55,9 +64,9 @@ pub struct Totals {
     pub closed: u64,
     /// Connections that one side reset.
     pub reset: u64,
-    /// Connections to hosts that refused or could not be reached.
+    /// Connections to hosts that refused or could not be reached. They bypassed the proxy, unless they had been accepted early.
     pub connect_failed: u64,
-    /// Connections to hosts that did not answer in time.
+    /// Connections to hosts that did not answer in time. The same holds for them.
     pub connect_timeouts: u64,
     /// Connections without a byte for too long.
     pub idle_timeouts: u64,
@@ -65,7 +74,7 @@ pub struct Totals {
     pub half_closed_timeouts: u64,
     /// Connections that did not keep the client's port, because it was still in use.
     pub other_port: u64,
-    /// Connections to the proxy's own port.
+    /// Connections whose client was there when its server had gone.
     pub not_ours: u64,
     /// How often new connections began to bypass the proxy because of overload.
     pub overloads: u64,
@@ -162,8 +171,6 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
     let mut flows = Vec::new();
     for shared in workers {
         let of = &shared.counters;
-        totals.from_ue += of.accepted[Side::Ran as usize].load(Relaxed);
-        totals.from_wan += of.accepted[Side::Wan as usize].load(Relaxed);
         for (total, counter) in [
             (&mut totals.established, &of.established),
             (&mut totals.closed, &of.closed),
@@ -173,7 +180,6 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
             (&mut totals.idle_timeouts, &of.idle_timeouts),
             (&mut totals.half_closed_timeouts, &of.half_closed_timeouts),
             (&mut totals.other_port, &of.other_port),
-            (&mut totals.not_ours, &of.not_ours),
             (&mut totals.exhausted, &of.exhausted),
             (&mut totals.internal_errors, &of.internal_errors),
             (&mut totals.to_ue_bytes, &of.to_ue_bytes),
@@ -185,12 +191,22 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
             shared.registry.for_each(|_, flow| flows.push(Arc::clone(flow)));
         }
     }
+    if let Some(Hall { book, admitted, gate, .. }) = workers.first().map(|shared| &*shared.hall) {
+        [totals.from_ue, totals.from_wan] =
+            [Side::Ran, Side::Wan].map(|side| admitted.accepted[side as usize].load(Relaxed));
+        totals.half_open = book.half_open() as u64;
+        totals.open = (gate.count() as u64).saturating_sub(totals.half_open);
+        let passed = admitted.passed.iter().map(|count| count.load(Relaxed));
+        totals.bypassed = Reason::ALL.into_iter().zip(passed).filter(|(_, count)| *count > 0).collect();
+        totals.lost_syns = admitted.lost.load(Relaxed) + admitted.failed.load(Relaxed);
+        totals.not_ours = admitted.not_ours.load(Relaxed);
+    }
     let gate = workers.first().map(|shared| &shared.gate);
-    totals.open = gate.map_or(0, |gate| gate.count() as u64);
+    let is_leased = workers.first().is_some_and(|shared| shared.hall.leased.load(Relaxed));
     totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);
     flows.sort_by_key(|flow| (flow.ue(), flow.peer()));
     let connections = flows.iter().filter_map(|flow| Connection::of(flow)).collect();
-    Status { totals, accepting: gate.is_some_and(|gate| gate.is_open()), connections }
+    Status { totals, accepting: is_leased && gate.is_some_and(|gate| gate.is_open()), connections }
 }
 
 /// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`. `None` if others have all

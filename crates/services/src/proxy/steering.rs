@@ -1,30 +1,36 @@
-//! Leads the packets of TCP connections between two interfaces to the proxy's sockets.
+//! Leads the packets of TCP connections between two sides of this router to the proxy's sockets.
 //!
-//! A table of nftables gives SYNs of new connections to a listening socket, if there is one (`tproxy`), and marks the packets of the
-//! proxy's connections. A rule sends what is marked to a routing table that delivers everything locally. Traffic of other
-//! interfaces, connections that would leave by one, and those to addresses of this machine are not touched. ICMP errors about the
-//! proxy's packets are delivered to it.
+//! A table of nftables does it in three places:
+//!
+//! - **`forward`, last**: a SYN that routes, rules and firewall have let through is *held*: its copy goes to the proxy (`log group`),
+//!   and the packet is dropped. The proxy connects to the server first, and then gives the SYN to its own listener, or lets it pass
+//!   ([`super::admission`]). Nothing is held without the proxy's *lease*, an element of a set that the proxy renews by packets to
+//!   itself several times a second: a proxy that hangs or has died holds nothing.
+//! - **`output` and `prerouting` of `lo`**: the SYN that the proxy gives back to itself reaches its listener (`tproxy`).
+//! - **`prerouting`**: all other packets of the proxy's connections, and ICMP errors about them, are marked.
+//!
+//! A rule sends what is marked to a routing table that delivers everything locally. All other traffic passes as without a proxy.
 //!
 //! Both legs of a connection have the same addresses and ports, which is one connection to the kernel's connection tracking. Where
-//! that is used (by NAT, or by rules with states), the legs towards UEs are in a zone of their own. Connections whose destination
-//! NAT changes are left alone: only the rules after NAT can tell, so the first SYN to such a destination is dropped and its address
-//! and port noted.
+//! that is used (by NAT, or by rules with states), the legs towards UEs are in a zone of their own. A leg begins with a packet of
+//! the router itself, so that rules take the host's packets for answers. Connections whose destination NAT changes are left alone.
 //!
 //! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
 //! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
-//! Mark and table are named after the interface towards the RAN, so a next start also removes what might be left. The routing
+//! Mark and table are named after the first interface towards the RAN, so a next start also removes what might be left. The routing
 //! table has a number of the instance, so that the guardian of an earlier one, if it was stopped and goes on later, removes
 //! nothing of the present one.
 
+use std::fmt::Write as _;
 use std::io::Write;
-use std::ops::RangeInclusive;
+use std::net::Ipv6Addr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use ipnet::{IpNet, Ipv6Net};
 use netio::program::{find_program, ip};
 use netio::{Error, sys};
-use serde_json::{Value, json};
 
 use super::listen::ipv6;
 use super::settings::Settings;
@@ -35,15 +41,28 @@ const PREFERENCE: u32 = 99;
 pub(super) const BASE: u32 = 0x7261_0000;
 /// The zone of connection tracking for legs towards UEs ("ra").
 const ZONE: u32 = BASE >> 16;
-/// Before connection tracking; with the marks of others; and after destinations were translated.
+/// The first group that SYNs may be logged to ("ra").
+pub(super) const GROUP: u16 = (BASE >> 16) as u16;
+/// Before connection tracking; and after all rules of others that may refuse a packet or give it a mark.
 const EARLY: i32 = -300;
-const MARKING: i32 = -150;
-const TRANSLATED: i32 = -90;
-/// Destinations that are noted because NAT changes them, for each family, and how long, in seconds.
-const MOST_KEPT: u32 = 65_536;
-const KEPT: u32 = 600;
+const LAST: i32 = 10_000;
+/// How long the proxy's lease lasts without another packet of the proxy, in ms.
+pub(super) const LEASE: u64 = 1000;
+/// SYNs of a side in a second, and at once, beyond which further ones pass without the proxy being asked. For a host, it is as many as it
+/// may have connections, and at least [`SYNS`].
+const SYNS_OF_SIDE: u32 = 20_000;
+const SYNS: usize = 1_000;
+/// Hosts whose SYNs are counted, of each family, and how long, in seconds. Those of further hosts are not limited one by one.
+const HOSTS: u32 = 65_536;
+const COUNTED: u32 = 10;
+/// The priority (`SO_PRIORITY`) of SYNs from servers that the proxy gives to itself, which belong to no zone.
+pub(super) const OF_SERVERS: u32 = 1;
+/// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP
+/// (RFC 8684) and fast open (RFC 7413).
+const OPTIONS: [u8; 4] = [19, 29, 30, 34];
 /// Protocols by number: their names are in /etc/protocols, which a small system does not have.
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 /// Time that nft has to set up its table.
@@ -63,12 +82,14 @@ pub(super) struct Plan {
     /// Whether connections are tracked.
     tracked: bool,
     generation: u32,
+    /// The group to which SYNs are logged.
+    group: u16,
     settings: Settings,
 }
 
 impl Plan {
     /// Plans the steering of an instance whose interface towards the RAN has the number `ran`.
-    pub(super) fn new(settings: &Settings, ran: u32) -> Plan {
+    pub(super) fn new(settings: &Settings, ran: u32, group: u16) -> Plan {
         // Another number for each instance, whichever process it is in.
         static INSTANCES: AtomicU32 = AtomicU32::new(0);
         let instance = std::process::id().wrapping_mul(31).wrapping_add(INSTANCES.fetch_add(1, Relaxed));
@@ -79,39 +100,53 @@ impl Plan {
             families: families(),
             tracked: tracks() || may_track(),
             generation: 0,
+            group,
             settings: settings.clone(),
         }
     }
 
-    /// What is in the table: its sets, its chains without what was in them, and their rules.
-    fn contents(&self) -> impl Iterator<Item = Value> {
-        let named = |name: &str| json!({ "family": "inet", "table": self.table, "name": name });
-        let hook = |name: &str, hook: &str, prio: i32| {
-            let mut chain = named(name);
-            for (key, value) in [("type", "filter"), ("hook", hook), ("policy", "accept")] {
-                chain[key] = value.into();
-            }
-            chain["prio"] = prio.into();
-            chain
-        };
-        let set = |name: &str, address: &str| {
-            let mut set = named(name);
-            set["type"] = json!([address, "inet_service"]);
-            set["flags"] = json!(["timeout"]);
-            (set["size"], set["timeout"]) = (MOST_KEPT.into(), KEPT.into());
-            json!({ "add": { "set": set } })
-        };
-        let mut chains = vec![named("ran"), named("wan"), hook("prerouting", "prerouting", MARKING)];
-        let mut all = Vec::new();
-        if self.tracked {
-            all.extend([set("kept", "ipv4_addr"), set("kept6", "ipv6_addr")]);
-            chains.push(hook("early", "prerouting", EARLY));
-            chains.extend([hook("output", "output", EARLY), hook("translated", "prerouting", TRANSLATED)]);
+    /// Commands of `nft`, on one line and so at once: the table's counters, sets and chains, if they are missing, and what is in
+    /// them, instead of what was.
+    fn commands(&self) -> String {
+        let table = &self.table;
+        let mut all = String::new();
+        let mut say = |words: std::fmt::Arguments| write!(all, "{words}; ").expect("it is text");
+        for counter in [STEERED, ARRIVED] {
+            say(format_args!("add counter inet {table} {counter}"));
         }
-        let flush = |chain: &Value| json!({ "flush": { "chain": named(chain["name"].as_str().unwrap_or_default()) } });
-        let flushes: Vec<Value> = chains.iter().map(flush).collect();
-        all.extend(chains.into_iter().map(|chain| json!({ "add": { "chain": chain } })));
-        all.into_iter().chain(flushes).chain(self.rules())
+        // What it contains is of no importance.
+        say(format_args!(
+            "add set inet {table} lease {{ type inet_proto; flags dynamic, timeout; size 4; timeout {LEASE}ms; }}"
+        ));
+        for (set, kind, elements) in self.sets() {
+            say(format_args!("add set inet {table} {set} {{ type {kind}; flags interval; auto-merge; }}"));
+            say(format_args!("flush set inet {table} {set}"));
+            if !elements.is_empty() {
+                say(format_args!("add element inet {table} {set} {{ {} }}", elements.join(", ")));
+            }
+        }
+        for (set, kind) in [("syns4", "ipv4_addr"), ("syns6", "ipv6_addr")] {
+            say(format_args!(
+                "add set inet {table} {set} {{ type {kind}; flags dynamic, timeout; size {HOSTS}; timeout {COUNTED}s; }}"
+            ));
+        }
+        for (chain, hook) in [
+            ("hold", None),
+            ("early", Some(("prerouting", EARLY))),
+            ("output", Some(("output", EARLY))),
+            ("prerouting", Some(("prerouting", LAST))),
+            ("input", Some(("input", LAST))),
+            ("forward", Some(("forward", LAST))),
+        ] {
+            let hook = hook
+                .map(|(hook, priority)| format!("{{ type filter hook {hook} priority {priority}; policy accept; }}"));
+            say(format_args!("add chain inet {table} {chain} {}", hook.unwrap_or_default()));
+            say(format_args!("flush chain inet {table} {chain}"));
+        }
+        for (chain, rule) in self.rules() {
+            say(format_args!("add rule inet {table} {chain} {rule}"));
+        }
+        all
     }
 
     /// Checks that `nft`, `ip` and the kernel can do what is planned. Changes nothing.
@@ -124,12 +159,10 @@ impl Plan {
                 return Err(Error::Missing(format!("`{program}` is missing: install {package}")));
             }
         }
-        let mut all = vec![json!({ "add": { "table": { "family": "inet", "name": self.table } } })];
-        all.extend(self.contents());
-        match nft(&["-c", "-j", "-f", "-"], &json!({ "nftables": all }).to_string()) {
+        match nft(&["-c", "-f", "-"], &format!("add table inet {}; {}\n", self.table, self.commands())) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::Missing(format!(
-                "this kernel cannot intercept connections (nftables with tproxy and socket is needed): {error}"
+                "this kernel cannot intercept connections (nftables with tproxy, socket and log is needed): {error}"
             ))),
         }
     }
@@ -213,24 +246,18 @@ impl Steering {
         let what = || "run `nft -i`".to_owned();
         let mut command = Command::new("nft");
         // It would keep a history at home if it is killed.
-        command
-            .args(["-j", "-i"])
-            .env("HOME", "/dev/null")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.arg("-i").env("HOME", "/dev/null").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A service manager or terminal that signals all processes must not end it before the connections end.
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
         let child = self.nft.insert(child);
         let input = child.stdin.as_mut().expect("it is piped");
-        let all: Vec<Value> = self.plan.contents().collect();
-        // nft 1.0 does not know this flag in JSON; what is not JSON is read in its own language.
-        let table = format!("add table inet {} {{ flags owner; }}", self.plan.table);
-        writeln!(input, "{table}\n{}", json!({ "nftables": all })).map_err(Error::system(what()))?;
+        let Plan { table, .. } = &self.plan;
+        writeln!(input, "add table inet {table} {{ flags owner; }}; {}", self.plan.commands())
+            .map_err(Error::system(what()))?;
         self.await_generation()
     }
 
-    /// Changes the ports of connections to split, at once for all.
+    /// Changes which connections are split, at once for all.
     ///
     /// # Errors
     /// [`Error::System`]; then nothing is changed, or the owner of the table has ended.
@@ -239,23 +266,24 @@ impl Steering {
         self.renew().inspect_err(|_| self.plan.settings = before)
     }
 
-    /// Adapts the rules if connections have come to be tracked since the start.
+    /// Adapts the rules if connections have come to be tracked since the start, or are about to: the rules of others have `changed`.
+    /// Returns whether they have just now. It costs little otherwise.
     ///
     /// # Errors
     /// As [`Steering::change`].
-    pub(super) fn follow_tracking(&mut self) -> Result<(), Error> {
-        if self.plan.tracked || !tracks() {
-            return Ok(());
+    pub(super) fn follow_tracking(&mut self, changed: bool) -> Result<bool, Error> {
+        if self.plan.tracked || !(tracks() || (changed && may_track())) {
+            return Ok(false);
         }
         self.plan.tracked = true;
-        self.renew()
+        self.renew().map(|()| true)
     }
 
     fn renew(&mut self) -> Result<(), Error> {
         self.plan.generation += 1;
-        let all: Vec<Value> = self.plan.contents().collect();
+        let commands = self.plan.commands();
         let input = self.nft.as_mut().and_then(|child| child.stdin.as_mut()).expect("it runs");
-        writeln!(input, "{}", json!({ "nftables": all })).map_err(Error::system("change the rules of nftables"))?;
+        writeln!(input, "{commands}").map_err(Error::system("change the rules of nftables"))?;
         self.await_generation()
     }
 
@@ -274,6 +302,20 @@ impl Steering {
         Ok(())
     }
 
+    /// Returns how many packets the table has led to the proxy, and how many of them have passed what follows.
+    ///
+    /// # Errors
+    /// [`Error::System`] if `nft` fails; then it is unknown.
+    pub(super) fn counts(&self) -> Result<Counts, Error> {
+        let failed = |why: String| Error::System {
+            what: "read counters of nftables".into(),
+            source: std::io::Error::other(why),
+        };
+        let text = nft(&["list", "counters", "table", "inet", &self.plan.table], "").map_err(failed)?;
+        let of = |name| packets(&text, name).ok_or_else(|| failed("there is none".into()));
+        Ok(Counts { steered: of(STEERED)?, arrived: of(ARRIVED)? })
+    }
+
     /// Whether the table is still there, as far as can be told cheaply.
     pub(super) fn lives(&mut self) -> bool {
         self.nft.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
@@ -289,6 +331,16 @@ impl Drop for Steering {
         }
         self.plan.undo();
     }
+}
+
+/// Whether the rules of these settings differ.
+pub(super) fn differ(one: &Settings, other: &Settings) -> bool {
+    let what = |settings: &Settings| {
+        let Settings { ports, bypass, bypass_marks, only, opened_by_servers, ipv6_prefix, max_per_ue, .. } =
+            settings.clone();
+        (ports, bypass, bypass_marks, only, opened_by_servers, ipv6_prefix, max_per_ue)
+    };
+    what(one) != what(other)
 }
 
 /// Returns the mark of packets for the proxy whose interface towards the RAN has the number `ran`.
@@ -336,7 +388,7 @@ fn may_track() -> bool {
 }
 
 /// Runs `nft`. Returns what it prints, or its complaint on failure.
-pub(super) fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
+fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
     let run = || -> std::io::Result<std::process::Output> {
         let mut child = Command::new("nft")
             .args(arguments)
@@ -363,151 +415,185 @@ fn comment(generation: u32) -> String {
     format!("generation {generation}")
 }
 
+/// Counters of packets that are led to the proxy, and of those among them that have passed the rules for this machine's packets.
+const STEERED: &str = "steered";
+const ARRIVED: &str = "arrived";
+
+fn nfproto(family: &str) -> &'static str {
+    if family == "ip" { "ipv4" } else { "ipv6" }
+}
+
+/// What [`Steering::counts`] returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) steered: u64,
+    pub(super) arrived: u64,
+}
+
+/// Returns the packets that a counter has counted, in the output of `nft list counters`.
+fn packets(listed: &str, name: &str) -> Option<u64> {
+    let (_, after) = listed.split_once(&format!("counter {name} {{"))?;
+    after.split_whitespace().skip_while(|word| *word != "packets").nth(1)?.parse().ok()
+}
+
 impl Plan {
-    /// The rules of the table, in the JSON of libnftables-json(5).
-    fn rules(&self) -> Vec<Value> {
-        let Plan { table, mark, tracked, settings, .. } = self;
-        let rule = |chain: &str, expr: Vec<Value>| {
-            let rule = json!({ "family": "inet", "table": table, "chain": chain, "expr": expr });
-            json!({ "add": { "rule": rule } })
+    /// The sets that settings fill: name, type and elements.
+    fn sets(&self) -> Vec<(&'static str, &'static str, Vec<String>)> {
+        let Settings { ports, bypass, only, .. } = &self.settings;
+        let of = |all: &[IpNet], v6: bool| {
+            all.iter().filter(|network| network.addr().is_ipv6() == v6).map(ToString::to_string).collect::<Vec<_>>()
         };
-        let [ran, wan] = [&settings.ran, &settings.wan].map(|name| equal(meta("iifname"), json!(name)));
-        let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
-        let set_zone = json!({ "mangle": { "key": { "ct": { "key": "zone" } }, "value": ZONE } });
-        let [accept, leave] = ["accept", "return"].map(|verdict| json!({ verdict: null }));
-        let is_syn = || equal(flags(), json!("syn"));
-        let is_not_syn = || compare("!=", flags(), json!("syn"));
-        let is_icmp = || equal(meta("l4proto"), json!({ "set": [ICMP, ICMPV6] }));
+        let port = |range: &std::ops::RangeInclusive<u16>| format!("{}-{}", range.start(), range.end());
+        vec![
+            ("ports", "inet_service", ports.iter().map(port).collect()),
+            ("bypass4", "ipv4_addr", of(bypass, false)),
+            ("bypass6", "ipv6_addr", of(bypass, true)),
+            ("only4", "ipv4_addr", of(only, false)),
+            ("only6", "ipv6_addr", of(only, true)),
+        ]
+    }
+
+    /// The rules, each with its chain.
+    fn rules(&self) -> Vec<(&'static str, String)> {
+        let Plan { mark, tracked, group, settings, .. } = self;
+        let [ran, wan, both] =
+            [settings.ran.clone(), settings.wan.clone(), [&settings.ran[..], &settings.wan].concat()].map(|names| {
+                format!("{{ {} }}", names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+            });
+        let flags = "tcp flags & (fin | syn | rst | ack)";
         // Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no packet from an
         // interface has.
-        let is_ours = || equal(json!({ "socket": { "key": "transparent" } }), json!(1));
-
-        let port = |range: &RangeInclusive<u16>| json!({ "range": [range.start(), range.end()] });
-        let ports: Vec<Value> = settings.ports.iter().map(port).collect();
-        // If it leaves by a third interface, its answers come from there and do not reach the proxy.
-        let leaves = |by: &str| equal(json!({ "fib": { "result": "oifname", "flags": ["daddr"] } }), json!(by));
-        // Zones are given before connections are tracked, but marks of others are restored after that.
-        let first = if *tracked { "early" } else { "prerouting" };
-        let new = |from: &Value, by: &str, chain: &str| {
-            let ports = equal(payload("tcp", "dport"), json!({ "set": ports }));
-            rule(first, vec![from.clone(), is_syn(), ports, leaves(by), json!({ "jump": { "target": chain } })])
-        };
-        let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
-        let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
-        let is_signed = equal(json!({ "tcp option": { "name": "md5sig" } }), json!(true));
-        let tproxy = |chain: &str, family: &str, address: &str, nfproto: &str| {
-            let tproxy = json!({ "tproxy": { "family": family, "addr": address, "port": settings.port } });
-            let tcp = equal(meta("l4proto"), json!(TCP));
-            let set = match (tracked, chain) {
-                (true, "ran") => Some(set_zone.clone()),
-                (true, _) => None,
-                (false, _) => Some(set_mark.clone()),
-            };
-            let all =
-                [equal(meta("nfproto"), json!(nfproto)), tcp, tproxy].into_iter().chain(set).chain([accept.clone()]);
-            rule(chain, all.collect())
-        };
-        let marked = |mut conditions: Vec<Value>| {
-            conditions.extend([is_ours(), set_mark.clone(), accept.clone()]);
-            rule("prerouting", conditions)
-        };
+        let ours = "socket transparent 1";
+        let icmp = format!("meta l4proto {{ {ICMP}, {ICMPV6} }}");
+        let zone = format!("ct zone set {ZONE}");
+        // Renewed by packets of the proxy. A constant cannot be looked up, but this is one.
+        let lease = "meta l4proto & 0";
         let mut all = vec![
-            // Nearly all packets.
-            marked(vec![ran.clone(), is_not_syn()]),
-            marked(vec![wan.clone(), is_not_syn()]),
-            // For SYNs, these come first: if the addresses and ports of one are in TIME-WAIT, only `tproxy` finds the listener.
-            new(&ran, &settings.wan, "ran"),
-            new(&wan, &settings.ran, "wan"),
+            // Nearly all packets. SYNs take the way of forwarded packets, whatever sockets there are.
+            (
+                "prerouting",
+                format!(
+                    "iifname {both} {flags} != syn {ours} meta mark set {mark:#x} counter name {STEERED} accept comment \"{}\"",
+                    comment(self.generation)
+                ),
+            ),
             // ICMP tells a socket that a packet was too long for a link behind.
-            marked(vec![
-                equal(meta("iifname"), json!({ "set": [settings.ran, settings.wan] })),
-                equal(meta("l4proto"), json!({ "set": [TCP, ICMP, ICMPV6] })),
-            ]),
+            ("prerouting", format!("iifname {both} {icmp} {ours} meta mark set {mark:#x} accept")),
         ];
-        all[0]["add"]["rule"]["comment"] = comment(self.generation).into();
+        for (family, address) in [("ip", "127.0.0.1"), ("ip6", "[::1]")] {
+            if family == "ip6" && !self.families.contains(&"-6") {
+                continue;
+            }
+            let (port, alone) = (settings.port, address.trim_matches(['[', ']']));
+            all.push((
+                "prerouting",
+                format!(
+                    "iifname lo meta mark {mark:#x} meta nfproto {} meta l4proto {TCP} counter name {STEERED} tproxy \
+                     {family} to {address}:{port} accept",
+                    nfproto(family),
+                ),
+            ));
+            // Other programs of this machine have no business there.
+            all.push(("prerouting", format!("iifname lo {family} daddr {alone} tcp dport {port} drop")));
+        }
+        all.push(("output", format!("meta mark {mark:#x} meta l4proto {UDP} update @lease {{ {lease} }} drop")));
         if *tracked {
-            let zoned = |chain: &str, mut conditions: Vec<Value>| {
-                conditions.extend([is_ours(), set_zone.clone(), accept.clone()]);
-                rule(chain, conditions)
-            };
-            let to_ran = equal(meta("oifname"), json!(settings.ran));
-            all.extend([
-                zoned("early", vec![ran.clone(), is_not_syn()]),
-                zoned("early", vec![ran.clone(), is_icmp()]),
-                zoned("output", vec![to_ran, equal(meta("l4proto"), json!(TCP))]),
-            ]);
-            for (family, nfproto, set) in [("ip", "ipv4", "@kept"), ("ip6", "ipv6", "@kept6")] {
-                let original = |key: &str| json!({ "ct": { "key": key, "dir": "original" } });
-                let address = json!({ "ct": { "key": format!("{family} daddr"), "dir": "original" } });
-                let translated =
-                    json!({ "match": { "op": "in", "left": { "ct": { "key": "status" } }, "right": "dnat" } });
-                let note = json!({ "set": { "op": "update", "elem": { "concat": [address, original("proto-dst")] }, "set": set } });
-                all.push(rule(
-                    "translated",
-                    vec![
-                        ran.clone(),
-                        equal(meta("nfproto"), json!(nfproto)),
-                        is_syn(),
-                        equal(meta("mark"), json!(mark)),
-                        translated,
-                        note,
-                        json!({ "drop": null }),
-                    ],
-                ));
-                let destination = json!({ "concat": [payload(family, "daddr"), payload("tcp", "dport")] });
-                all.push(rule("ran", vec![equal(destination, json!(set)), leave.clone()]));
+            // Before connections are tracked; but marks of others are restored after that.
+            all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));
+            all.push(("early", format!("iifname {ran} {icmp} {ours} {zone} accept")));
+            all.push((
+                "output",
+                format!("oifname lo meta mark {mark:#x} meta priority != 0:{OF_SERVERS:x} {zone} accept"),
+            ));
+            all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
+        }
+        all.push(("input", format!("meta mark {mark:#x} counter name {ARRIVED}")));
+        let mut ways = vec![(&ran, &wan)];
+        if settings.opened_by_servers {
+            ways.push((&wan, &ran));
+        }
+        for (from, to) in ways {
+            // One that has no lease is not held. Without it, nothing else is looked at.
+            let held = format!("iifname {from} oifname {to} {flags} == syn {lease} @lease");
+            all.push((
+                "forward",
+                format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
+            ));
+        }
+        let leave = |condition: String| ("hold", format!("{condition} return"));
+        all.push(leave("tcp dport != @ports".into()));
+        all.extend(
+            settings
+                .bypass_marks
+                .iter()
+                .map(|mark| leave(format!("meta mark & {:#x} == {:#x}", mark.mask, mark.value))),
+        );
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            all.extend(["saddr", "daddr"].map(|end| leave(format!("{family} {end} @bypass{number}"))));
+            if !settings.only.is_empty() {
+                all.push(leave(format!("iifname {ran} {family} saddr != @only{number}")));
+                all.push(leave(format!("iifname {wan} {family} daddr != @only{number}")));
             }
         }
-        for chain in ["ran", "wan"] {
-            all.push(rule(chain, vec![equal(here.clone(), local.clone()), leave.clone()]));
-            // Only the hosts know the key.
-            all.push(rule(chain, vec![is_signed.clone(), leave.clone()]));
-            all.push(tproxy(chain, "ip", "127.0.0.1", "ipv4"));
-            if self.families.contains(&"-6") {
-                all.push(tproxy(chain, "ip6", "::1", "ipv6"));
-            }
+        if *tracked {
+            all.push(leave("ct status dnat".into()));
         }
+        all.extend(OPTIONS.map(|option| leave(format!("tcp option {option} exists"))));
+        // An IPv6 host has a whole network.
+        let mask = Ipv6Net::new(Ipv6Addr::UNSPECIFIED, settings.ipv6_prefix).unwrap_or_default().netmask();
+        for (family, end, number) in [("ip", "ip saddr".to_owned(), 4), ("ip6", format!("ip6 saddr & {mask}"), 6)] {
+            let most = settings.max_per_ue.max(SYNS);
+            let limit = format!("limit rate over {most}/second burst {most} packets");
+            all.push(leave(format!("meta nfproto {} update @syns{number} {{ {end} {limit} }}", nfproto(family))));
+        }
+        all.push(("hold", format!("log group {group}")));
+        all.push(("hold", "drop".into()));
         all
     }
 }
 
-fn compare(op: &str, left: Value, right: Value) -> Value {
-    let parts = [("op", op.into()), ("left", left), ("right", right)];
-    json!({ "match": parts.into_iter().collect::<Value>() })
-}
-
-fn equal(left: Value, right: Value) -> Value {
-    compare("==", left, right)
-}
-
-fn meta(key: &str) -> Value {
-    json!({ "meta": { "key": key } })
-}
-
-fn payload(protocol: &str, field: &str) -> Value {
-    json!({ "payload": { "protocol": protocol, "field": field } })
-}
-
-fn flags() -> Value {
-    json!({ "&": [payload("tcp", "flags"), ["fin", "syn", "rst", "ack"]] })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::settings::Mark;
     use super::*;
 
+    fn plan(settings: &Settings) -> Plan {
+        Plan { tracked: true, families: &["-4", "-6"], ..Plan::new(settings, 7, 9) }
+    }
+
     #[test]
-    fn the_table_is_on_one_line_and_names_the_interfaces_and_ports() {
-        let settings = Settings { ports: vec![80..=80, 8000..=8080], ..Settings::new("wan0", "ran0") };
-        let plan = Plan::new(&settings, 7);
-        let text = json!(plan.rules()).to_string();
+    fn the_table_is_on_one_line_and_names_what_the_settings_name() {
+        let settings = Settings {
+            ports: vec![80..=80, 8000..=8080],
+            bypass: ["192.0.2.0/24", "2001:db8::1/128"].map(|text| text.parse().expect("a network")).to_vec(),
+            bypass_marks: vec![Mark { value: 0x10, mask: 0xff }],
+            ..Settings::new(&["wan0"], &["ran0", "ran1"])
+        };
+        let (plan, text) = (plan(&settings), plan(&settings).commands());
         assert_eq!(text.lines().count(), 1);
-        for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, "ranway_proxy_7"] {
+        for part in [
+            r#"iifname { "ran0", "ran1" } oifname { "wan0" } tcp flags & (fin | syn | rst | ack) == syn"#,
+            "ports { 80-80, 8000-8080 }",
+            "ranway_proxy_7",
+            "bypass4 { 192.0.2.0/24 }",
+            "bypass6 { 2001:db8::1/128 }",
+            "meta mark & 0xff == 0x10 return",
+            "log group 9",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert!(!text.contains(r#"iifname { "wan0" } oifname"#) && !text.contains("saddr != @only"), "{text}");
         let rule = "rule add pref 99 fwmark 0x72610007 lookup ";
         assert!(plan.ip_commands("add").starts_with(&format!("{rule}{}\n", plan.routes)));
-        assert_ne!(Plan::new(&settings, 7).routes, plan.routes);
+        assert_ne!(Plan::new(&settings, 7, 9).routes, plan.routes);
+    }
+
+    #[test]
+    fn counters_are_read_by_name() {
+        let listed = "table inet x {\n\tcounter steered {\n\t\tpackets 12 bytes 960\n\t}\n\tcounter arrived {\n\t\tpackets 3 \
+                      bytes 1\n\t}\n}\n";
+        assert_eq!((packets(listed, "steered"), packets(listed, "arrived")), (Some(12), Some(3)));
+        assert_eq!(packets(listed, "rived"), None);
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! A thread that accepts connections and moves their bytes.
+//! A thread that connects to servers and moves the bytes of connections.
 
 use std::any::Any;
-use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,20 +13,21 @@ use netio::{Error, sys};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fs::Timespec;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
+use rustix::net::sockopt;
 use slab::Slab;
 
-use super::flow::{Flow, Registry, Side};
+use super::admission::{Hall, Mailbox, Message, count};
+use super::book::{Ends, Place, Reason};
+use super::flow::{Flow, Registry};
 use super::gate::Gate;
-use super::listen::{Listener, connect_as, destination};
+use super::listen::{connect_as, control};
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
+use super::syn::Syn;
 use super::vigil::Vigil;
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
-/// Connections accepted from a listener before other work has its turn.
-const ACCEPTS: usize = 64;
 /// The time over which [`Shared::turn`] is smoothed.
 const SMOOTHING: Duration = Duration::from_millis(5);
 /// Longest sleep, so that the watchdog sees the worker alive.
@@ -53,14 +53,15 @@ const SPARE_PIPES: usize = 64;
 /// A closed socket's state in `TCP_INFO`.
 const TCP_CLOSE: u8 = 7;
 
-/// Tokens of descriptors that belong to no connection.
+/// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+/// The token of the waker, which belongs to no connection, and the bit of tokens of legs whose connection has no client yet.
 const WAKE: u64 = u64::MAX;
-const LISTEN: u64 = u64::MAX - 16;
+const OPENING: u64 = 1 << 63;
 
 /// Counters of a worker since its start.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) accepted: [AtomicU64; 2],
     pub(super) established: AtomicU64,
     pub(super) closed: AtomicU64,
     pub(super) reset: AtomicU64,
@@ -70,7 +71,6 @@ pub(super) struct Counters {
     pub(super) half_closed_timeouts: AtomicU64,
     pub(super) exhausted: AtomicU64,
     pub(super) other_port: AtomicU64,
-    pub(super) not_ours: AtomicU64,
     pub(super) internal_errors: AtomicU64,
     pub(super) to_ue_bytes: AtomicU64,
     pub(super) from_ue_bytes: AtomicU64,
@@ -82,24 +82,24 @@ pub(super) struct Shared {
     pub(super) number: usize,
     pub(super) settings: Arc<Current>,
     pub(super) gate: Arc<Gate>,
-    pub(super) listeners: Vec<Listener>,
+    pub(super) hall: Arc<Hall>,
+    pub(super) mailbox: Mailbox,
     pub(super) registry: Registry,
     pub(super) counters: Counters,
     /// Changes as long as the worker runs.
     pub(super) beat: AtomicU64,
+    /// Whether it has not changed for too long.
+    pub(super) hangs: AtomicBool,
     /// How long it handles events before it asks for new ones, which wait that long; smoothed, in ns.
     pub(super) turn: AtomicU64,
     /// Ends the worker.
     pub(super) stop: AtomicBool,
 }
 
-/// What the listeners of a worker do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listening {
-    Yes,
-    /// Only to handshakes under way.
-    ToThoseUnderWay,
-    No,
+impl Shared {
+    pub(super) fn hangs(&self) -> bool {
+        self.hangs.load(Relaxed)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +131,22 @@ enum End {
     HalfClosed,
 }
 
+/// A connection whose client's handshake is not complete.
+struct Opening {
+    syn: Syn,
+    place: Place,
+    outgoing: OwnedFd,
+    /// Whether the server has answered.
+    is_connected: bool,
+    /// When it began, or the server has answered.
+    since: Instant,
+    generation: u32,
+}
+
 struct Connection {
     flow: Arc<Flow>,
     id: u64,
+    place: Place,
     /// From the client and to it.
     directions: [Direction; 2],
     phase: Phase,
@@ -155,6 +168,9 @@ fn smoothed(before: u64, turn: Duration, since: Duration) -> u64 {
 pub(super) struct Worker {
     shared: Arc<Shared>,
     epoll: OwnedFd,
+    openings: Slab<Opening>,
+    /// Their keys.
+    by_ends: BTreeMap<Ends, usize>,
     connections: Slab<Connection>,
     tools: Tools,
     ready: VecDeque<u64>,
@@ -162,9 +178,10 @@ pub(super) struct Worker {
     failed: Vec<u64>,
     /// When those were checked last.
     checked: Instant,
-    listening: Listening,
     generation: u32,
     opened: u64,
+    /// The last value of [`Hall::forsaken`].
+    forsaken: u64,
     now: Instant,
     swept: Instant,
     /// When descriptors ran out.
@@ -173,7 +190,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Prepares a worker; its sockets do not listen yet.
+    /// Prepares a worker.
     pub(super) fn new(shared: Arc<Shared>) -> Result<Worker, Error> {
         let prepare = || -> Result<OwnedFd, Errno> {
             let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -188,14 +205,16 @@ impl Worker {
         Ok(Worker {
             shared,
             epoll,
+            openings: Slab::new(),
+            by_ends: BTreeMap::new(),
             connections: Slab::new(),
             tools,
             ready: VecDeque::new(),
             failed: Vec::new(),
             checked: now,
-            listening: Listening::No,
             generation: 0,
             opened: 0,
+            forsaken: 0,
             now,
             swept: now,
             exhausted: None,
@@ -211,7 +230,6 @@ impl Worker {
         let mut ended = Instant::now();
         while !self.shared.stop.load(Relaxed) {
             self.shared.beat.fetch_add(1, Relaxed);
-            self.attend_listeners();
             events.clear();
             self.wait(&mut events);
             self.now = Instant::now();
@@ -229,6 +247,10 @@ impl Worker {
             if !self.failed.is_empty() && self.now.duration_since(self.checked) >= CHECK {
                 self.checked = self.now;
                 self.check_failed();
+            }
+            let forsaken = self.shared.hall.forsaken.load(Relaxed);
+            if std::mem::replace(&mut self.forsaken, forsaken) != forsaken {
+                self.forsake();
             }
             if self.now.duration_since(self.swept) >= SWEEP {
                 self.swept = self.now;
@@ -264,8 +286,14 @@ impl Worker {
         let (token, flags) = (event.data.u64(), event.flags);
         if token == WAKE {
             self.shared.gate.waker(self.shared.number).clear();
-        } else if token >= LISTEN {
-            self.accept((token - LISTEN) as usize);
+            for message in self.shared.mailbox.take() {
+                match message {
+                    Message::Connect(syn, place) => self.connect(syn, place),
+                    Message::Accepted(ends, accepted) => self.join(ends, accepted),
+                }
+            }
+        } else if token & OPENING != 0 {
+            self.on_opening(token, flags);
         } else if let Some(key) = self.find(token) {
             let leg = (token & 1) as usize;
             self.guarded(key, |worker, key| worker.on_leg(key, leg, flags));
@@ -281,117 +309,152 @@ impl Worker {
         }
     }
 
-    /// Listens if new connections are welcome, and hides the listeners if not.
-    fn attend_listeners(&mut self) {
-        let wanted = match self.exhausted {
-            _ if self.shared.gate.is_open() => Listening::Yes,
-            None => Listening::ToThoseUnderWay,
-            // Those that wait cannot be accepted.
-            Some(_) => Listening::No,
-        };
-        if std::mem::replace(&mut self.listening, wanted) == wanted {
-            return;
-        }
-        for n in 0..self.shared.listeners.len() {
-            let listener = &self.shared.listeners[n];
-            match wanted {
-                Listening::Yes => {
-                    let token = EventData::new_u64(LISTEN + n as u64);
-                    // It may listen already, and be registered: both is as good.
-                    let _ = listener.listen();
-                    let _ = epoll::add(&self.epoll, &listener.socket, token, EventFlags::IN);
-                }
-                Listening::ToThoseUnderWay => {
-                    if listener.hide().is_err() {
-                        listener.shut();
-                    }
-                }
-                Listening::No => {
-                    let _ = epoll::delete(&self.epoll, &listener.socket);
-                    listener.shut();
-                }
-            }
-        }
-    }
-
-    fn accept(&mut self, listener: usize) {
-        for _ in 0..ACCEPTS {
-            let Some(Listener { side, socket, .. }) = self.shared.listeners.get(listener) else { return };
-            let side = *side;
-            match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok((accepted, Some(client))) => match client.try_into() {
-                    Ok(client) => self.open(side, client, accepted),
-                    Err(_) => return,
-                },
-                Ok((_, None)) => {}
-                Err(Errno::AGAIN) => return,
-                Err(error) if is_exhaustion(error) => return self.on_exhausted(),
-                // A watchdog has shut it while this process did not run.
-                Err(Errno::INVAL) => {
-                    self.listening = Listening::No;
-                    let _ = epoll::delete(&self.epoll, &self.shared.listeners[listener].socket);
-                    return;
-                }
-                // The client has gone in the meantime, or the like.
-                Err(_) => {}
-            }
-        }
-    }
-
     fn on_exhausted(&mut self) {
         self.shared.counters.exhausted.fetch_add(1, Relaxed);
         self.exhausted.get_or_insert(self.now);
         self.shared.gate.shut_for_want();
     }
 
-    /// Connects an accepted client to the server that it asked for.
-    fn open(&mut self, side: Side, client: SocketAddr, accepted: OwnedFd) {
-        let counters = &self.shared.counters;
-        counters.accepted[side as usize].fetch_add(1, Relaxed);
-        let settings = &*self.shared.settings.get();
-        // From here on routes decide by which interface it is answered.
-        let unbound = sys::bind_to_device(accepted.as_fd(), "");
-        let server = destination(accepted.as_fd());
-        let (Some(server), Ok(())) = (server.filter(|server| !is_own(server, settings)), unbound) else {
-            counters.not_ours.fetch_add(1, Relaxed);
-            return;
-        };
-        let outgoing = match connect_as(settings, client, server, side.other()) {
+    /// Begins to connect to the server of a SYN.
+    fn connect(&mut self, syn: Syn, place: Place) {
+        let settings = self.shared.settings.get();
+        let outgoing = match connect_as(&settings, &syn) {
             Ok(outgoing) => outgoing,
             Err(error) => {
-                counters.connect_failed.fetch_add(1, Relaxed);
-                if Errno::from_io_error(&error).is_some_and(is_exhaustion) {
+                let is_want = Errno::from_io_error(&error).is_some_and(is_exhaustion);
+                if is_want {
                     self.on_exhausted();
                 }
-                return;
+                return self.let_pass(&syn, place, if is_want { Reason::Exhausted } else { Reason::Refused });
             }
         };
         if !outgoing.same_port {
-            counters.other_port.fetch_add(1, Relaxed);
+            self.shared.counters.other_port.fetch_add(1, Relaxed);
         }
-        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, settings, self.now));
         self.generation = (self.generation + 1) & 0x7fff_ffff;
+        let generation = self.generation;
+        let opening =
+            Opening { syn, place, outgoing: outgoing.socket, is_connected: false, since: self.now, generation };
+        let ends = opening.place.ends();
+        let key = self.openings.insert(opening);
+        self.by_ends.insert(ends, key);
+        let token = EventData::new_u64(OPENING | u64::from(generation) << 32 | key as u64);
+        if epoll::add(&self.epoll, &self.openings[key].outgoing, token, EventFlags::OUT | EventFlags::ET).is_err() {
+            self.on_exhausted();
+            self.give_up(key, Reason::Exhausted);
+        }
+    }
+
+    /// Lets a SYN pass whose connection the proxy cannot serve, unless its client has an answer already.
+    fn let_pass(&self, syn: &Syn, place: Place, reason: Reason) {
+        let hall = &self.shared.hall;
+        match reason {
+            Reason::Silent => self.shared.counters.connect_timeouts.fetch_add(1, Relaxed),
+            _ => self.shared.counters.connect_failed.fetch_add(1, Relaxed),
+        };
+        let is_early = syn.is_early(&self.shared.settings.get().early);
+        if !is_early {
+            hall.book.remember(syn.ends, self.now);
+        }
+        // After that, the same SYN is a stranger.
+        drop(place);
+        if !is_early {
+            hall.pass(&syn.held, reason);
+        }
+    }
+
+    fn remove_opening(&mut self, key: usize) -> Opening {
+        let opening = self.openings.remove(key);
+        self.by_ends.remove(&opening.place.ends());
+        opening
+    }
+
+    fn give_up(&mut self, key: usize, reason: Reason) {
+        let Opening { syn, place, outgoing, .. } = self.remove_opening(key);
+        drop(outgoing);
+        self.let_pass(&syn, place, reason);
+    }
+
+    /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
+    fn forsake(&mut self) {
+        for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
+            if self.openings[key].is_connected {
+                drop(self.remove_opening(key));
+                self.shared.counters.reset.fetch_add(1, Relaxed);
+            } else {
+                self.give_up(key, Reason::Closed);
+            }
+        }
+    }
+
+    /// The server of a connection without a client has answered.
+    fn on_opening(&mut self, token: u64, flags: EventFlags) {
+        let key = (token & 0xffff_ffff) as usize;
+        let now = self.now;
+        let Some(opening) = self.openings.get_mut(key) else { return };
+        if OPENING | u64::from(opening.generation) << 32 | key as u64 != token {
+            return;
+        }
+        // Without an error, room to write means that it is connected.
+        let has_failed =
+            flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
+        if has_failed && !opening.is_connected {
+            return self.give_up(key, Reason::Refused);
+        }
+        if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
+            // Its client learns that as soon as it has one.
+            return;
+        }
+        opening.is_connected = true;
+        opening.since = now;
+        if !opening.syn.is_early(&self.shared.settings.get().early) {
+            opening.place.deliver();
+            self.shared.hall.deliver(&opening.syn);
+        }
+    }
+
+    /// Joins a client whose handshake is complete with its server.
+    fn join(&mut self, ends: Ends, accepted: OwnedFd) {
+        // If it is gone, closing resets the client.
+        let Some(&key) = self.by_ends.get(&ends) else { return };
+        let Opening { syn, place, outgoing, is_connected, generation, .. } = self.remove_opening(key);
+        let settings = &*self.shared.settings.get();
+        // The kernel's default is as good.
+        let _ = control(accepted.as_fd(), settings, syn.side);
+        count(&self.shared.hall.admitted, syn.side);
+        let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
         self.opened += 1;
         let id = self.opened;
         let key = self.connections.insert(Connection {
             flow: Arc::clone(&flow),
             id,
+            place,
             directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
-            phase: Phase::Connecting,
-            generation: self.generation,
+            phase: if is_connected { Phase::Open } else { Phase::Connecting },
+            generation,
             queued: false,
             active: self.now,
         });
         self.shared.registry.insert(id, &flow);
-        self.shared.gate.enter();
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
-        for (n, leg) in flow.legs().into_iter().enumerate() {
-            let token = self.token(key) | n as u64;
-            if epoll::add(&self.epoll, leg, EventData::new_u64(token), interest).is_err() {
-                self.on_exhausted();
-                return self.end(key, End::ConnectFailed);
-            }
+        if is_connected {
+            self.on_established(key);
         }
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        let [client, server] = flow.legs();
+        let token = |leg| EventData::new_u64(self.token(key) | leg);
+        let added = epoll::add(&self.epoll, client, token(0), interest);
+        // It tells at once what the leg has had to tell before.
+        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), interest)).is_err() {
+            self.on_exhausted();
+            self.end(key, End::ConnectFailed);
+        }
+    }
+
+    fn on_established(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        connection.place.establish(self.now);
+        self.shared.registry.establish(connection.id, &connection.flow);
+        self.shared.counters.established.fetch_add(1, Relaxed);
     }
 
     /// A token names a leg of a connection, and no leg of one that had the same place before.
@@ -420,8 +483,7 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
-            self.shared.registry.establish(connection.id, &connection.flow);
-            self.shared.counters.established.fetch_add(1, Relaxed);
+            self.on_established(key);
         }
         let connection = &mut self.connections[key];
         let ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
@@ -571,7 +633,6 @@ impl Worker {
             End::HalfClosed => &counters.half_closed_timeouts,
         };
         counter.fetch_add(1, Relaxed);
-        self.shared.gate.leave();
     }
 
     /// Ends what took too long, and looks after listeners.
@@ -600,10 +661,19 @@ impl Worker {
             self.exhausted = None;
             self.shared.gate.retry();
         }
-        // A watchdog hides or shuts listeners of a process that does not run, which may run again.
-        let is_shown = |listener: &Listener| self.listening != Listening::Yes || !listener.is_hidden();
-        if !self.shared.listeners.iter().all(|listener| listener.listens() && is_shown(listener)) {
-            self.listening = Listening::No;
+        let over = |opening: &Opening| {
+            let patience = if opening.is_connected { HANDSHAKE } else { connect_timeout };
+            self.now.saturating_duration_since(opening.since) >= patience
+        };
+        let over: Vec<usize> = self.openings.iter().filter(|(_, opening)| over(opening)).map(|(key, _)| key).collect();
+        for key in over {
+            if self.openings[key].is_connected {
+                // The client does not go on with its handshake. Its server learns that it is gone.
+                drop(self.remove_opening(key));
+                self.shared.counters.reset.fetch_add(1, Relaxed);
+            } else {
+                self.give_up(key, Reason::Silent);
+            }
         }
     }
 }
@@ -631,13 +701,8 @@ fn hoards(flow: &Flow) -> bool {
 }
 
 /// Whether descriptors or memory have run out.
-fn is_exhaustion(error: Errno) -> bool {
+pub(super) fn is_exhaustion(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
-}
-
-/// Whether a client has connected to the proxy itself, which would connect to itself again.
-fn is_own(server: &SocketAddr, settings: &Settings) -> bool {
-    server.ip().is_loopback() && server.port() == settings.port
 }
 
 #[cfg(test)]

@@ -1,0 +1,479 @@
+//! The book of connections that the proxy has or is about to have: who has how many, and which ones it lets pass.
+//!
+//! No host can take more than its share: there are limits for each UE, each server and each side, apart for connections whose
+//! handshakes are not complete. What goes beyond a limit passes the proxy as if there were none.
+//!
+//! Anybody can send SYNs from addresses of others. So half of the places for connections in their handshake belong to hosts that
+//! have completed one before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::flow::Side;
+use super::gate::Gate;
+use super::settings::Settings;
+
+/// A client and the server that it asks for.
+pub(super) type Ends = (SocketAddr, SocketAddr);
+
+/// A SYN that passed is sent again for this long, and then has to pass, too: the server may know it.
+const REMEMBERED: Duration = Duration::from_secs(130);
+/// SYNs that are remembered, at most, and clients that have completed a handshake.
+const MOST_REMEMBERED: usize = 1 << 16;
+
+/// Why a connection passes the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The proxy takes no connections at the moment.
+    Closed,
+    /// The UE has as many as it may have.
+    Ue,
+    /// The server has as many as it may have.
+    Server,
+    /// The UE has too many that are not established.
+    HalfOpenUe,
+    /// The server has too many that are not established.
+    HalfOpenServer,
+    /// The side has too many that are not established.
+    HalfOpen,
+    /// The server has refused the proxy, or cannot be reached. Its answer to the client is its own.
+    Refused,
+    /// The server has not answered the proxy in time.
+    Silent,
+    /// The machine lacks memory or descriptors.
+    Exhausted,
+    /// It passed before, and its SYN came again.
+    Again,
+    /// Its first packet is in fragments, or the like.
+    Unreadable,
+}
+
+impl Reason {
+    /// All reasons.
+    pub const ALL: [Reason; 11] = [
+        Reason::Closed,
+        Reason::Ue,
+        Reason::Server,
+        Reason::HalfOpenUe,
+        Reason::HalfOpenServer,
+        Reason::HalfOpen,
+        Reason::Refused,
+        Reason::Silent,
+        Reason::Exhausted,
+        Reason::Again,
+        Reason::Unreadable,
+    ];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Closed => "closed",
+            Reason::Ue => "ue",
+            Reason::Server => "server",
+            Reason::HalfOpenUe => "half_open_ue",
+            Reason::HalfOpenServer => "half_open_server",
+            Reason::HalfOpen => "half_open",
+            Reason::Refused => "refused",
+            Reason::Silent => "silent",
+            Reason::Exhausted => "exhausted",
+            Reason::Again => "again",
+            Reason::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The proxy connects to its server.
+    Connecting,
+    /// The proxy's listener has its SYN.
+    Delivered,
+    /// Its client's handshake is complete.
+    Accepted,
+}
+
+/// What is done with a SYN.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The connection has a place.
+    Take(Place),
+    /// It passes.
+    Pass(Reason),
+    /// The proxy has it already, and its listener or socket answers.
+    Deliver,
+    /// The proxy has it already, and is not ready to answer.
+    Wait,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    half_open: usize,
+    open: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    stage: Stage,
+    worker: usize,
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    known: BTreeMap<Ends, Entry>,
+    ues: BTreeMap<IpAddr, Counts>,
+    servers: BTreeMap<IpAddr, Counts>,
+    /// Of those that the UEs and the servers open.
+    half_open: [usize; 2],
+    /// Those that passed.
+    passed: Memory<Ends>,
+    /// Clients that have completed a handshake.
+    proven: Memory<IpAddr>,
+}
+
+/// Things of the last time, of which the oldest are forgotten.
+#[derive(Debug)]
+struct Memory<T> {
+    last: BTreeMap<T, Instant>,
+    /// By age. Each may be here more than once.
+    ages: VecDeque<(Instant, T)>,
+}
+
+impl<T> Default for Memory<T> {
+    fn default() -> Memory<T> {
+        Memory { last: BTreeMap::new(), ages: VecDeque::new() }
+    }
+}
+
+impl<T: Copy + Ord> Memory<T> {
+    fn note(&mut self, thing: T, now: Instant) {
+        while let Some(&(at, oldest)) = self.ages.front()
+            && (self.ages.len() >= MOST_REMEMBERED || now.saturating_duration_since(at) >= REMEMBERED)
+        {
+            self.ages.pop_front();
+            // It may have come again since.
+            if self.last.get(&oldest) == Some(&at) {
+                self.last.remove(&oldest);
+            }
+        }
+        self.last.insert(thing, now);
+        self.ages.push_back((now, thing));
+    }
+
+    fn has(&self, thing: &T, now: Instant) -> bool {
+        self.last.get(thing).is_some_and(|&at| now.saturating_duration_since(at) < REMEMBERED)
+    }
+}
+
+/// The book.
+#[derive(Debug)]
+pub(super) struct Book {
+    inner: Mutex<Inner>,
+    gate: Arc<Gate>,
+}
+
+/// The place of a connection, which ends with this.
+#[derive(Debug)]
+pub(super) struct Place {
+    book: Arc<Book>,
+    ends: Ends,
+    side: Side,
+    ue: IpAddr,
+    server: IpAddr,
+    stage: Stage,
+}
+
+impl Book {
+    pub(super) fn new(gate: Arc<Gate>) -> Book {
+        Book { inner: Mutex::default(), gate }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides about a SYN of a client on a side, and gives its connection to `worker` if it takes it.
+    pub(super) fn ask(
+        self: &Arc<Book>,
+        ends: Ends,
+        side: Side,
+        worker: usize,
+        settings: &Settings,
+        now: Instant,
+    ) -> Answer {
+        let mut inner = self.lock();
+        match inner.known.get(&ends).map(|entry| entry.stage) {
+            Some(Stage::Connecting) => return Answer::Wait,
+            // The SYN-ACK was lost, or the client has forgotten the connection: its socket asks it.
+            Some(Stage::Delivered | Stage::Accepted) => return Answer::Deliver,
+            None => {}
+        }
+        if inner.passed.has(&ends, now) {
+            return Answer::Pass(Reason::Again);
+        }
+        let (client, server) = (ends.0.ip(), ends.1.ip());
+        let (ue, server) = match side {
+            Side::Ran => (client, server),
+            Side::Wan => (server, client),
+        };
+        let ue = network(ue, settings.ipv6_prefix);
+        let of = |counts: &BTreeMap<IpAddr, Counts>, address| counts.get(&address).copied().unwrap_or_default();
+        let (of_ue, of_server) = (of(&inner.ues, ue), of(&inner.servers, server));
+        let client = network(client, settings.ipv6_prefix);
+        let has_connections = of(&inner.ues, client).open > 0 || of(&inner.servers, client).open > 0;
+        let is_proven = has_connections || inner.proven.has(&client, now);
+        let share = |most: usize| if is_proven { most } else { most.div_ceil(2) };
+        let most_half_open = if self.gate.is_on_trial() { 1 } else { share(settings.max_half_open) };
+        let reasons = [
+            (Reason::Closed, !self.gate.is_open()),
+            (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
+            (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
+            (Reason::HalfOpenUe, of_ue.half_open >= settings.max_half_open_per_ue),
+            (Reason::HalfOpenServer, of_server.half_open >= share(settings.max_half_open_per_server)),
+            (Reason::HalfOpen, inner.half_open[side as usize] >= most_half_open),
+        ];
+        if let Some((reason, _)) = reasons.into_iter().find(|(_, holds)| *holds) {
+            inner.passed.note(ends, now);
+            return Answer::Pass(reason);
+        }
+        inner.known.insert(ends, Entry { stage: Stage::Connecting, worker, since: now });
+        inner.ues.entry(ue).or_default().half_open += 1;
+        inner.servers.entry(server).or_default().half_open += 1;
+        inner.half_open[side as usize] += 1;
+        drop(inner);
+        self.gate.enter();
+        Answer::Take(Place { book: Arc::clone(self), ends, side, ue, server, stage: Stage::Connecting })
+    }
+
+    /// Returns the worker of a connection that the listener has accepted; `None` if there is none that waits for it.
+    pub(super) fn accept(&self, ends: Ends) -> Option<usize> {
+        let mut inner = self.lock();
+        let entry = inner.known.get_mut(&ends).filter(|entry| entry.stage == Stage::Delivered)?;
+        entry.stage = Stage::Accepted;
+        Some(entry.worker)
+    }
+
+    /// Takes note that a connection passes.
+    pub(super) fn remember(&self, ends: Ends, now: Instant) {
+        self.lock().passed.note(ends, now);
+    }
+
+    /// Whether a connection has been in its handshake for this long.
+    pub(super) fn is_stuck(&self, now: Instant, age: Duration) -> bool {
+        let is_old = |entry: &Entry| now.saturating_duration_since(entry.since) >= age;
+        self.lock().known.values().any(|entry| entry.stage != Stage::Accepted && is_old(entry))
+    }
+
+    /// The number of connections that are not established.
+    pub(super) fn half_open(&self) -> usize {
+        self.lock().half_open.iter().sum()
+    }
+}
+
+impl Inner {
+    fn leave(&mut self, place: &Place, half_open: bool) {
+        for (counts, address) in [(&mut self.ues, place.ue), (&mut self.servers, place.server)] {
+            let Some(count) = counts.get_mut(&address) else { continue };
+            if half_open {
+                count.half_open -= 1;
+            } else {
+                count.open -= 1;
+            }
+            if count.half_open + count.open == 0 {
+                counts.remove(&address);
+            }
+        }
+        if half_open {
+            self.half_open[place.side as usize] -= 1;
+        }
+    }
+}
+
+impl Place {
+    /// The client and its server.
+    pub(super) fn ends(&self) -> Ends {
+        self.ends
+    }
+
+    /// The listener is about to have the client's SYN.
+    pub(super) fn deliver(&mut self) {
+        self.stage = Stage::Delivered;
+        if let Some(entry) = self.book.lock().known.get_mut(&self.ends) {
+            entry.stage = Stage::Delivered;
+        }
+    }
+
+    /// Both handshakes are complete, since `now`.
+    pub(super) fn establish(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.stage, Stage::Accepted) == Stage::Accepted {
+            return;
+        }
+        let book = Arc::clone(&self.book);
+        let mut inner = book.lock();
+        // The other count first, so that the host's entry stays.
+        for (counts, address) in [(0, self.ue), (1, self.server)] {
+            let counts = if counts == 0 { &mut inner.ues } else { &mut inner.servers };
+            counts.entry(address).or_default().open += 1;
+        }
+        inner.leave(self, true);
+        let client = if self.side == Side::Ran { self.ue } else { self.server };
+        // Not each time: those of one host must not make others forgotten.
+        if !inner.proven.has(&client, now + REMEMBERED / 2) {
+            inner.proven.note(client, now);
+        }
+        if let Some(entry) = inner.known.get_mut(&self.ends) {
+            entry.stage = Stage::Accepted;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut inner = self.book.lock();
+        inner.known.remove(&self.ends);
+        inner.leave(self, self.stage != Stage::Accepted);
+        drop(inner);
+        self.book.gate.leave();
+    }
+}
+
+/// Returns the network of a host: its IPv4 address, or its IPv6 prefix of this length.
+fn network(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(ipv6_prefix.min(128))).unwrap_or(0);
+            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(most: usize) -> Arc<Book> {
+        Arc::new(Book::new(Arc::new(Gate::new(most, Vec::new()))))
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            max_per_ue: 4,
+            max_per_server: 6,
+            max_half_open: 10,
+            max_half_open_per_ue: 2,
+            max_half_open_per_server: 8,
+            ..Settings::new(&["wan"], &["ran"])
+        }
+    }
+
+    fn ends(ue: u8, port: u16, server: u8) -> Ends {
+        (SocketAddr::from(([10, 0, 0, ue], port)), SocketAddr::from(([192, 0, 2, server], 443)))
+    }
+
+    fn take(answer: Answer) -> Place {
+        match answer {
+            Answer::Take(place) => place,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reason(answer: &Answer) -> Option<Reason> {
+        if let Answer::Pass(reason) = answer { Some(*reason) } else { None }
+    }
+
+    #[test]
+    fn no_ue_server_or_side_takes_more_than_its_share() {
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        let ask = |ue, port, server| book.ask(ends(ue, port, server), Side::Ran, 0, &settings, now);
+        let mut half_open = vec![take(ask(1, 1, 1)), take(ask(1, 2, 1))];
+        assert_eq!(reason(&ask(1, 3, 1)), Some(Reason::HalfOpenUe));
+        half_open.extend([take(ask(2, 1, 1)), take(ask(2, 2, 1))]);
+        assert_eq!(reason(&ask(3, 1, 1)), Some(Reason::HalfOpenServer));
+        half_open.push(take(ask(4, 1, 2)));
+        assert_eq!(reason(&ask(5, 1, 3)), Some(Reason::HalfOpen));
+        // The other side has its own.
+        let of_server = take(book.ask((ends(0, 9, 9).1, ends(6, 7, 0).0), Side::Wan, 0, &settings, now));
+        assert_eq!(book.half_open(), 6);
+        drop((half_open, of_server));
+        let mut open: Vec<Place> =
+            (10..14).map(|port| take(ask(1, port, 1))).inspect(|_| ()).fold(Vec::new(), |mut all, mut place| {
+                place.deliver();
+                place.establish(now);
+                all.push(place);
+                all
+            });
+        assert_eq!((reason(&ask(1, 20, 1)), book.half_open()), (Some(Reason::Ue), 0));
+        for port in [30, 31] {
+            let mut place = take(ask(2, port, 1));
+            place.establish(now);
+            open.push(place);
+        }
+        assert_eq!(reason(&ask(3, 40, 1)), Some(Reason::Server));
+        drop(open);
+        assert_eq!(book.gate.count(), 0);
+        let inner = book.lock();
+        assert!(
+            inner.known.is_empty() && inner.ues.is_empty() && inner.servers.is_empty() && inner.half_open == [0, 0]
+        );
+    }
+
+    #[test]
+    fn hosts_that_have_completed_a_handshake_have_places_of_their_own() {
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        let ask = |ue, port| book.ask(ends(ue, port, ue), Side::Ran, 0, &settings, now);
+        let mut known = take(ask(1, 1));
+        known.establish(now);
+        drop(known);
+        let _flood: Vec<Place> = (2..7).map(|ue| take(ask(ue, 1))).collect();
+        assert_eq!(reason(&ask(7, 1)), Some(Reason::HalfOpen));
+        let later = now + REMEMBERED;
+        let _place = take(ask(1, 2));
+        assert_eq!(reason(&book.ask(ends(1, 3, 1), Side::Ran, 0, &settings, later)), Some(Reason::HalfOpen));
+    }
+
+    #[test]
+    fn a_syn_that_comes_again_goes_where_the_first_went() {
+        let (book, settings, now) = (book(1), settings(), Instant::now());
+        let ask = |port, now| book.ask(ends(1, port, 1), Side::Ran, 3, &settings, now);
+        let mut place = take(ask(1, now));
+        assert!(matches!(ask(1, now), Answer::Wait));
+        assert_eq!(book.accept(ends(1, 1, 1)), None);
+        place.deliver();
+        assert!(matches!(ask(1, now), Answer::Deliver));
+        assert_eq!((book.accept(ends(1, 1, 1)), book.accept(ends(1, 1, 1))), (Some(3), None));
+        place.establish(now);
+        assert!(matches!(ask(1, now), Answer::Deliver));
+        assert_eq!(reason(&ask(2, now)), Some(Reason::Closed));
+        drop(place);
+        assert_eq!(reason(&ask(2, now + Duration::from_secs(100))), Some(Reason::Again));
+        drop(take(ask(2, now + REMEMBERED)));
+        book.remember(ends(1, 1, 1), now);
+        assert_eq!(reason(&ask(1, now)), Some(Reason::Again));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (book, now) = (book(1), Instant::now());
+        for n in 0..2 * MOST_REMEMBERED {
+            let (client, server) = ends((n >> 16) as u8, n as u16, 1);
+            book.remember((client, server), now);
+        }
+        let Inner { passed, .. } = &*book.lock();
+        assert_eq!((passed.last.len(), passed.ages.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
+    }
+
+    #[test]
+    fn all_addresses_of_a_prefix_are_one_ue() {
+        let of = |text: &str| network(text.parse().expect("an address"), 64);
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

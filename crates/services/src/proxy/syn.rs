@@ -1,0 +1,217 @@
+//! The SYN of a connection that the proxy may take: what it says, and the two ways that it can go on.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, OwnedFd};
+
+use netio::{Error, nflog::Logged, sys};
+use nix::sys::socket::{setsockopt, sockopt};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
+use wire::checksum::Sum;
+use wire::{ip, tcp};
+
+use super::book::Ends;
+use super::flow::Side;
+use super::steering::OF_SERVERS;
+
+/// The protocol's number.
+const TCP: u8 = 6;
+/// Where the checksum is in a TCP header.
+const CHECKSUM: std::ops::Range<usize> = 16..18;
+
+/// A packet that was held.
+#[derive(Debug)]
+pub(super) struct Held {
+    destination: IpAddr,
+    pub(super) mark: u32,
+    /// The interface by which it would leave.
+    outgoing: u32,
+    packet: Box<[u8]>,
+}
+
+/// A SYN that was held.
+#[derive(Debug)]
+pub(super) struct Syn {
+    pub(super) ends: Ends,
+    /// The side of its client.
+    pub(super) side: Side,
+    /// Its TOS byte or traffic class.
+    pub(super) tos: u8,
+    pub(super) held: Held,
+}
+
+impl Syn {
+    /// Reads a SYN that would leave by one of the interfaces with the numbers `wan` or `ran`.
+    ///
+    /// # Errors
+    /// What was held, if it is no such SYN; `None` if it is no IP packet.
+    pub(super) fn read(logged: &Logged, wan: &[u32], ran: &[u32]) -> Result<Syn, Option<Held>> {
+        let Logged { packet, mark, outgoing } = *logged;
+        let ip = ip::View::parse(packet).map_err(|_| None)?;
+        let mut packet: Box<[u8]> = ip.bytes().into();
+        let side = match outgoing {
+            outgoing if wan.contains(&outgoing) => Some(Side::Ran),
+            outgoing if ran.contains(&outgoing) => Some(Side::Wan),
+            _ => None,
+        };
+        let tcp =
+            tcp::View::parse(ip.payload()).ok().filter(|_| ip.fragment == ip::Fragment::Whole && ip.protocol == TCP);
+        if let Some(tcp) = &tcp {
+            complete(&mut packet[ip.header_len()..], &ip, tcp.checksum());
+        }
+        let held = Held { destination: ip.destination, mark, outgoing, packet };
+        let (Some(side), Some(tcp)) = (side, tcp) else { return Err(Some(held)) };
+        let client = SocketAddr::new(ip.source, tcp.source_port());
+        let server = SocketAddr::new(ip.destination, tcp.destination_port());
+        Ok(Syn { ends: (client, server), side, tos: ip.tos, held })
+    }
+
+    /// Whether its server's port is one of these.
+    pub(super) fn is_early(&self, ports: &[RangeInclusive<u16>]) -> bool {
+        ports.iter().any(|range| range.contains(&self.ends.1.port()))
+    }
+}
+
+/// Completes the checksum of a segment if its sender left that to its interface, as a host of the same machine may.
+fn complete(segment: &mut [u8], ip: &ip::View, found: u16) {
+    let pseudo_header = Sum::pseudo_header(ip.source, ip.destination, ip.protocol, segment.len() as u16);
+    // Such a field has the sum of the pseudo-header, not its complement.
+    if found == !pseudo_header.clone().checksum() {
+        segment[CHECKSUM].fill(0);
+        let sum = pseudo_header.with(segment).checksum();
+        segment[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// Sends SYNs on.
+#[derive(Debug)]
+pub(super) struct Injector {
+    /// For IPv4, and for IPv6 if there is any; of each, for the SYNs of UEs and of servers.
+    own: [Option<[OwnedFd; 2]>; 2],
+}
+
+impl Injector {
+    /// What it sends to the proxy's listeners has this mark.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub(super) fn new(mark: u32, v6: bool) -> Result<Injector, Error> {
+        let own = |v6: bool, side: Side| -> std::io::Result<OwnedFd> {
+            let socket = raw(v6)?;
+            sys::set_mark(socket.as_fd(), mark)?;
+            if side == Side::Wan {
+                setsockopt(&socket, sockopt::Priority, &(OF_SERVERS as i32))?;
+            }
+            // Without the rule for the mark it must not leave this machine.
+            sys::bind_to_device(socket.as_fd(), "lo")?;
+            Ok(socket)
+        };
+        let both = |v6| std::io::Result::Ok([own(v6, Side::Ran)?, own(v6, Side::Wan)?]);
+        let all = || std::io::Result::Ok([Some(both(false)?), v6.then(|| both(true)).transpose()?]);
+        Ok(Injector { own: all().map_err(Error::system("make a socket that gives SYNs back"))? })
+    }
+
+    /// Gives a SYN to the listener.
+    pub(super) fn deliver(&self, syn: &Syn) -> Result<(), Errno> {
+        let server = syn.held.destination;
+        let [of_ues, of_servers] = self.own[usize::from(server.is_ipv6())].as_ref().ok_or(Errno::AFNOSUPPORT)?;
+        send(if syn.side == Side::Ran { of_ues } else { of_servers }, &syn.held)
+    }
+
+    /// Lets a packet pass, as if it had not been held.
+    pub(super) fn pass(&self, held: &Held) -> std::io::Result<()> {
+        let socket = raw(held.destination.is_ipv6())?;
+        sys::set_mark(socket.as_fd(), held.mark)?;
+        sys::bind_to_interface(socket.as_fd(), held.outgoing)?;
+        Ok(send(&socket, held)?)
+    }
+
+    /// Renews the lease of the proxy. The rules of nftables take note of the packet and drop it.
+    pub(super) fn renew(&self, beat: &OwnedFd) {
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
+        let _ = sendto(beat, &[], SendFlags::DONTWAIT, &nobody);
+    }
+}
+
+/// Makes a socket whose packets have the mark of the proxy, for [`Injector::renew`].
+pub(super) fn beat(mark: u32) -> Result<OwnedFd, Error> {
+    let make = || -> std::io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        sys::set_mark(socket.as_fd(), mark)?;
+        Ok(socket)
+    };
+    make().map_err(Error::system("make a socket that renews the lease"))
+}
+
+/// A socket that sends IP packets as they are.
+fn raw(v6: bool) -> std::io::Result<OwnedFd> {
+    let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::RAW, flags, Some(ipproto::RAW))?;
+    // It receives nothing, whatever the kernel would give it.
+    set_socket_recv_buffer_size(&socket, 0)?;
+    Ok(socket)
+}
+
+fn send(socket: &OwnedFd, held: &Held) -> Result<(), Errno> {
+    // A raw socket of IPv6 takes no port.
+    let to = SocketAddr::new(held.destination, 0);
+    sendto(socket, &held.packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &to).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::PacketBuilder;
+
+    fn packet(checksum: impl FnOnce(u16, u16) -> u16) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PacketBuilder::ipv4([10, 1, 0, 2], [10, 2, 0, 2], 64)
+            .tcp(40_000, 443, 7, 64_000)
+            .syn()
+            .write(&mut bytes, &[])
+            .expect("it fits");
+        let full = u16::from_be_bytes([bytes[36], bytes[37]]);
+        let pseudo = Sum::pseudo_header([10, 1, 0, 2].into(), [10, 2, 0, 2].into(), 6, 20).checksum();
+        bytes[36..38].copy_from_slice(&checksum(full, !pseudo).to_be_bytes());
+        bytes
+    }
+
+    fn read(packet: &[u8], outgoing: u32) -> Result<Syn, Option<Held>> {
+        Syn::read(&Logged { packet, mark: 5, outgoing }, &[3], &[4])
+    }
+
+    #[test]
+    fn a_checksum_is_completed_where_its_sender_left_it_open_and_kept_where_it_is_wrong() {
+        let right = packet(|full, _| full);
+        let of = |bytes: &[u8]| read(bytes, 3).expect("it is a SYN").held.packet;
+        assert_eq!(*of(&right), right[..]);
+        assert_eq!(*of(&packet(|_, partial| partial)), right[..]);
+        let wrong = packet(|full, _| full ^ 1);
+        assert_eq!(*of(&wrong), wrong[..]);
+    }
+
+    #[test]
+    fn the_interface_by_which_it_would_leave_tells_its_side() {
+        let mut bytes = packet(|full, _| full);
+        let syn = read(&bytes, 3).expect("it is a SYN");
+        let ends = (([10, 1, 0, 2], 40_000).into(), ([10, 2, 0, 2], 443).into());
+        assert_eq!((syn.ends, syn.side, syn.held.mark, syn.tos), (ends, Side::Ran, 5, 0));
+        assert_eq!(read(&bytes, 4).map(|syn| syn.side).ok(), Some(Side::Wan));
+        // Whatever else is held can pass.
+        assert!(matches!(read(&bytes, 5), Err(Some(Held { outgoing: 5, .. }))));
+        // Routers may fragment it, or have done so.
+        bytes[6] = 0;
+        assert!(read(&bytes, 3).is_ok());
+        bytes[6] = 0x20;
+        assert!(matches!(read(&bytes, 3), Err(Some(_))));
+    }
+
+    #[test]
+    fn any_packet_is_a_syn_or_nothing() {
+        bolero::check!().with_type::<Vec<u8>>().for_each(|bytes| drop(read(bytes, 3)));
+    }
+}
