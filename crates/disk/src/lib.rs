@@ -18,7 +18,7 @@
 //! opened below it has to pass the same check. A process without privileges gives an attacker nothing to gain, so
 //! nothing is rejected.
 //!
-//! Files that users name are read by [`read()`]: regular files, up to a length.
+//! Files that users name are read by [`read()`]: regular files, up to a length; those with secrets by [`secret`].
 
 #![allow(clippy::disallowed_methods)] // This crate is where the others meet the disk.
 
@@ -34,5 +34,5 @@ pub use dir::{Dir, Identity, Space, space};
 pub use draft::{Draft, remove_drafts};
 pub use error::Error;
 pub use open::write;
-pub use read::{read, regular};
+pub use read::{read, regular, secret};
 pub use walk::Made;

@@ -5,16 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use netio::tls::LARGEST;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use crate::fault::Fault;
 
-/// The largest file of authorities, in bytes.
-const LARGEST: u64 = 16 << 20;
 /// Names of a certificate that are shown, and the longest of them.
 const NAMES: usize = 3;
 const LONGEST_NAME: usize = 80;
@@ -64,27 +62,17 @@ impl Tls {
 
 /// The authorities of this system.
 fn system() -> Result<RootCertStore, Fault> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    // A single one that is not understood is left out, as other programs do.
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
+    netio::tls::system_authorities().ok_or_else(|| {
         let what = "this system has no certificates of authorities (Debian's package ca-certificates has them)";
-        return Err(Fault::Option(format!("{what}; give the server's with --ca")));
-    }
-    Ok(roots)
+        Fault::Option(format!("{what}; give the server's with --ca"))
+    })
 }
 
 /// The authorities in a file.
 fn read(path: &std::path::Path) -> Result<RootCertStore, Fault> {
     let wrong = |why: &str| Fault::Option(format!("--ca: {}: {why}", path.display()));
     let text = disk::read(path, LARGEST).map_err(|why| wrong(&why.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|why| wrong(&why.to_string()))?;
-        roots.add(certificate).map_err(|why| wrong(&why.to_string()))?;
-    }
-    if roots.is_empty() { Err(wrong("expected a certificate in PEM form")) } else { Ok(roots) }
+    netio::tls::authorities(&text).map_err(|why| wrong(&why))
 }
 
 /// Says in one line what an error means: during the handshake (`is_new`), or later.

@@ -14,6 +14,7 @@
 //! | `rights` | privileges: checked before, given up after setting up |
 //! | `process` | signals, and a command that runs attended |
 //! | `program` | programs of the system, `ip` above all |
+//! | `tls` | authorities that clients of TLS trust (feature `tls`) |
 //! | `sys` | system calls that no library wraps; the only `unsafe` code outside `ebpf` |
 //!
 //! # Path of a packet
@@ -40,6 +41,8 @@ pub mod rules;
 pub mod sniff;
 pub mod socket;
 pub mod sys;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod tun;
 
 /// Why the machine does not do what it was asked for.

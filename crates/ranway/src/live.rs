@@ -12,6 +12,7 @@ mod oracle;
 mod pep;
 mod proxy;
 mod rnis;
+mod secrets;
 mod status_line;
 
 use crate::failure::Failure;

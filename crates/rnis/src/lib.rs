@@ -14,12 +14,14 @@
 //! | [`event`] | what else happens to a UE: measurements, handovers, bearers |
 //! | [`feed`] | parsers of recordings and of the records of base stations and modems |
 //! | [`state`] | the latest values of each UE and cell |
+//! | [`amqp`] | a client of AMQP 0-9-1 brokers, through which reports pass |
 //! | [`mec`] | MEC 012: answers, subscriptions and notifications, derived from the state |
 //! | `error` | faults of feeds |
 //!
 //! No module does I/O or reads a clock; `services::rnis` connects them to sockets.
 
 pub mod addresses;
+pub mod amqp;
 mod error;
 pub mod event;
 pub mod feed;

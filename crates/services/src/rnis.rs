@@ -22,6 +22,7 @@ mod query;
 mod settings;
 mod websocket;
 
+pub use amqp::{Broker, Credentials};
 pub use callback::CallbackPolicy;
 pub use follower::Follower;
 pub use hub::{Hub, unix_now};
@@ -59,7 +60,7 @@ pub struct Options {
     /// The feeds.
     pub inputs: Vec<Input>,
     /// The broker that reports are published to.
-    pub amqp: Option<String>,
+    pub amqp: Option<Broker>,
     /// Which hosts notifications may be posted to.
     pub callbacks: CallbackPolicy,
     /// Limits of delivery.
@@ -106,7 +107,7 @@ impl Service {
             Some(root) => root_path(root)?,
             None => String::new(),
         };
-        let broker = options.amqp.as_deref().map(amqp::Broker::parse).transpose()?;
+        let broker = options.amqp;
         let listen = options.listen;
         let hub = Hub::new(network, addresses, callbacks, limits, log.clone());
         let mut inputs = Vec::new();

@@ -111,9 +111,9 @@ impl Broker {
         files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
     }
 
-    /// Returns the URL with user and password.
+    /// Returns the URL; the user is `guest`, whom clients assume.
     pub fn url(&self) -> String {
-        format!("amqp://guest:guest@127.0.0.1:{}/%2f", self.port)
+        format!("amqp://127.0.0.1:{}/%2f", self.port)
     }
 
     /// Kills the broker, which says no goodbye.

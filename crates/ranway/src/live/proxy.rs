@@ -3,6 +3,7 @@
 mod config;
 
 use crate::live::dashboard::{DashboardArgs, ProxyFollower, untitled};
+use crate::live::secrets::BrokerArgs;
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -12,10 +13,8 @@ use netio::process::{Happened, Signals, wait_for_no_reader};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
-use services::proxy::{
-    self, Connection, Governor, Inbox, Mark, Metrics, Notice, Proxy, RadioWindows, Settings, Status,
-};
-use services::rnis::{Follower, Input, Log};
+use services::proxy::{self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status};
+use services::rnis::{Follower, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -136,6 +135,8 @@ pub(crate) struct ProxyArgs {
     /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
     #[arg(long, value_name = "KIND:ADDRESS")]
     reports: Option<String>,
+    #[command(flatten)]
+    broker: BrokerArgs,
     /// How RAPID divides what a UE can receive: best, published (the paper's text), artefact (its code) or milli-proxy, and after a
     /// colon the parameters that scenarios have, as in `best:radio_target=10 ms,proxy_target=4 ms`
     #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
@@ -360,7 +361,8 @@ fn reload(
         }
     }
     let settings = settings(&new)?;
-    let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
+    let other_feed =
+        ((&new.reports, &new.broker) != (&args.reports, &args.broker)).then(|| Feed::open(&new)).transpose()?;
     proxy.change(settings).map_err(refusal)?;
     let controls_otherwise =
         other_feed.is_some() || (new.policy, new.tick, new.ipv6_prefix) != (args.policy, args.tick, args.ipv6_prefix);
@@ -386,7 +388,7 @@ impl Feed {
     /// Opens the input of `--reports`, if there is one.
     fn open(args: &ProxyArgs) -> Result<Option<Feed>, Failure> {
         let Some(input) = &args.reports else { return Ok(None) };
-        let input: Input = input.parse().map_err(Failure::Invalid)?;
+        let input = args.broker.input(input)?;
         let log = Log::new(|text| terminal::message!("{text}"));
         let inbox = Inbox::default();
         let filled = inbox.clone();

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::live::dashboard::{DashboardArgs, Reports, untitled};
+use crate::live::secrets::BrokerArgs;
 use crate::terminal;
 use clap::Args as ClapArgs;
 use rnis::feed::{Carrier, recording};
@@ -29,7 +30,7 @@ Kinds of inputs:
   kpm:SOURCE          E2SM-KPM measurements of an xApp, as JSON or CSV
   flexric:SOURCE      FlexRIC's MAC and RLC service models as CSV
   modem:INDEX         the signal quality of a modem (mmcli); a hint, from which no capacity follows
-  amqp:URL            reports of another ranway rnis, through a broker
+  amqp:URL            reports of another ranway rnis, through a broker at amqp:// or, with TLS, amqps://
 SOURCE is a file, `-` for standard input, or unix:PATH, a socket to which programs connect.
 
 There is no authentication: listen on loopback, or put a reverse proxy in front and name its URL with --api-root.
@@ -55,6 +56,8 @@ pub(crate) struct RnisArgs {
     /// Broker to publish reports on (topic exchange `rni`, topics rni.CELL.UE)
     #[arg(long, value_name = "URL")]
     amqp: Option<String>,
+    #[command(flatten)]
+    broker: BrokerArgs,
     /// Table of the UEs' addresses, for cells that do not know them
     #[arg(long, value_name = "FILE")]
     ues: Option<PathBuf>,
@@ -145,12 +148,15 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
 
 fn options(args: &RnisArgs) -> Result<Options, Failure> {
     let invalid = Failure::Invalid;
-    let inputs: Vec<Input> = args.input.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(invalid)?;
+    let inputs: Vec<Input> = args.input.iter().map(|text| args.broker.input(text)).collect::<Result<_, _>>()?;
     if inputs.iter().filter(|input| input.is_stdin()).count() > 1 {
         return Err(invalid("only one input can be standard input".into()));
     }
     if args.amqp.is_some() && inputs.iter().any(Input::is_amqp) {
         return Err(invalid("--amqp and an input amqp: would publish each report again and again".into()));
+    }
+    if args.broker.is_given() && args.amqp.is_none() && !inputs.iter().any(Input::is_amqp) {
+        return Err(invalid("--amqp-credentials and --amqp-ca are for a broker: give --amqp or an input amqp:".into()));
     }
     if args.period == Span::from_nanos(0) || args.period > Span::from_secs(3600) {
         return Err(invalid("--period must be greater than 0, and at most an hour".into()));
@@ -172,7 +178,7 @@ fn options(args: &RnisArgs) -> Result<Options, Failure> {
         addresses,
         carrier: Carrier { cell: args.cell, n_prb: args.n_prb, slots_per_second: args.dl_slots, period: args.period },
         inputs,
-        amqp: args.amqp.clone(),
+        amqp: args.amqp.as_deref().map(|url| args.broker.broker(url)).transpose()?,
         callbacks: CallbackPolicy::parse(&args.allow_callback).map_err(invalid)?,
         limits: Limits::default(),
         log: Log::new(move |line| {

@@ -9,7 +9,7 @@ use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 /// Time for an input to end.
@@ -40,13 +40,20 @@ impl Follower {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
             let mut losses = Losses::new(log.clone(), format!("input {input}"));
+            let input_name = input.to_string();
             let opened = input.open(Carrier::default()).await?;
             hub.for_each_report(move |next| losses.add(report(next)));
             tokio::spawn(hub.clone().expire());
             let socket_file = opened.socket_file();
             let reading = tokio::spawn(async move {
-                if let Err(why) = opened.run(&hub, &log).await {
-                    log.line(format_args!("{}", why.0));
+                // In a task of its own, so that a panic is told; the task ends with this one.
+                let mut running = JoinSet::new();
+                let of_run = log.clone();
+                running.spawn(async move { opened.run(&hub, &of_run).await });
+                match running.join_next().await {
+                    Some(Ok(Err(why))) => log.line(format_args!("{}", why.0)),
+                    Some(Err(_)) => log.line(format_args!("input {input_name}: failed by an error of this program")),
+                    _ => {}
                 }
             });
             Ok((reading, socket_file))

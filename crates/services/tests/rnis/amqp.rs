@@ -7,7 +7,7 @@ use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions}
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
 use rnis::Record;
-use services::rnis::{Input, Log, Options, unix_now};
+use services::rnis::{Broker as Address, Input, Log, Options, unix_now};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,6 +19,10 @@ async fn connect(broker: &Broker) -> Connection {
     let url = broker.url();
     let connecting = Connection::connect(&url, ConnectionProperties::default());
     timeout(Duration::from_secs(5), connecting).await.expect("it answers").expect("the broker runs")
+}
+
+fn address(url: &str) -> Address {
+    Address::parse(url).expect("it is valid")
 }
 
 fn logged() -> (Log, Arc<Mutex<Vec<String>>>) {
@@ -33,7 +37,7 @@ async fn reports_pass_a_broker_that_is_killed_and_restarted() {
     let Some(mut broker) = Broker::new(directory.path()) else { return };
     broker.start();
     let (log, lines) = logged();
-    let publisher = start(Options { amqp: Some(broker.url()), log, ..Options::default() }).await;
+    let publisher = start(Options { amqp: Some(address(&broker.url())), log, ..Options::default() }).await;
     let input: Input = format!("amqp:{}", broker.url()).parse().expect("it is valid");
     let consumer = start(Options { inputs: vec![input], ..Options::default() }).await;
     let published = || lines.lock().unwrap().iter().filter(|line| line.starts_with("publishing")).count();
@@ -100,7 +104,7 @@ async fn reports_pass_a_broker_that_is_killed_and_restarted() {
 
 #[tokio::test]
 async fn a_missing_broker_does_not_hold_up_the_service() {
-    let amqp = Some(format!("amqp://127.0.0.1:{}", free_ports()[0]));
+    let amqp = Some(address(&format!("amqp://127.0.0.1:{}", free_ports()[0])));
     let (log, lines) = logged();
     let service = start(Options { amqp, log, ..Options::default() }).await;
     for n in 0..10_000 {

@@ -6,5 +6,6 @@ mod amqp;
 mod client;
 mod common;
 mod delivery;
+mod hostile;
 mod http;
 mod inputs;
