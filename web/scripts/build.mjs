@@ -1,4 +1,5 @@
 // Builds the report viewer into one page; with --check, says whether the committed page is what the sources give.
+import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -20,9 +21,13 @@ const bundle = await build({
 const text = (ending) => bundle.outputFiles.find((file) => file.path.endsWith(ending)).text.trim();
 const licences = `/* ${(await readFile(at("../node_modules/uplot/LICENSE"), "utf8")).trim()} (uPlot) */`;
 const template = await readFile(at("../src/page.html"), "utf8");
+const script = `${licences}\n${text(".js")}`;
+// The page's policy permits this script and no other (Content Security Policy Level 3, section 2.3.1).
+const digest = `sha256-${createHash("sha256").update(script).digest("base64")}`;
 const page = template
   .replace("/*STYLE*/", () => text(".css"))
-  .replace("/*SCRIPT*/", () => `${licences}\n${text(".js")}`);
+  .replace("/*DIGEST*/", () => digest)
+  .replace("/*SCRIPT*/", () => script);
 
 if (process.argv.includes("--check")) {
   const committed = await readFile(target, "utf8").catch(() => "");

@@ -7,6 +7,7 @@
 //   { "keyboard": 40 }                                   notes where the focus goes with the Tab key
 //   { "contrast": "NAME" }                               notes what is hard to see (contrast.mjs), on a light and on a dark page
 //   { "interact": 5 }                                    notes how soon the page answers its reader (interaction.mjs)
+//   { "inject": "NAME" }                                 puts a script into the page, and notes what becomes of it
 //   { "width": 400 }                                     makes the window that wide
 //   { "line": "TEXT" }                                   prints a line at once, and waits for one on standard input
 import { createInterface } from "node:readline";
@@ -26,7 +27,8 @@ const found = { errors: [] };
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   page.on("pageerror", (error) => found.errors.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && !/ERR_CONNECTION|ERR_INCOMPLETE|net::ERR|400|401|404/.test(message.text()) && found.errors.push(message.text()));
+  let injected = false;
+  page.on("console", (message) => message.type() === "error" && !(injected && /Content Security Policy/.test(message.text())) && !/ERR_CONNECTION|ERR_INCOMPLETE|net::ERR|400|401|404/.test(message.text()) && found.errors.push(message.text()));
   await page.addInitScript(contrast.prepare);
   await page.addInitScript(interaction.prepare);
   await page.goto(url);
@@ -79,6 +81,16 @@ try {
       found[step.contrast] = looks;
     }
     if (step.interact !== undefined) found.interact = await interaction.interact(page, step.interact);
+    if (step.inject !== undefined) {
+      injected = true;
+      found[step.inject] = await page.evaluate(() => new Promise((done) => {
+        addEventListener("securitypolicyviolation", (violation) => done(violation.effectiveDirective));
+        const script = document.createElement("script");
+        script.textContent = "window.injected = true";
+        document.body.append(script);
+        setTimeout(() => done(window.injected ? "it ran" : "nothing happened"), 1000);
+      }));
+    }
     if (step.width !== undefined) await page.setViewportSize({ width: step.width, height: 900 });
     if (step.shot !== undefined) await page.screenshot({ path: step.shot, fullPage: true });
   }

@@ -126,7 +126,7 @@ fn assert_answers(found: &Value, single_ms: f64, zoom_ms: f64) {
 /// Reads the goodput's plot through its own button.
 const PLOTTED: &str = r#"(async () => {
     let text = "";
-    URL.createObjectURL = (blob) => { blob.text().then((all) => (text = all)); return "javascript:void 0"; };
+    URL.createObjectURL = (blob) => { blob.text().then((all) => (text = all)); return "data:,"; };
     const figure = [...document.querySelectorAll("figure")].find((one) => one.querySelector("figcaption b")?.firstChild.textContent === "Goodput");
     [...figure.querySelectorAll(".save button")].find((one) => one.textContent === "CSV").click();
     while (text === "") await new Promise((done) => setTimeout(done, 50));
@@ -153,11 +153,13 @@ fn root_the_page_of_an_emulation_plots_its_values_takes_commands_and_stays_after
         { "contrast": "contrast" },
         { "read": "plotted", "script": PLOTTED },
         { "read": "bar", "script": "document.querySelector('.live').textContent" },
+        { "inject": "injected" },
     ]);
     let Some(browser) = Browser::open(&shown.url, &steps) else { return };
     let found = browser.found();
     let (code, said) = shown.end();
     assert!(matches!(code, Some(0 | 3)), "{said}");
+    assert_eq!(found["injected"], "script-src-elem", "the policy permits only the page's own script");
     assert!(found["bar"].as_str().is_some_and(|bar| bar.starts_with("ended")), "{found}");
     assert_is_seen(&found["contrast"], &["texts", "fields", "canvases"]);
     let results = Results::read(&dir.path().join("out")).expect("results");

@@ -5,6 +5,7 @@ mod made_up;
 use record::report::{MAX_BYTES, POINTS_PER_SERIES, compare, html, reproduction};
 use record::tables::TransferRow;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// The data in the page, found as a browser finds it: up to the first `</script`.
 fn data(page: &str) -> Value {
@@ -35,6 +36,33 @@ fn the_page_loads_nothing() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.contains("default-src 'none'"));
+}
+
+/// Content Security Policy Level 3, section 2.3.1: a script runs if its SHA-256 is in the policy.
+#[test]
+fn the_policy_permits_the_pages_script_and_no_other() {
+    let page = html(&made_up::single("plain", 10));
+    let (_, rest) = page.split_once("script-src '").expect("there is a policy");
+    let (allowed, _) = rest.split_once("';").expect("it ends");
+    let scripts: Vec<&str> = page.split("<script>").skip(1).collect();
+    let [script] = scripts[..] else { panic!("{} scripts", scripts.len()) };
+    let (script, _) = script.split_once("</script>").expect("it ends");
+    let digest = base64(&Sha256::digest(script.as_bytes()));
+    assert_eq!(allowed, format!("sha256-{digest}"), "run `npm run build` in web/");
+    let (_, handlers) = page.split_once("<body>").expect("there is a body");
+    let (before_script, _) = handlers.split_once("<script").expect("there is one");
+    assert!(!before_script.contains(" on"), "{before_script}");
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |bytes: &[u8]| {
+        let bits = (0..3).fold(0, |bits, i| bits << 8 | usize::from(bytes.get(i).copied().unwrap_or(0)));
+        let digit = |i: usize| if i <= bytes.len() { char::from(DIGITS[bits >> (18 - 6 * i) & 63]) } else { '=' };
+        (0..4).map(digit).collect::<String>()
+    };
+    bytes.chunks(3).map(group).collect()
 }
 
 #[test]
