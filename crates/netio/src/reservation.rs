@@ -1,14 +1,19 @@
 //! Reservations of interfaces: one program at a time looks after an interface.
 //!
-//! A reservation is an abstract socket (unix(7)), named after the interface's number. Its names belong to a network namespace, as
-//! interface numbers do, so containers that share a namespace see each other's reservations whatever they have mounted. The
-//! kernel gives the name free when the process ends, in whatever way, and tells who holds it.
+//! A reservation is a packet socket (packet(7)) that is bound to the interface and, for each role, to a protocol that no frame has. The
+//! kernel lists packet sockets to everybody in the network namespace (`/proc/net/packet`), so containers that share it see each other's
+//! reservations whatever they have mounted, and it frees them when the process ends, in whatever way. Only who has `CAP_NET_RAW` there
+//! can make one: no other user can take or block a reservation.
+//!
+//! Whoever reserves an interface binds first, and then looks for others. Of two that do so at the same time, at least one sees the
+//! other and gives up.
 
-use crate::Error;
-use nix::sys::socket::{getsockopt, sockopt};
+use crate::{Error, sys};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::fs;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 /// What an interface is reserved for. Programs with different roles can share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +27,13 @@ pub enum Role {
 }
 
 impl Role {
-    const fn name(self) -> &'static str {
+    /// Values below 0x600 are lengths in frames (IEEE 802.3), which the kernel gives to other protocols; it uses none of these itself
+    /// (`include/uapi/linux/if_ether.h`).
+    const fn protocol(self) -> u16 {
         match self {
-            Role::Pep => "pep",
-            Role::Packets => "packets",
-            Role::Proxy => "proxy",
+            Role::Pep => 0x0451,
+            Role::Packets => 0x0452,
+            Role::Proxy => 0x0453,
         }
     }
 
@@ -43,14 +50,15 @@ impl Role {
 /// An interface of this thread's network namespace that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    _socket: UnixListener,
+    _socket: OwnedFd,
 }
 
 impl Reservation {
     /// Reserves an interface.
     ///
     /// # Errors
-    /// [`Error::Wrong`] if there is no such interface, or if another process has reserved it, which is named.
+    /// [`Error::Wrong`] if there is no such interface, or if another process has reserved it, which is named; [`Error::Missing`]
+    /// without `CAP_NET_RAW`.
     pub fn new(role: Role, interface: &str) -> Result<Reservation, Error> {
         let index = nix::net::if_::if_nametoindex(interface)
             .map_err(|_| Error::Wrong(format!("there is no interface `{interface}`")))?;
@@ -62,29 +70,62 @@ impl Reservation {
     /// # Errors
     /// As [`Reservation::new`].
     pub fn by_index(role: Role, interface: &str, index: u32) -> Result<Reservation, Error> {
-        let what = || format!("to reserve `{interface}`");
-        let name = format!("ranway/{}/{index}", role.name());
-        let address = SocketAddr::from_abstract_name(name).map_err(Error::system(what()))?;
-        match UnixListener::bind_addr(&address) {
-            Ok(socket) => Ok(Reservation { _socket: socket }),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                let holder = holder(&address).unwrap_or_else(|| "another process".to_owned());
-                Err(Error::Wrong(format!("`{interface}` is in use: {holder} {}", role.reason())))
-            }
-            Err(error) => Err(Error::system(what())(error)),
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::Missing(format!(
+                "`{interface}` cannot be reserved without CAP_NET_RAW in its network namespace: use sudo"
+            )),
+            _ => Error::system(format!("to reserve `{interface}`"))(error),
+        };
+        let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+        let socket = socket.map_err(|error| failed(error.into()))?;
+        sys::bind_packet_of(socket.as_fd(), role.protocol(), index).map_err(failed)?;
+        let own = rustix::fs::fstat(&socket).map_err(|error| failed(error.into()))?.st_ino;
+        let all = fs::read_to_string("/proc/thread-self/net/packet").map_err(failed)?;
+        match holders(&all, role, index).find(|other| other.inode != own) {
+            None => Ok(Reservation { _socket: socket }),
+            Some(other) => Err(Error::Wrong(format!("`{interface}` is in use: {} {}", other.name(), role.reason()))),
         }
     }
 }
 
-/// Who holds a reservation, as far as this process may know.
-fn holder(address: &SocketAddr) -> Option<String> {
-    let stream = UnixStream::connect_addr(address).ok()?;
-    let peer = getsockopt(&stream, sockopt::PeerCredentials).ok()?;
-    // 0: it is in another PID namespace.
-    let process = if peer.pid() > 0 { format!("process {}", peer.pid()) } else { "another process".to_owned() };
-    // Anybody in the namespace can take a name.
-    let user = if peer.uid() == 0 { String::new() } else { format!(" of user {}", peer.uid()) };
-    Some(process + &user)
+/// Who has reserved an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    user: u32,
+    inode: u64,
+}
+
+impl Holder {
+    /// The process, as far as this one may know.
+    fn name(self) -> String {
+        let process = process_of(self.inode);
+        let process = process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"));
+        let user = if self.user == 0 { String::new() } else { format!(" of user {}", self.user) };
+        process + &user
+    }
+}
+
+/// The reservations in the kernel's list of packet sockets, whose columns are: address, references, type, protocol, interface, running,
+/// memory, user, inode.
+fn holders(list: &str, role: Role, index: u32) -> impl Iterator<Item = Holder> {
+    list.lines().skip(1).filter_map(move |line| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, _, _, protocol, interface, _, _, user, inode] = columns[..] else { return None };
+        let is_it = u16::from_str_radix(protocol, 16) == Ok(role.protocol()) && interface.parse() == Ok(index);
+        is_it.then_some(Holder { user: user.parse().ok()?, inode: inode.parse().ok()? })
+    })
+}
+
+/// Finds the process that has a socket.
+fn process_of(inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let has = |folder: &Path| {
+        let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| target.as_os_str() == wanted.as_str())
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut numbered = processes.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())));
+    numbered.find(|(_, folder)| has(folder)).map(|(process, _)| process)
 }
 
 #[cfg(test)]
@@ -93,6 +134,12 @@ mod tests {
 
     #[test]
     fn an_interface_is_reserved_once_for_each_role_and_the_holder_is_named() {
+        let may = crate::rights::has(rustix::thread::CapabilitySet::NET_RAW);
+        if testkit::root::granted(if may { Ok(()) } else { Err("reservations need CAP_NET_RAW") }).is_none() {
+            let refused = Reservation::new(Role::Pep, "lo").map(drop).unwrap_err();
+            assert!(matches!(refused, Error::Missing(_)), "{refused}");
+            return;
+        }
         let first = Reservation::new(Role::Pep, "lo").expect("nobody has it");
         let refused = Reservation::new(Role::Pep, "lo").map(drop).unwrap_err().to_string();
         let user = nix::unistd::getuid();
@@ -104,5 +151,31 @@ mod tests {
         assert!(Reservation::new(Role::Pep, "lo").is_ok());
         let none = Reservation::new(Role::Pep, "none0").map(drop).unwrap_err().to_string();
         assert_eq!(none, "there is no interface `none0`");
+    }
+
+    #[test]
+    fn sockets_with_the_names_of_reservations_before_are_in_nobodys_way() {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::net::{SocketAddr, UnixListener};
+        if !crate::rights::has(rustix::thread::CapabilitySet::NET_RAW) {
+            return;
+        }
+        let index = nix::net::if_::if_nametoindex("lo").expect("it is there");
+        let name = SocketAddr::from_abstract_name(format!("ranway/proxy/{index}")).expect("a name");
+        let _squatter = UnixListener::bind_addr(&name).expect("anybody may take it");
+        assert!(Reservation::new(Role::Proxy, "lo").is_ok());
+    }
+
+    #[test]
+    fn only_the_sockets_of_a_role_and_an_interface_count() {
+        let list = "sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n\
+                    0000000000000000 3      2    0451   2     1 0      0      17\n\
+                    0000000000000000 3      3    0003   2     1 0      0      18\n\
+                    0000000000000000 3      2    0451   3     1 0      65534  19\n\
+                    broken\n";
+        let of = |role, index| holders(list, role, index).collect::<Vec<_>>();
+        assert_eq!(of(Role::Pep, 2), [Holder { user: 0, inode: 17 }]);
+        assert_eq!(of(Role::Pep, 3), [Holder { user: 65_534, inode: 19 }]);
+        assert_eq!(of(Role::Packets, 2), []);
     }
 }

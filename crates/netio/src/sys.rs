@@ -278,11 +278,16 @@ pub fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Binds a packet socket to all frames of the interface with this index. Returns the interface's type (`ARPHRD_…`).
-// nix expects longer addresses of packet sockets than the kernel gives.
 pub fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
+    bind_packet_of(socket, libc::ETH_P_ALL as u16, index)
+}
+
+/// Binds a packet socket to the frames of a protocol (an EtherType), as [`bind_packet`] does.
+// nix expects longer addresses of packet sockets than the kernel gives.
+pub fn bind_packet_of(socket: BorrowedFd<'_>, protocol: u16, index: u32) -> io::Result<u16> {
     let mut address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: index as i32,
         sll_hatype: 0,
         sll_pkttype: 0,
