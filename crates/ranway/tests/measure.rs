@@ -61,7 +61,7 @@ impl Server {
 
     fn all_metrics(&self) -> String {
         let address = self.metrics.expect("it has metrics");
-        exchange(&mut connect(address), b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").2
+        exchange(&mut connect(address), b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").2
     }
 
     fn metric(&self, name: &str) -> u64 {
@@ -249,7 +249,7 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
             vec!["--open", "--results", "/dev/null/results"],
             "error: results directory /dev/null/results: Not a directory",
         ),
-        (vec!["--open", "--metrics", "0.0.0.0:0"], "error: metrics address 0.0.0.0:0: expected one of the loopback"),
+        (vec!["--open", "--metrics", "0.0.0.0:0"], "error: metrics at 0.0.0.0:0 can be read by others"),
         (vec!["--open", "--idle", "0 s"], "error: --idle must be greater than 0, and at most 1 h"),
         (vec!["--open", "--max-bytes", "0 B"], "error: --max-bytes must be greater than 0"),
         (vec!["--open", "--listen", &busy], &format!("error: cannot listen on {busy}: Address already in use")),

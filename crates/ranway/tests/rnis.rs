@@ -68,7 +68,10 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
         (vec!["--amqp", "amqp://a", "--amqp-ca", &table], "error: --amqp-ca has no effect without amqps://"),
         (vec!["--amqp-ca", &table], "error: --amqp-credentials and --amqp-ca are for a broker"),
         (vec!["--amqp", "amqp://a", "--input", "amqp:amqp://a"], "error: --amqp and an input amqp:"),
-        (vec!["--allow-callback", "10.0.0.0/99"], "error: invalid callback rule `10.0.0.0/99`"),
+        (
+            vec!["--dashboard", "--dashboard-token", &table],
+            &format!("error: {table}: accessible to others than its owner"),
+        ),
         (vec!["--api-root", "mec.example"], "error: invalid API root `mec.example`"),
         (vec!["--period", "0 s"], "error: --period must be greater than 0"),
     ] {
@@ -81,7 +84,10 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(text.starts_with(&format!("error: cannot listen on {busy}: Address already in use")), "{text}");
-    for args in [["--listen", "localhost"], ["--plmn", "1-1"], ["--rat", "5g"], ["--n-prb", "0"], ["--cell", "x"]] {
+    for args in [["--listen", "localhost"], ["--plmn", "1-1"], ["--rat", "5g"], ["--n-prb", "0"], ["--cell", "x"]]
+        .into_iter()
+        .chain([["--callback-network", "10.0.0.0/99"], ["--trusted-proxy", "proxy.example"], ["--host", "a:80"]])
+    {
         let output = ranway().arg("rnis").args(args).output().expect("it starts");
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
@@ -239,7 +245,7 @@ fn a_reader_that_leaves_ends_a_service_that_prints() {
 fn the_help_explains_inputs_and_security() {
     let output = ranway().args(["rnis", "--help"]).output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout);
-    for words in ["replay:FILE", "srsran:HOST:PORT", "no authentication", "--allow-callback", "curl http://"] {
+    for words in ["replay:FILE", "srsran:HOST:PORT", "bearer token", "--callback-network", "curl http://"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

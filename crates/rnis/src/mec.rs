@@ -19,7 +19,7 @@ mod model;
 mod notification;
 mod subscription;
 
-pub use book::{Book, Delivery, Due, Entry, MOST_PER_OWNER, MOST_SUBSCRIPTIONS, Refusal};
+pub use book::{Book, Delivery, Due, Entry, Id, MOST_PER_OWNER, MOST_SUBSCRIPTIONS, Refusal};
 pub use model::*;
 pub use notification::{Notification, notify};
 pub use subscription::{Invalid, Kind, Subscription};

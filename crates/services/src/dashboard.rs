@@ -15,7 +15,7 @@ mod metrics;
 pub use access::{TOKEN_VARIABLE, parse_address};
 pub use http::Command;
 
-use crate::server::{refused, serve};
+use crate::server::{Most, refused, serve};
 use access::{Access, random};
 use http::App;
 use hub::Hub;
@@ -39,8 +39,8 @@ const LEISURE: u32 = 100;
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// What publishers have given and the server has not taken.
 const MOST_WAITING: usize = 64;
-/// The most connections at a time; further ones wait.
-const MOST_CLIENTS: usize = 64;
+/// The most connections. On the loopback interface, all users have one address.
+const MOST_CLIENTS: Most = Most { connections: 64, of_site: 32 };
 /// The longest time that open pages have to take the last batch and the report.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -146,7 +146,7 @@ impl Dashboard {
             }
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                let serving = tokio::spawn(serve(listener, router, MOST_CLIENTS));
+                let serving = tokio::spawn(serve(listener, router, MOST_CLIENTS, Vec::new()));
                 follow(&hub, waiting, &due, stopped).await;
                 let report = written.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 hub.with(|board| {

@@ -8,6 +8,7 @@
 //! | `metrics` | the text format of Prometheus, in which `dashboard`, `measure` and `proxy` tell their metrics |
 //! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
+//! | `secret` | random secrets, and tokens that requests present |
 //! | `server` | the HTTP server of `rnis` and `dashboard`, and of the metrics of `proxy` and `measure` |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
@@ -24,4 +25,8 @@ pub mod measure;
 mod metrics;
 pub mod proxy;
 pub mod rnis;
+mod secret;
 mod server;
+
+pub use metrics::MetricsAccess;
+pub use server::{Network, parse_host};

@@ -30,6 +30,7 @@ pub use limits::Limits;
 pub use results::Store;
 pub use tls::Tls;
 
+use crate::metrics::{MOST_READERS, MetricsAccess, router};
 use crate::rnis::Log;
 use crate::server;
 use app::App;
@@ -57,8 +58,6 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const OTHER_DESCRIPTORS: u64 = 64;
 /// The most long bodies of requests that are read at the same time; each takes up to 1 MiB.
 const MOST_BODIES: usize = 32;
-/// The most clients of the metrics; further ones wait.
-const MOST_SCRAPERS: usize = 16;
 /// Interval between checks whether all flows have ended.
 const DRAIN_TURN: Duration = Duration::from_millis(50);
 
@@ -83,8 +82,8 @@ pub struct Options {
     pub limits: Limits,
     /// Where results are stored.
     pub results: Option<Store>,
-    /// Where metrics are served: an address of the loopback interface.
-    pub metrics: Option<SocketAddr>,
+    /// Where metrics are served, and who may read them.
+    pub metrics: Option<MetricsAccess>,
     /// The longest wait for flows when the server ends.
     pub drain: Duration,
     /// Where messages go.
@@ -137,9 +136,6 @@ impl Service {
         if options.tls_only && options.tls.is_none() {
             return Err(Error("TLS alone is not possible without a certificate".into()));
         }
-        if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
-            return Err(Error(format!("metrics address {address}: expected one of the loopback interface")));
-        }
         let descriptors = netio::process::allow_files();
         let most = usize::try_from(descriptors.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
         if limits.connections > most {
@@ -162,13 +158,16 @@ impl Service {
         let gate = Gate::new(limits);
         let mut tasks = JoinSet::new();
         let metrics = match options.metrics {
-            Some(address) => {
+            Some(access) => {
+                let address = access.address();
                 let wrong = |why: std::io::Error| {
                     Error(format!("metrics cannot be served at {address}: {}", server::refused(&why, "--metrics")))
                 };
                 let listener = TcpListener::bind(address).await.map_err(wrong)?;
                 let address = listener.local_addr().map_err(wrong)?;
-                tasks.spawn(server::serve(listener, metrics::router(gate.clone(), counters.clone()), MOST_SCRAPERS));
+                let (gate, counters) = (gate.clone(), counters.clone());
+                let pages = router(access, move || metrics::text(&gate, &counters));
+                tasks.spawn(server::serve(listener, pages, MOST_READERS, Vec::new()));
                 Some(address)
             }
             None => None,

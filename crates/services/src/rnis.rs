@@ -30,7 +30,7 @@ pub use input::{Input, SocketFile};
 pub use log::Log;
 pub use settings::{Error, Limits};
 
-use crate::server::{refused, serve};
+use crate::server::{Hosts, Most, Network as Addresses, refused, serve};
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, Record};
@@ -41,8 +41,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
-/// The most HTTP connections at a time; further ones wait.
-const MOST_CONNECTIONS: usize = 1024;
+/// The most HTTP connections, WebSockets included.
+const MOST_CONNECTIONS: Most = Most { connections: 1024, of_site: 128 };
 
 /// The configuration of a service.
 #[derive(Clone, Debug)]
@@ -61,7 +61,11 @@ pub struct Options {
     pub inputs: Vec<Input>,
     /// The broker that reports are published to.
     pub amqp: Option<Broker>,
-    /// Which hosts notifications may be posted to.
+    /// Names of this service, beside addresses, `localhost` and that of the API root.
+    pub hosts: Vec<String>,
+    /// Reverse proxies, which tell the addresses of clients (`X-Forwarded-For`).
+    pub proxies: Vec<Addresses>,
+    /// Which networks notifications may be posted to.
     pub callbacks: CallbackPolicy,
     /// Limits of delivery.
     pub limits: Limits,
@@ -80,6 +84,8 @@ impl Default for Options {
             carrier: Carrier::default(),
             inputs: Vec::new(),
             amqp: None,
+            hosts: Vec::new(),
+            proxies: Vec::new(),
             callbacks: CallbackPolicy::default(),
             limits: Limits::default(),
             log: Log::default(),
@@ -118,11 +124,20 @@ impl Service {
         let listener = TcpListener::bind(listen).await.map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         let root = options.root.map(|root| root.trim_end_matches('/').to_owned());
-        let app = http::App { hub: hub.clone(), address, root, requests: AtomicU64::new(0) };
+        let proxies = options.proxies;
+        let app = http::App {
+            hub: hub.clone(),
+            address,
+            hosts: Hosts::new(&options.hosts, root.as_deref()),
+            root,
+            requests: AtomicU64::new(0),
+            proxies: proxies.clone(),
+            sockets: Arc::default(),
+        };
         let router = http::router(Arc::new(app), &prefix);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            serve(listener, router, MOST_CONNECTIONS).await;
+            serve(listener, router, MOST_CONNECTIONS, proxies).await;
             Ok(())
         });
         let expiring = hub.clone();

@@ -1,7 +1,20 @@
-//! The HTTP server: a bounded number of connections, each with a bounded time to send its request and to take the answer.
+//! The HTTP server: a bounded number of connections, in all and of one client, each with a bounded time to send its request and to
+//! take the answer.
+
+mod gate;
+mod host;
+mod network;
+mod site;
+
+pub(crate) use gate::{Busy, Most};
+pub use host::parse_host;
+pub(crate) use host::{Hosts, is_own_page};
+pub use network::Network;
+pub(crate) use site::Site;
 
 use axum::Router;
 use axum::body::Body;
+use gate::Gate;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::future::Future;
@@ -9,18 +22,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 use tower::ServiceExt;
 
-/// The address of the client, which the server adds to each request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+/// The client, which the server adds to each request.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// Keeps the connection counted, after it has become a WebSocket, too.
+    pub(crate) busy: Busy,
+}
 
 /// The longest time for the head of a request, an idle connection included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,22 +54,29 @@ pub(crate) fn refused(why: &io::Error, option: &str) -> String {
     }
 }
 
-/// Serves at most `most` connections at a time until the future is dropped; further ones wait.
-pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
-    let connections = Arc::new(Semaphore::new(most));
+/// Serves connections until the future is dropped. Those for which there is no room are reset. Clients in the networks of `proxies` are
+/// reverse proxies, whose connections only count in all.
+pub(crate) async fn serve(listener: TcpListener, router: Router, most: Most, proxies: Vec<Network>) {
+    let gate = Gate::new(most);
     loop {
-        let Ok(permit) = connections.clone().acquire_owned().await else { return };
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(REFUSED_PAUSE).await;
+            continue;
+        };
+        let is_shared = proxies.iter().any(|network| network.contains(peer.ip()));
+        let Some(visitor) = gate.enter(peer.ip(), is_shared) else {
+            let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
             continue;
         };
         let _ = netio::sys::set_notsent_lowat(stream.as_fd(), UNSENT);
         let router = router.clone();
         tokio::spawn(async move {
-            let _permit = permit;
+            let of_requests = visitor.clone();
             let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-                request.extensions_mut().insert(Peer(peer));
-                router.clone().oneshot(request.map(Body::new))
+                let busy = of_requests.occupy();
+                request.extensions_mut().insert(Peer { address: peer, busy: busy.clone() });
+                let answer = router.clone().oneshot(request.map(Body::new));
+                async move { answer.await.map(|answer| answer.map(|body| Kept { body, _busy: busy })) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -63,8 +85,37 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
                 .serve_connection(TokioIo::new(Patient { stream, stalled: None }), service)
                 .with_upgrades();
             // A broken connection concerns its client only.
-            let _ = connection.await;
+            tokio::select! {
+                _ = connection => {}
+                () = visitor.evicted() => {}
+            }
         });
+    }
+}
+
+/// The body of an answer, which keeps its connection busy until it is sent.
+struct Kept {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Kept {
+    type Data = <Body as hyper::body::Body>::Data;
+    type Error = <Body as hyper::body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
     }
 }
 

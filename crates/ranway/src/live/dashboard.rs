@@ -7,6 +7,7 @@ pub(crate) use proxy::ProxyFollower;
 pub(crate) use services::{Reports, Values};
 
 use crate::failure::Failure;
+use crate::live::secrets;
 use crate::terminal::message;
 pub(crate) use ::services::dashboard::Dashboard;
 use ::services::dashboard::{Options, Publisher, TOKEN_VARIABLE, parse_address};
@@ -29,7 +30,7 @@ const MOST_POINTS: u32 = 20;
 /// Rows of finished runs that may wait for the dashboard.
 const MOST_PENDING: usize = 500_000;
 
-#[derive(Clone, ClapArgs)]
+#[derive(Clone, PartialEq, Eq, ClapArgs)]
 pub(crate) struct DashboardArgs {
     /// Serve a page that follows the run, and metrics for Prometheus, at this address, by default a free port of 127.0.0.1;
     /// beyond this machine, only with the token that is printed
@@ -41,6 +42,10 @@ pub(crate) struct DashboardArgs {
         value_parser = parse_address
     )]
     pub(crate) dashboard: Option<SocketAddr>,
+    /// File with the token of the page and its metrics: at least 16 letters and digits, in a file that others than its owner and its
+    /// group cannot read [default: the systemd credential `dashboard-token`, or $RANWAY_DASHBOARD_TOKEN, or else a new one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dashboard_token: Option<PathBuf>,
 }
 
 impl DashboardArgs {
@@ -59,7 +64,10 @@ impl DashboardArgs {
         adapt: impl FnOnce(&mut Options),
     ) -> Result<Option<Dashboard>, Failure> {
         let Some(address) = self.dashboard else { return Ok(None) };
-        let token = std::env::var(TOKEN_VARIABLE).ok();
+        let token = match secrets::file(self.dashboard_token.as_deref(), "dashboard-token") {
+            Some(path) => Some(secrets::read(&path)?),
+            None => std::env::var(TOKEN_VARIABLE).ok(),
+        };
         let is_told = !quiet || token.is_none();
         let mut options = Options { address, token, ..Options::new(command, meta()) };
         adapt(&mut options);

@@ -3,7 +3,7 @@
 mod config;
 
 use crate::live::dashboard::{DashboardArgs, ProxyFollower, untitled};
-use crate::live::secrets::BrokerArgs;
+use crate::live::secrets::{BrokerArgs, MetricsArgs};
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -17,7 +17,6 @@ use services::proxy::{self, Connection, Governor, Inbox, Metrics, Notice, Proxy,
 use services::rnis::{Follower, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -159,9 +158,8 @@ pub(crate) struct ProxyArgs {
     /// Time that connections have to end before the proxy does
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     drain: Span,
-    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9180
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     #[command(flatten)]
     dashboard: DashboardArgs,
     /// Print counters as a line of JSON every second
@@ -205,7 +203,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let settings = settings(&args)?;
     wait_for_no_reader();
     let signals = Signals::take()?;
-    let metrics = args.metrics.map(Metrics::bind).transpose().map_err(refusal)?;
+    let metrics = args.metrics.access()?.map(Metrics::bind).transpose().map_err(refusal)?;
     let this = std::env::current_exe()?;
     let guardian = move || {
         let mut command = Command::new(&this);

@@ -7,8 +7,9 @@ use crate::terminal;
 use clap::Args as ClapArgs;
 use rnis::feed::{Carrier, recording};
 use rnis::identity::{Plmn, Rat};
-use rnis::{AddressMap, Network, Record};
+use rnis::{AddressMap, Network as Cells, Record};
 use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, TakeRecord, run as serve};
+use services::{Network, parse_host};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -33,14 +34,16 @@ Kinds of inputs:
   amqp:URL            reports of another ranway rnis, through a broker at amqp:// or, with TLS, amqps://
 SOURCE is a file, `-` for standard input, or unix:PATH, a socket to which programs connect.
 
-There is no authentication: listen on loopback, or put a reverse proxy in front and name its URL with --api-root.
+Queries need no authentication: listen on loopback, or put a reverse proxy in front, name its URL with --api-root and its address \
+with --trusted-proxy. A subscription belongs to whoever knows its identifier, a secret, and presents the bearer token of its request if \
+there was one.
 
 Examples:
   ranway rnis --input replay:drive.jsonl
   curl http://127.0.0.1:8085/rni/v2/queries/layer2_meas
   ranway rnis --input srsran:127.0.0.1:8001 --rat nr --n-prb 106 --dl-slots 1400 --ues ues.txt
   xapp | ranway rnis --input flexric:- --rat nr --n-prb 106 --dl-slots 1400 --amqp amqp://127.0.0.1
-  ranway rnis --input modem:0 --allow-callback 10.0.0.0/8 --listen 10.0.0.1:8085
+  ranway rnis --input modem:0 --callback-network 10.0.0.0/8 --listen 10.0.0.1:8085
 
 The table of UEs (--ues) has a line for each: the RNTI, or CELL/RNTI, then its addresses:
   0x4601    10.45.0.2 fd00::2
@@ -79,10 +82,17 @@ pub(crate) struct RnisArgs {
     /// Interval of reports that do not tell it
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     period: Span,
-    /// Hosts that notifications may be posted to: self (the subscriber's own address), any, an address, a network such as
-    /// 10.0.0.0/8, or a host name; give several [default: self]
-    #[arg(long, value_name = "HOST")]
-    allow_callback: Vec<String>,
+    /// Network whose hosts notifications may be posted to, such as 10.0.0.0/8; give several. 0.0.0.0/0 and ::/0 mean all public
+    /// addresses: loopback, private, link-local and other special addresses need a network within their own block [default: none,
+    /// so that notifications are delivered by WebSocket alone]
+    #[arg(long, value_name = "NETWORK")]
+    callback_network: Vec<Network>,
+    /// Name under which clients reach the service, beside addresses, localhost and the host of --api-root; give several
+    #[arg(long, value_name = "NAME", value_parser = parse_host)]
+    host: Vec<String>,
+    /// Address or network of reverse proxies, whose X-Forwarded-For tells the addresses of clients, which limits count; give several
+    #[arg(long, value_name = "NETWORK")]
+    trusted_proxy: Vec<Network>,
     /// URL of the service as clients see it, if it is behind a proxy
     #[arg(long, value_name = "URL")]
     api_root: Option<String>,
@@ -174,12 +184,14 @@ fn options(args: &RnisArgs) -> Result<Options, Failure> {
     Ok(Options {
         listen: args.listen,
         root: args.api_root.clone(),
-        network: Network { plmn: args.plmn.clone(), rat: args.rat },
+        network: Cells { plmn: args.plmn.clone(), rat: args.rat },
         addresses,
         carrier: Carrier { cell: args.cell, n_prb: args.n_prb, slots_per_second: args.dl_slots, period: args.period },
         inputs,
         amqp: args.amqp.as_deref().map(|url| args.broker.broker(url)).transpose()?,
-        callbacks: CallbackPolicy::parse(&args.allow_callback).map_err(invalid)?,
+        hosts: args.host.clone(),
+        proxies: args.trusted_proxy.clone(),
+        callbacks: CallbackPolicy::new(args.callback_network.clone()),
         limits: Limits::default(),
         log: Log::new(move |line| {
             if !quiet {

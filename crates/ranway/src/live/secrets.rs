@@ -2,8 +2,13 @@
 
 use crate::failure::Failure;
 use clap::Args as ClapArgs;
+use services::MetricsAccess;
 use services::rnis::{Broker, Credentials, Error, Input};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+/// The longest token, in bytes.
+const LONGEST: u64 = 1024;
 
 /// Returns the file of a secret: the one of an option, or else the systemd credential of this name, if there is one.
 pub(crate) fn file(given: Option<&Path>, credential: &str) -> Option<PathBuf> {
@@ -11,6 +16,32 @@ pub(crate) fn file(given: Option<&Path>, credential: &str) -> Option<PathBuf> {
         let path = Path::new(&std::env::var_os("CREDENTIALS_DIRECTORY")?).join(credential);
         path.exists().then_some(path)
     })
+}
+
+/// Where metrics are served, and who may read them.
+#[derive(Clone, Debug, PartialEq, Eq, ClapArgs)]
+pub(crate) struct MetricsArgs {
+    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9180; beyond this machine, only with a token
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// File with the token that readers of the metrics present (`Authorization: Bearer TOKEN`): at least 16 letters and digits, in a
+    /// file that others than its owner and its group cannot read [default: the systemd credential `metrics-token`, if there is one]
+    #[arg(long, value_name = "FILE")]
+    metrics_token: Option<PathBuf>,
+}
+
+impl MetricsArgs {
+    /// Returns where metrics are served, if they are.
+    pub(crate) fn access(&self) -> Result<Option<MetricsAccess>, Failure> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        let token = file(self.metrics_token.as_deref(), "metrics-token").map(|path| read(&path)).transpose()?;
+        MetricsAccess::new(address, token).map(Some).map_err(Failure::Invalid)
+    }
+}
+
+/// Reads a file with a token.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    disk::secret(path, LONGEST).map_err(|why| Failure::Invalid(format!("{}: {why}", path.display())))
 }
 
 /// How to reach a broker.

@@ -13,14 +13,46 @@ pub const MOST_SUBSCRIPTIONS: usize = 1024;
 /// The most subscriptions of one owner at a time.
 pub const MOST_PER_OWNER: usize = 256;
 
-/// Subscriptions by number, without I/O or clock. `now` is an argument, in Unix time. Memory is bounded by
+/// The identifier of a subscription: 128 random bits, which only its owner knows. Who knows them may use the subscription.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id(u128);
+
+impl Id {
+    /// Creates an identifier from random bytes.
+    pub const fn new(random: [u8; 16]) -> Id {
+        Id(u128::from_be_bytes(random))
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Id(..)")
+    }
+}
+
+impl core::str::FromStr for Id {
+    type Err = Refusal;
+
+    /// Parses 32 lower-case hexadecimal digits; anything else is the name of no subscription.
+    fn from_str(text: &str) -> Result<Id, Refusal> {
+        let id = u128::from_str_radix(text, 16).map(Id).ok();
+        id.filter(|id| id.to_string() == text).ok_or(Refusal::Unknown)
+    }
+}
+
+/// Subscriptions by identifier, without I/O, clock or randomness. `now` is an argument, in Unix time. Memory is bounded by
 /// [`MOST_SUBSCRIPTIONS`], and by the checks of [`Subscription::parse`].
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    entries: BTreeMap<u64, Entry>,
-    by_expiry: BTreeSet<(Time, u64)>,
+    entries: BTreeMap<Id, Entry>,
+    by_expiry: BTreeSet<(Time, Id)>,
     owners: BTreeMap<String, usize>,
-    last: u64,
 }
 
 /// How notifications reach the consumer.
@@ -47,8 +79,8 @@ pub struct Entry {
 /// A subscription that has expired and was removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Due {
-    /// The subscription's number.
-    pub id: u64,
+    /// The subscription's identifier.
+    pub id: Id,
     /// What to tell its consumer.
     pub notification: Notification,
 }
@@ -62,7 +94,7 @@ pub enum Refusal {
     OwnerFull,
     /// The deadline has passed.
     Expired,
-    /// There is no subscription with this number.
+    /// There is no subscription with this identifier.
     Unknown,
     /// A subscription cannot change its type.
     OtherKind,
@@ -83,15 +115,15 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 impl Book {
-    /// Adds a subscription of `owner` and returns its number. `link` makes its link of the number.
+    /// Adds a subscription of `owner` with a new identifier and the link that contains it.
     pub fn create(
         &mut self,
+        (id, link): (Id, String),
         subscription: Subscription,
         delivery: Delivery,
         owner: &str,
-        link: impl Fn(u64) -> String,
         now: Time,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<(), Refusal> {
         if is_past(&subscription, now) {
             return Err(Refusal::Expired);
         }
@@ -103,20 +135,18 @@ impl Book {
             return Err(Refusal::OwnerFull);
         }
         *owned += 1;
-        self.last += 1;
-        let id = self.last;
         if let Some(expiry) = subscription.expiry {
             self.by_expiry.insert((expiry.into(), id));
         }
-        let entry = Entry { subscription, delivery, this: link(id), owner: owner.to_owned() };
+        let entry = Entry { subscription, delivery, this: link, owner: owner.to_owned() };
         self.entries.insert(id, entry);
-        Ok(id)
+        Ok(())
     }
 
     /// Replaces a subscription by another one of the same type.
     pub fn replace(
         &mut self,
-        id: u64,
+        id: Id,
         subscription: Subscription,
         delivery: Delivery,
         now: Time,
@@ -140,12 +170,12 @@ impl Book {
     }
 
     /// Returns a subscription.
-    pub fn get(&self, id: u64) -> Option<&Entry> {
+    pub fn get(&self, id: Id) -> Option<&Entry> {
         self.entries.get(&id)
     }
 
     /// Removes a subscription.
-    pub fn remove(&mut self, id: u64) -> Option<Entry> {
+    pub fn remove(&mut self, id: Id) -> Option<Entry> {
         let entry = self.entries.remove(&id)?;
         if let Some(expiry) = entry.subscription.expiry {
             self.by_expiry.remove(&(expiry.into(), id));
@@ -160,7 +190,7 @@ impl Book {
     }
 
     /// Returns the subscriptions, those of one type or all.
-    pub fn list(&self, kind: Option<Kind>) -> impl Iterator<Item = (u64, &Entry)> {
+    pub fn list(&self, kind: Option<Kind>) -> impl Iterator<Item = (Id, &Entry)> {
         let wanted = move |entry: &Entry| kind.is_none_or(|kind| entry.subscription.kind == kind);
         self.entries.iter().filter(move |(_, entry)| wanted(entry)).map(|(&id, entry)| (id, entry))
     }
@@ -175,8 +205,8 @@ impl Book {
         self.entries.is_empty()
     }
 
-    /// Returns the notifications of an event, with the numbers of their subscriptions.
-    pub fn matching(&self, occurrence: &Occurrence, network: &Network) -> Vec<(u64, Notification)> {
+    /// Returns the notifications of an event, with the identifiers of their subscriptions.
+    pub fn matching(&self, occurrence: &Occurrence, network: &Network) -> Vec<(Id, Notification)> {
         let entries = self.entries.iter();
         entries
             .filter(|(_, entry)| entry.subscription.matches(occurrence, network))

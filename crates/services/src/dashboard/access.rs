@@ -6,10 +6,10 @@
 //! that a name which somebody else's DNS leads here does not help. But a browser sends the cookie to other ports of the same
 //! host, too.
 
-use axum::http::uri::Authority;
+use crate::secret;
+use crate::server::Hosts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use netio::Error;
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The environment variable that gives the token, for a page or a scraper that outlives a run.
@@ -46,7 +46,7 @@ impl Access {
             None => random()?,
             Some(token) if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 return Err(Error::Wrong(format!(
-                    "{TOKEN_VARIABLE} is no token: use {SHORTEST_TOKEN} or more letters and digits"
+                    "invalid token of the dashboard (--dashboard-token or {TOKEN_VARIABLE}): use {SHORTEST_TOKEN} or more letters and digits"
                 )));
             }
             Some(token) => token.to_owned(),
@@ -85,8 +85,7 @@ impl Access {
 
     /// Whether `token` is the right one, in a time that does not tell how much of it is.
     pub(super) fn is_token(&self, token: &str) -> bool {
-        let (one, other) = (self.token.as_bytes(), token.as_bytes());
-        one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+        secret::is_same(&self.token, token)
     }
 
     /// Checks a request.
@@ -94,11 +93,11 @@ impl Access {
     /// # Errors
     /// The status and the text of the refusal.
     pub(super) fn check(&self, headers: &HeaderMap, purpose: Purpose) -> Result<(), (StatusCode, &'static str)> {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        if self.is_local() && !text(header::HOST).is_some_and(is_local_host) {
+        let hosts = Hosts::default();
+        if self.is_local() && !hosts.accept(headers) {
             return Err((StatusCode::FORBIDDEN, "the page is at 127.0.0.1 or localhost, not at this name\n"));
         }
-        let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        let bearer = secret::bearer(headers);
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let name = self.cookie_name();
         let mut cookies = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -117,11 +116,7 @@ impl Access {
             ));
         }
         if purpose == Purpose::Command {
-            let is_same = |origin: &str| {
-                let host = origin.split_once("://").map(|(_, host)| host);
-                host.is_some() && host == text(header::HOST)
-            };
-            if headers.get(COMMAND_HEADER).is_none() || text(header::ORIGIN).is_some_and(|origin| !is_same(origin)) {
+            if headers.get(COMMAND_HEADER).is_none() || !hosts.is_own(headers) {
                 return Err((StatusCode::FORBIDDEN, "commands come from the page: the header `X-Ranway` is missing\n"));
             }
         }
@@ -129,23 +124,10 @@ impl Access {
     }
 }
 
-/// Whether a `Host` header names this machine by an address or as `localhost`.
-fn is_local_host(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host();
-    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
-}
-
 /// Returns 128 random bits as text.
 pub(super) fn random() -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|why| Error::Wrong(format!("no random numbers: {why}")))?;
-    Ok(bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    let bytes = secret::random().map_err(|why| Error::Wrong(format!("no random numbers: {why}")))?;
+    Ok(secret::hexadecimal(&bytes))
 }
 
 /// Parses the address of a dashboard: an address and a port, either of them alone, or `localhost` and a port.

@@ -2,10 +2,11 @@
 
 use super::app::App;
 use super::client::{Client, Fault, LINGER, linger};
-use super::keys::Denied;
+use super::keys::{Denied, Open};
 use super::limits::{RETRY_AFTER, Visitor};
 use super::stream::Stream;
 use super::{control, rmbt, streams};
+use crate::server::is_own_page;
 use measure::http::{self, LONGEST_HEAD, Request, Upgrade, parse_request};
 use measure::rmbt::server::Framing;
 use measure::{ndt7, rmbt as protocol, throughput1};
@@ -174,6 +175,14 @@ async fn serve_upgrade(
     client: Client,
     visitor: &mut Visitor,
 ) -> Result<(), Fault> {
+    // Clients of private networks are trusted, but not every page that their browsers show.
+    if app.open == Open::Private
+        && matches!(upgrade, Upgrade::WebSocket { .. })
+        && request.fields.get("origin").is_some_and(|origin| !is_own_page(origin, request.fields.get("host")))
+    {
+        let text = "this server is for private networks, not for pages of other sites\n";
+        return reply(&mut stream, &http::respond((403, "Forbidden"), "text/plain", text, None)).await;
+    }
     let kind = match &upgrade {
         Upgrade::Rmbt => None,
         Upgrade::WebSocket { protocols, .. } => {

@@ -1,5 +1,6 @@
 //! Limits of the server, and who counts against them.
 
+use crate::server::Site;
 use measure::rmbt::token::{EARLY, LATE};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,22 +88,6 @@ impl fmt::Display for Busy {
         match self {
             Busy::Token => f.write_str("token used too often"),
             _ => write!(f, "busy, retry after {RETRY_AFTER} s"),
-        }
-    }
-}
-
-/// What limits count: an IPv4 address or an IPv6 /64, which one host can have all addresses of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Site {
-    V4(u32),
-    V6(u64),
-}
-
-impl Site {
-    fn of(address: IpAddr) -> Site {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Site::V4(address.to_bits()),
-            IpAddr::V6(address) => Site::V6((address.to_bits() >> 64) as u64),
         }
     }
 }

@@ -2,9 +2,6 @@
 
 use super::limits::{Busy, Gate};
 use crate::metrics;
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use measure::rmbt::server::Direction;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -48,18 +45,6 @@ impl Counters {
         transfers.fetch_add(1, Relaxed);
         total.fetch_add(bytes, Relaxed);
     }
-}
-
-/// Returns the pages: the metrics.
-pub(super) fn router(gate: Arc<Gate>, counters: Arc<Counters>) -> Router {
-    let page = get(move || {
-        let text = text(&gate, &counters);
-        async move { ([(CONTENT_TYPE, metrics::CONTENT)], text) }
-    });
-    Router::new()
-        .route("/metrics", page.clone())
-        .route("/", page)
-        .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "the metrics are at /metrics\n") })
 }
 
 /// A name, its help, its label, and a value for each value of the label.
@@ -118,7 +103,8 @@ impl Collector for Totals {
     }
 }
 
-fn text(gate: &Arc<Gate>, counters: &Arc<Counters>) -> String {
+/// Returns the metrics of a server.
+pub(super) fn text(gate: &Arc<Gate>, counters: &Arc<Counters>) -> String {
     metrics::text("ranway_measure", Totals { gate: gate.clone(), counters: counters.clone() })
 }
 

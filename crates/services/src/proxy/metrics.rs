@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
 use netio::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -18,32 +15,32 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::book::Reason;
 use super::status::{Status, status};
 use super::worker::Shared;
-use crate::metrics;
+use crate::metrics::{self, MOST_READERS, MetricsAccess, router};
 use crate::server::{refused, serve};
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
-/// The most clients at a time; further ones wait.
-const MOST_CLIENTS: usize = 64;
 
 /// An address at which metrics will be served.
 #[derive(Debug)]
 pub struct Metrics {
     listener: TcpListener,
+    access: MetricsAccess,
 }
 
 impl Metrics {
-    /// Reserves `address`.
+    /// Reserves an address.
     ///
     /// # Errors
     /// [`Error::Wrong`] if it is in use or not this machine's.
-    pub fn bind(address: SocketAddr) -> Result<Metrics, Error> {
+    pub fn bind(access: MetricsAccess) -> Result<Metrics, Error> {
+        let address = access.address();
         let wrong = |error: std::io::Error| {
             Error::Wrong(format!("metrics cannot be served at {address}: {}", refused(&error, "--metrics")))
         };
         let listener = TcpListener::bind(address).map_err(wrong)?;
         listener.set_nonblocking(true).map_err(wrong)?;
-        Ok(Metrics { listener })
+        Ok(Metrics { listener, access })
     }
 
     pub(super) fn serve(
@@ -54,11 +51,11 @@ impl Metrics {
         let address = self.listener.local_addr().map_err(Error::system("serve metrics"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::system("serve metrics"))?;
-        let app = router(move || text(&status(&workers, false)));
+        let app = router(self.access, move || text(&status(&workers, false)));
         let run = move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else { return };
-                let serving = serve(listener, app, MOST_CLIENTS);
+                let serving = serve(listener, app, MOST_READERS, Vec::new());
                 let stopped = async {
                     while !stop.load(Relaxed) {
                         tokio::time::sleep(TURN).await;
@@ -73,15 +70,6 @@ impl Metrics {
         let thread = std::thread::Builder::new().name("proxy-metrics".into());
         Ok((address, thread.spawn(run).map_err(Error::system("start a thread"))?))
     }
-}
-
-/// Returns the pages: the metrics.
-fn router(metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
-    let page = get(move || async move { ([(CONTENT_TYPE, metrics::CONTENT)], metrics()) });
-    Router::new()
-        .route("/metrics", page.clone())
-        .route("/", page)
-        .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "the metrics are at /metrics\n") })
 }
 
 /// Encodes the totals of a status.
@@ -149,26 +137,6 @@ fn text(status: &Status) -> String {
 mod tests {
     use super::*;
     use crate::proxy::Totals as Counted;
-    use axum::body::Body;
-    use tower::ServiceExt;
-
-    #[tokio::test]
-    async fn metrics_are_served_at_their_path_alone() {
-        let app = router(|| "all of them\n".to_owned());
-        for (method, path, status) in
-            [("GET", "/metrics", 200), ("GET", "/", 200), ("GET", "/other", 404), ("POST", "/", 405)]
-        {
-            let request =
-                axum::http::Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
-            let answer = app.clone().oneshot(request).await.expect("an answer");
-            assert_eq!(answer.status().as_u16(), status, "{method} {path}");
-            if status == 200 {
-                assert_eq!(answer.headers()[CONTENT_TYPE], metrics::CONTENT);
-                let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
-                assert_eq!(&body[..], b"all of them\n");
-            }
-        }
-    }
 
     #[test]
     fn each_counter_is_in_the_text() {

@@ -1,22 +1,25 @@
 //! The resources of MEC 012 (clause 7) over HTTP.
 
 use super::callback::{Refused, Target};
-use super::hub::{Hub, unix_now};
+use super::hub::{Bearer, Hub, Requester, unix_now};
 use super::problem::{Problem, json};
 use super::query::{Parameters, RAB_INFO};
 use super::websocket;
-use crate::server::Peer;
+use crate::secret;
+use crate::server::{Busy, Hosts, Network, Peer, Site};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Path, Request, State, WebSocketUpgrade};
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, uri::Authority};
+use axum::middleware::{self, Next};
 use axum::routing::get;
 use rnis::mec::{
-    Delivery, Entry, LinkType, Subscription, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks, answer,
+    Delivery, Entry, Id, LinkType, Subscription, SubscriptionLink, SubscriptionLinkList, SubscriptionLinks, answer,
 };
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -24,6 +27,10 @@ use tokio::time::timeout;
 pub(super) const LONGEST_BODY: usize = 64 * 1024;
 /// The longest time that a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most WebSockets, in all and of one client.
+const MOST_SOCKETS: usize = 768;
+/// See [`MOST_SOCKETS`].
+const MOST_SOCKETS_OF_SITE: usize = 64;
 /// The path of the service below the API root.
 const BASE: &str = "/rni/v2";
 
@@ -35,6 +42,81 @@ pub(super) struct App {
     /// The API root as clients see it, if it is not the host that they name.
     pub(super) root: Option<String>,
     pub(super) requests: AtomicU64,
+    pub(super) hosts: Hosts,
+    /// Reverse proxies, which tell the addresses of clients.
+    pub(super) proxies: Vec<Network>,
+    pub(super) sockets: Arc<Sockets>,
+}
+
+/// The number of WebSockets of each client.
+#[derive(Debug, Default)]
+pub(super) struct Sockets(Mutex<BTreeMap<Site, usize>>);
+
+/// A WebSocket that counts until it is dropped.
+struct Counted {
+    sockets: Arc<Sockets>,
+    site: Site,
+}
+
+impl Sockets {
+    fn open(sockets: &Arc<Sockets>, site: Site) -> Option<Counted> {
+        let mut counts = sockets.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.values().sum::<usize>() >= MOST_SOCKETS
+            || counts.get(&site).is_some_and(|&n| n >= MOST_SOCKETS_OF_SITE)
+        {
+            return None;
+        }
+        *counts.entry(site).or_default() += 1;
+        drop(counts);
+        Some(Counted { sockets: sockets.clone(), site })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.sockets.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.site) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.site);
+            }
+        }
+    }
+}
+
+/// Refuses requests that name another host, and those of pages of other sites that could change something or read notifications.
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response<Body> {
+    let refused = |detail| Problem::new(StatusCode::FORBIDDEN, detail).into_response();
+    let headers = request.headers();
+    if !app.hosts.accept(headers) {
+        return refused("the service has no such name; the operator adds names with --host");
+    }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD) && !headers.contains_key(header::UPGRADE);
+    if !reads && !app.hosts.is_own(headers) {
+        return refused("the request comes from a page of another site");
+    }
+    next.run(request).await
+}
+
+/// Returns the address of the client behind reverse proxies (`X-Forwarded-For`): the last one that is not that of a proxy. Whatever
+/// stands before it was written by the client.
+fn forwarded(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
+    let is_proxy = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
+    let mut address = peer;
+    let values = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+    let hops: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+    for hop in hops.into_iter().rev() {
+        if !is_proxy(address) {
+            break;
+        }
+        let Ok(next) = hop.parse() else { break };
+        address = next;
+    }
+    address
+}
+
+fn bearer(request: &Request) -> Option<Bearer> {
+    secret::bearer(request.headers()).map(|token| Bearer(token.to_owned()))
 }
 
 type Reply = Result<Response<Body>, Problem>;
@@ -55,6 +137,7 @@ pub(super) fn router(app: Arc<App>, prefix: &str) -> Router {
             let detail = "the resource does not have this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
         })
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
 
@@ -143,13 +226,13 @@ async fn list(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
     respond((|| {
         let parameters = parameters(&request, &["subscription_type"])?;
         let kind = parameters.kind()?;
-        let subscription = app.hub.with_book(|book| {
-            let link = |entry: &Entry| SubscriptionLink {
-                href: entry.this.clone(),
-                subscription_type: entry.subscription.kind.subscription_type(),
-            };
-            book.list(kind).map(|(_, entry)| link(entry)).collect()
-        });
+        // The identifiers are secrets, so a client without a token cannot be shown any.
+        let own = bearer(&request).map(|bearer| app.hub.of_bearer(&bearer, kind)).unwrap_or_default();
+        let link = |entry: Entry| SubscriptionLink {
+            href: entry.this,
+            subscription_type: entry.subscription.kind.subscription_type(),
+        };
+        let subscription = own.into_iter().map(link).collect();
         let this = LinkType { href: format!("{}/subscriptions", app.base(request.headers())) };
         let list = SubscriptionLinkList { links: SubscriptionLinks { this, subscription } };
         Ok(json(StatusCode::OK, "application/json", &list))
@@ -163,8 +246,7 @@ async fn create(State(app): State<Arc<App>>, request: Request) -> Response<Body>
 async fn read(State(app): State<Arc<App>>, Path(id): Path<String>, request: Request) -> Response<Body> {
     respond((|| {
         parameters(&request, &[])?;
-        let id = number(&id)?;
-        let entry = app.hub.with_book(|book| book.get(id).cloned()).ok_or_else(unknown)?;
+        let (_, entry) = app.own(&id, &request)?;
         Ok(json(StatusCode::OK, "application/json", &to_json(&entry)))
     })())
 }
@@ -173,9 +255,10 @@ async fn update(State(app): State<Arc<App>>, Path(id): Path<String>, request: Re
     respond(app.update(&id, request).await)
 }
 
-async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response<Body> {
+async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>, request: Request) -> Response<Body> {
     respond((|| {
-        if !app.hub.unsubscribe(number(&id)?) {
+        let (id, _) = app.own(&id, &request)?;
+        if !app.hub.unsubscribe(id) {
             return Err(unknown());
         }
         let mut response = Response::new(Body::empty());
@@ -184,27 +267,19 @@ async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response
     })())
 }
 
-/// Connects a WebSocket for the notifications of a subscription.
+/// Connects a WebSocket for the notifications of a subscription. Pages of browsers cannot send a bearer token with it, so the secret
+/// identifier in its URI is what lets a consumer in.
 async fn connect(State(app): State<Arc<App>>, Path(id): Path<String>, request: Request) -> Response<Body> {
-    let outbox = match number(&id).and_then(|id| app.hub.websocket_outbox(id).ok_or_else(unknown)) {
-        Ok(outbox) => outbox,
-        Err(problem) => return problem.into_response(),
-    };
-    let (mut parts, _) = request.into_parts();
-    match WebSocketUpgrade::from_request_parts(&mut parts, &app).await {
-        Ok(upgrade) => websocket::upgrade(upgrade, outbox),
-        Err(why) => Problem::new(why.status(), why.body_text()).into_response(),
-    }
+    respond(app.connect(&id, request).await)
 }
 
 fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no such subscription")
 }
 
-/// Parses the number of a subscription; anything else is the name of none.
-fn number(id: &str) -> Result<u64, Problem> {
-    let canonical = |number: &u64| number.to_string() == id;
-    id.parse().ok().filter(canonical).ok_or_else(unknown)
+/// Parses the identifier of a subscription; anything else is the name of none.
+fn identifier(id: &str) -> Result<Id, Problem> {
+    id.parse().map_err(|_| unknown())
 }
 
 fn to_json(entry: &Entry) -> serde_json::Value {
@@ -235,12 +310,47 @@ impl App {
         }
     }
 
+    /// Returns a subscription that the client may see and change.
+    fn own(&self, id: &str, request: &Request) -> Result<(Id, Entry), Problem> {
+        let id = identifier(id)?;
+        let entry = self.hub.with_book(|book| book.get(id).cloned()).ok_or_else(unknown)?;
+        if self.hub.may(id, bearer(request).as_ref()) { Ok((id, entry)) } else { Err(unknown()) }
+    }
+
+    fn requester(&self, request: &Request) -> Result<Requester, Problem> {
+        Ok(Requester { address: self.client(request)?.0, bearer: bearer(request) })
+    }
+
+    /// Returns the address of the client, and what keeps its connection counted.
+    fn client(&self, request: &Request) -> Result<(IpAddr, Busy), Problem> {
+        let peer = request.extensions().get::<Peer>().cloned();
+        let unknown = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the client's address is unknown");
+        let Peer { address, busy } = peer.ok_or_else(unknown)?;
+        Ok((forwarded(address.ip(), request.headers(), &self.proxies), busy))
+    }
+
+    async fn connect(&self, id: &str, request: Request) -> Reply {
+        let id = identifier(id)?;
+        let outbox = self.hub.websocket_outbox(id).ok_or_else(unknown)?;
+        let (address, busy) = self.client(&request)?;
+        let (mut parts, _) = request.into_parts();
+        let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, self).await;
+        let upgrade = upgrade.map_err(|why| Problem::new(why.status(), why.body_text()))?;
+        let counted = Sockets::open(&self.sockets, Site::of(address))
+            .ok_or_else(|| Problem::new(StatusCode::TOO_MANY_REQUESTS, "this client has its maximum of WebSockets"))?;
+        Ok(websocket::upgrade(upgrade, outbox, (counted, busy)))
+    }
+
     async fn create(&self, request: Request) -> Reply {
         acceptable(request.headers())?;
         let base = self.base(request.headers());
-        let (subscription, target, peer) = self.subscription(request).await?;
-        let link = |id| format!("{base}/subscriptions/{id}");
-        let (_, entry) = self.hub.subscribe(subscription, target, peer.ip(), link)?;
+        let requester = self.requester(&request)?;
+        let (subscription, target) = self.subscription(request).await?;
+        let random = secret::random().map_err(|_| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the system has no random numbers for an identifier")
+        })?;
+        let id = Id::new(random);
+        let entry = self.hub.subscribe(subscription, target, &requester, (id, format!("{base}/subscriptions/{id}")))?;
         let mut response = json(StatusCode::CREATED, "application/json", &to_json(&entry));
         if let Ok(location) = HeaderValue::from_str(&entry.this) {
             response.headers_mut().insert(header::LOCATION, location);
@@ -250,35 +360,32 @@ impl App {
 
     async fn update(&self, id: &str, request: Request) -> Reply {
         acceptable(request.headers())?;
-        let id = number(id)?;
-        let entry = self.hub.with_book(|book| book.get(id).cloned()).ok_or_else(unknown)?;
-        let (subscription, target, peer) = self.subscription(request).await?;
+        let (id, entry) = self.own(id, &request)?;
+        let requester = self.requester(&request)?;
+        let (subscription, target) = self.subscription(request).await?;
         let suffix = format!("{BASE}/subscriptions/{id}");
         match &subscription.this {
             Some(this) if *this == entry.this || this.ends_with(&suffix) => {}
             Some(_) => return Err(Problem::invalid("`_links.self` is another subscription")),
             None => return Err(Problem::invalid("`_links.self` is missing")),
         }
-        let entry = self.hub.replace(id, subscription, target, peer.ip())?;
+        let entry = self.hub.replace(id, subscription, target, &requester)?;
         Ok(json(StatusCode::OK, "application/json", &to_json(&entry)))
     }
 
     /// Reads and checks the subscription in a request, and decides how it is delivered: by the callback if there is one that
     /// the operator allows, otherwise by WebSocket if the consumer asks for that.
-    async fn subscription(&self, request: Request) -> Result<(Subscription, Option<Target>, SocketAddr), Problem> {
-        let Some(&Peer(peer)) = request.extensions().get::<Peer>() else {
-            return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the client's address is unknown"));
-        };
+    async fn subscription(&self, request: Request) -> Result<(Subscription, Option<Target>), Problem> {
         let body = body(request).await?;
         let subscription = Subscription::parse(&body).map_err(|why| Problem::invalid(why.0))?;
-        let target = subscription.callback.as_deref().map(|uri| Target::parse(uri, peer.ip(), &self.hub.policy));
+        let target = subscription.callback.as_deref().map(|uri| Target::parse(uri, &self.hub.policy));
         match target {
-            None => Ok((subscription, None, peer)),
-            Some(Ok(target)) => Ok((subscription, Some(target), peer)),
-            Some(Err(_)) if subscription.websocket => Ok((subscription, None, peer)),
+            None => Ok((subscription, None)),
+            Some(Ok(target)) => Ok((subscription, Some(target))),
+            Some(Err(_)) if subscription.websocket => Ok((subscription, None)),
             Some(Err(Refused::Invalid(why))) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
             Some(Err(Refused::Forbidden)) => {
-                let detail = "the operator does not allow callbacks to this host";
+                let detail = "the operator does not allow callbacks to this host (--callback-network); a WebSocket needs no permission";
                 Err(Problem::new(StatusCode::FORBIDDEN, detail))
             }
         }
@@ -307,4 +414,26 @@ async fn body(request: Request) -> Result<Bytes, Problem> {
             .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);
         if is_long { too_long() } else { Problem::invalid("the body could not be read") }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_proxy_is_believed_what_it_forwards() {
+        let proxies = ["127.0.0.1".parse().expect("a network"), "10.0.0.0/8".parse().expect("a network")];
+        let of = |peer: &str, forwarded_for: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in forwarded_for {
+                headers.append("x-forwarded-for", value.parse().expect("a value"));
+            }
+            forwarded(peer.parse().expect("an address"), &headers, &proxies).to_string()
+        };
+        assert_eq!(of("192.0.2.1", &["198.51.100.1"]), "192.0.2.1", "it is no proxy");
+        assert_eq!(of("127.0.0.1", &[]), "127.0.0.1");
+        assert_eq!(of("127.0.0.1", &["203.0.113.9, 198.51.100.1"]), "198.51.100.1", "the client wrote the first");
+        assert_eq!(of("127.0.0.1", &["203.0.113.9", "198.51.100.1, 10.0.0.7"]), "198.51.100.1");
+        assert_eq!(of("127.0.0.1", &["203.0.113.9, unknown"]), "127.0.0.1");
+    }
 }

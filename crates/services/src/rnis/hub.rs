@@ -4,7 +4,9 @@ use super::callback::{CallbackPolicy, Target};
 use super::log::{Log, Losses};
 use super::outbox::{Next, Outbox};
 use super::settings::Limits;
-use rnis::mec::{Book, Delivery, Entry, Notification, Refusal, Subscription};
+use crate::secret;
+use crate::server::Site;
+use rnis::mec::{Book, Delivery, Entry, Id, Kind, Notification, Refusal, Subscription};
 use rnis::state::MOST_UES;
 use rnis::{AddressMap, Network, RadioReport, Record, State};
 use std::collections::BTreeMap;
@@ -49,10 +51,35 @@ pub struct Hub {
 struct Inner {
     state: State,
     book: Book,
-    outboxes: BTreeMap<u64, Arc<Outbox>>,
+    outboxes: BTreeMap<Id, Arc<Outbox>>,
+    /// The bearer tokens of subscriptions that were created with one.
+    bearers: BTreeMap<Id, Bearer>,
     mailboxes: Vec<Arc<Mailbox>>,
     takers: Vec<Taker>,
-    owners: BTreeMap<IpAddr, Weak<Semaphore>>,
+    owners: BTreeMap<Site, Weak<Semaphore>>,
+}
+
+/// The token with which a client proves that it is the one that created a subscription.
+#[derive(Clone)]
+pub(super) struct Bearer(pub(super) String);
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Bearer(..)")
+    }
+}
+
+impl PartialEq for Bearer {
+    fn eq(&self, other: &Bearer) -> bool {
+        secret::is_same(&self.0, &other.0)
+    }
+}
+
+/// Who subscribes.
+#[derive(Clone, Debug)]
+pub(super) struct Requester {
+    pub(super) address: IpAddr,
+    pub(super) bearer: Option<Bearer>,
 }
 
 /// A consumer that takes each report at once.
@@ -123,6 +150,7 @@ impl Hub {
             state: State::new(addresses),
             book: Book::default(),
             outboxes: BTreeMap::new(),
+            bearers: BTreeMap::new(),
             mailboxes: Vec::new(),
             takers: Vec::new(),
             owners: BTreeMap::new(),
@@ -260,33 +288,37 @@ impl Hub {
         self: &Arc<Hub>,
         subscription: Subscription,
         target: Option<Target>,
-        requester: IpAddr,
-        link: impl Fn(u64) -> String,
-    ) -> Result<(u64, Entry), Refusal> {
+        requester: &Requester,
+        (id, link): (Id, String),
+    ) -> Result<Entry, Refusal> {
         let now = unix_now();
         let inner = &mut *self.inner();
         let test = subscription.test;
         let delivery = if target.is_some() { Delivery::Callback } else { Delivery::WebSocket };
-        let id = inner.book.create(subscription, delivery, &requester.to_canonical().to_string(), link, now)?;
+        let site = Site::of(requester.address);
+        inner.book.create((id, link), subscription, delivery, &site.to_string(), now)?;
         let entry = inner.book.get(id).cloned().ok_or(Refusal::Unknown)?;
         let outbox = Arc::new(Outbox::default());
         if test {
             outbox.push(text(&Notification::test(&entry.this, now.into())));
         }
         inner.outboxes.insert(id, outbox.clone());
-        if let Some(target) = target {
-            self.deliver(inner, id, target, outbox, requester);
+        if let Some(bearer) = &requester.bearer {
+            inner.bearers.insert(id, bearer.clone());
         }
-        Ok((id, entry))
+        if let Some(target) = target {
+            self.deliver(inner, id, target, outbox, site);
+        }
+        Ok(entry)
     }
 
     /// Replaces a subscription; notifications that wait are delivered in the new way.
     pub(super) fn replace(
         self: &Arc<Hub>,
-        id: u64,
+        id: Id,
         subscription: Subscription,
         target: Option<Target>,
-        requester: IpAddr,
+        requester: &Requester,
     ) -> Result<Entry, Refusal> {
         let now = unix_now();
         let inner = &mut *self.inner();
@@ -309,14 +341,27 @@ impl Hub {
             old.close();
         }
         if let Some(target) = target {
-            self.deliver(inner, id, target, outbox, requester);
+            self.deliver(inner, id, target, outbox, Site::of(requester.address));
         }
         Ok(entry)
     }
 
+    /// Returns whether a client may see and change a subscription: one without a bearer token belongs to whoever knows its identifier.
+    pub(super) fn may(&self, id: Id, bearer: Option<&Bearer>) -> bool {
+        self.inner().bearers.get(&id).is_none_or(|own| Some(own) == bearer)
+    }
+
+    /// Returns the subscriptions that were created with a bearer token.
+    pub(super) fn of_bearer(&self, bearer: &Bearer, kind: Option<Kind>) -> Vec<Entry> {
+        let inner = self.inner();
+        let own = inner.book.list(kind).filter(|(id, _)| inner.bearers.get(id) == Some(bearer));
+        own.map(|(_, entry)| entry.clone()).collect()
+    }
+
     /// Removes a subscription; nothing is delivered any more.
-    pub(super) fn unsubscribe(&self, id: u64) -> bool {
+    pub(super) fn unsubscribe(&self, id: Id) -> bool {
         let inner = &mut *self.inner();
+        inner.bearers.remove(&id);
         if let Some(outbox) = inner.outboxes.remove(&id) {
             outbox.close();
         }
@@ -324,7 +369,7 @@ impl Hub {
     }
 
     /// Returns the notifications of a subscription over WebSocket.
-    pub(super) fn websocket_outbox(&self, id: u64) -> Option<Arc<Outbox>> {
+    pub(super) fn websocket_outbox(&self, id: Id) -> Option<Arc<Outbox>> {
         let inner = self.inner();
         let over_websocket = inner.book.get(id).is_some_and(|entry| entry.delivery == Delivery::WebSocket);
         over_websocket.then(|| inner.outboxes.get(&id).cloned()).flatten()
@@ -345,6 +390,7 @@ impl Hub {
         let inner = &mut *self.inner();
         inner.state.forget(now);
         for due in inner.book.due(now) {
+            inner.bearers.remove(&due.id);
             if let Some(outbox) = inner.outboxes.remove(&due.id) {
                 outbox.push(text(&due.notification));
                 outbox.finish();
@@ -354,10 +400,10 @@ impl Hub {
     }
 
     /// Starts the task that posts the notifications of a subscription.
-    fn deliver(self: &Arc<Hub>, inner: &mut Inner, id: u64, target: Target, outbox: Arc<Outbox>, requester: IpAddr) {
-        let known = inner.owners.get(&requester).and_then(Weak::upgrade);
+    fn deliver(self: &Arc<Hub>, inner: &mut Inner, id: Id, target: Target, outbox: Arc<Outbox>, site: Site) {
+        let known = inner.owners.get(&site).and_then(Weak::upgrade);
         let own = known.unwrap_or_else(|| Arc::new(Semaphore::new(MOST_CALLBACKS_PER_OWNER)));
-        inner.owners.insert(requester, Arc::downgrade(&own));
+        inner.owners.insert(site, Arc::downgrade(&own));
         let hub = Arc::downgrade(self);
         let (policy, limits, callbacks) = (self.policy.clone(), self.limits, self.callbacks.clone());
         let log = self.log.clone();
@@ -391,11 +437,11 @@ impl Hub {
                 };
                 failed += 1;
                 if failed == 1 {
-                    log.line(format_args!("subscription {id}: a notification was dropped: {fault}"));
+                    log.line(format_args!("subscription of {site}: a notification was dropped: {fault}"));
                 }
                 if failed >= limits.most_failed {
                     log.line(format_args!(
-                        "subscription {id}: removed after {failed} notifications could not be delivered"
+                        "subscription of {site}: removed after {failed} notifications could not be delivered"
                     ));
                     if let Some(hub) = hub.upgrade() {
                         hub.unsubscribe(id);

@@ -119,6 +119,11 @@ impl Outbox {
         }
     }
 
+    /// Returns whether another task has taken over from this one.
+    pub(super) fn is_taken_over(&self, generation: u64) -> bool {
+        self.content().generation != generation
+    }
+
     /// Takes the waiting notifications, for a successor.
     pub(super) fn take(&self) -> Vec<String> {
         self.content().waiting.drain(..).collect()

@@ -3,7 +3,7 @@
 use super::outbox::{Next, Outbox};
 use axum::body::Body;
 use axum::extract::WebSocketUpgrade;
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use axum::http::Response;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,13 @@ const PING: Duration = Duration::from_secs(20);
 /// The longest time that a message may take to be sent.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Accepts a WebSocket and sends the notifications of a subscription on it; an earlier one is closed.
-pub(super) fn upgrade(upgrade: WebSocketUpgrade, outbox: Arc<Outbox>) -> Response<Body> {
-    upgrade
-        .max_message_size(LONGEST_MESSAGE)
-        .max_frame_size(LONGEST_MESSAGE)
-        .on_upgrade(move |socket| serve(socket, outbox))
+/// Accepts a WebSocket and sends the notifications of a subscription on it. An earlier one gets a close frame that says why; only who
+/// knows the subscription's secret identifier can take over. `counted` is kept as long as the WebSocket is open.
+pub(super) fn upgrade<T: Send + 'static>(upgrade: WebSocketUpgrade, outbox: Arc<Outbox>, counted: T) -> Response<Body> {
+    upgrade.max_message_size(LONGEST_MESSAGE).max_frame_size(LONGEST_MESSAGE).on_upgrade(async move |socket| {
+        serve(socket, outbox).await;
+        drop(counted);
+    })
 }
 
 async fn serve(mut socket: WebSocket, outbox: Arc<Outbox>) {
@@ -52,5 +53,9 @@ async fn serve(mut socket: WebSocket, outbox: Arc<Outbox>) {
             return;
         }
     }
-    let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(None))).await;
+    let close = outbox.is_taken_over(generation).then(|| CloseFrame {
+        code: close_code::POLICY,
+        reason: "another consumer has connected with this URI".into(),
+    });
+    let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(close))).await;
 }

@@ -27,7 +27,7 @@ def generate(description: Path, folder: Path) -> None:
 
 def use(base: str, subscriptions: list[tuple[str, dict]]) -> None:
     """Calls every operation, those of subscriptions with each type of them."""
-    from client import Client, models
+    from client import AuthenticatedClient, models
     from client.api.rni import (
         layer_2_meas_info_get,
         plmn_info_get,
@@ -40,7 +40,7 @@ def use(base: str, subscriptions: list[tuple[str, dict]]) -> None:
     )
     from client.api.unsupported import s_1_bearer_info_get  # AdvantEDGE does not support it; we do.
 
-    client = Client(base_url=base)
+    client = AuthenticatedClient(base_url=base, token="its-own")
     with client:
         bearers = rab_info_get.sync(client=client, app_ins_id="app", cell_id=["0000007", "0000008"])
         assert isinstance(bearers, models.RabInfo), bearers

@@ -2,10 +2,9 @@
 
 // Tests wait for real sockets and programs.
 
-use crate::common::{QUERIES, kinds, report, start, subscription};
+use crate::common::{QUERIES, kinds, report, start, subscription, with_callbacks};
 use rnis::Record;
 use rnis::event::{Bearer, S1Action, S1Bearer, TunnelEnd, What};
-use services::rnis::Options;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
@@ -30,7 +29,7 @@ async fn a_generated_client_works_unchanged() {
         return;
     }
     let python = python.expect("it is there");
-    let service = start(Options::default()).await;
+    let service = start(with_callbacks()).await;
     service.hub.feed(Record::Report(report(7, 2)));
     let end = |teid| TunnelEnd { address: [192, 0, 2, 1].into(), teid };
     let s1 = S1Bearer { erab: 5, enb: end(7), sgw: end(8) };

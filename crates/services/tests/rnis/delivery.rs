@@ -1,7 +1,7 @@
 //! Delivery of notifications: tests, expiry, retries, WebSocket, and consumers that are slow, dead or hostile.
 // Tests wait for real sockets and programs.
 
-use crate::common::{Consumer, Running, Schemas, start, timing_advance, until};
+use crate::common::{Consumer, Running, Schemas, start, timing_advance, to_this_machine, until};
 use futures_util::StreamExt;
 use rnis::event::What;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn fast() -> Options {
         first_retry: Duration::from_millis(20),
         most_failed: 3,
     };
-    Options { limits, ..Options::default() }
+    Options { limits, callbacks: to_this_machine(), ..Options::default() }
 }
 
 fn advance(service: &Running, timing_advance: u32) {
@@ -177,9 +177,16 @@ async fn notifications_are_delivered_over_websocket() {
     assert_eq!(next(&mut first).await.expect("it is open")["notificationType"], "TestNotification");
     let notification = next(&mut first).await.expect("it is open");
     schemas.check("MeasTaNotification", &notification);
-    // A second connection takes over from the first.
+    // A second connection with the secret URI takes over from the first, which is told why.
     let (mut second, _) = connect_async(uri).await.expect("it can connect");
-    assert_eq!(next(&mut first).await, None);
+    let why = loop {
+        match timeout(Duration::from_secs(10), first.next()).await.expect("it is closed") {
+            Some(Ok(Message::Ping(_))) => {}
+            Some(Ok(Message::Close(Some(why)))) => break why,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(why.reason.as_str(), "another consumer has connected with this URI");
     advance(&service, 2);
     assert_eq!(next(&mut second).await.expect("it is open")["timingAdvance"], 2);
     let last = next(&mut second).await.expect("it is open");
@@ -228,7 +235,8 @@ async fn hostile_websockets_are_closed() {
     let (mut socket, _) = connect_async(uri).await.expect("it can connect");
     let _ = socket.send(Message::text("x".repeat(100_000))).await;
     assert_eq!(next(&mut socket).await, None);
-    let plain = service.get("/websocket/1").await;
+    let path = uri.split_once("/rni/v2").expect("it is ours").1;
+    let plain = service.get(path).await;
     assert_eq!((plain.status, &plain.headers["content-type"][..]), (400, "application/problem+json"));
-    assert_eq!(service.get("/websocket/2").await.status, 404);
+    assert_eq!(service.get(&format!("/websocket/{}", "0".repeat(32))).await.status, 404);
 }

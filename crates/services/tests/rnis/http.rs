@@ -1,12 +1,15 @@
 //! MEC 012 over HTTP: every resource and method, valid and invalid.
 // Tests wait for real sockets and programs.
 
-use crate::common::{BASE, Consumer, QUERIES, Schemas, kinds, report, start, subscription, timing_advance};
+use crate::common::{
+    BASE, Consumer, QUERIES, Schemas, kinds, report, start, subscription, timing_advance, to_this_machine,
+    with_callbacks,
+};
 use rnis::event::{Bearer, BearerRates, S1Action, S1Bearer, TunnelEnd, What};
 use rnis::identity::Rat;
 use rnis::{AddressMap, Network, Record};
 use serde_json::{Value, json};
-use services::rnis::{CallbackPolicy, Options};
+use services::rnis::Options;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -125,7 +128,7 @@ async fn invalid_queries_are_problems() {
 #[tokio::test]
 async fn all_types_of_subscriptions_are_created_read_changed_and_deleted() {
     let schemas = Schemas::load();
-    let service = start(Options::default()).await;
+    let service = start(with_callbacks()).await.with_token("its own");
     let callback = "http://127.0.0.1:9/notify";
     for (kind, criteria, least, _) in kinds() {
         let name = format!("{kind}Subscription");
@@ -189,7 +192,7 @@ async fn all_types_of_subscriptions_are_created_read_changed_and_deleted() {
 #[tokio::test]
 async fn invalid_subscriptions_are_problems() {
     let schemas = Schemas::load();
-    let service = start(Options::default()).await;
+    let service = start(with_callbacks()).await;
     let path = format!("{BASE}/subscriptions");
     let json_type = [("Content-Type", "application/json; charset=utf-8")];
     for body in [&b"{"[..], b"[]", b"null", b"\xff\xfe", b"{\"subscriptionType\":7}", &[b'['; 10_000]] {
@@ -204,7 +207,7 @@ async fn invalid_subscriptions_are_problems() {
     let large = json!({ "subscriptionType": "x".repeat(70_000) });
     assert_problem(&schemas, &service.post(&large).await, 413);
     // The same without a length in advance.
-    let mut chunked = format!("POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n").into_bytes();
+    let mut chunked = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n").into_bytes();
     for _ in 0..20 {
         chunked.extend(b"2000\r\n");
         chunked.resize(chunked.len() + 0x2000, b' ');
@@ -225,12 +228,12 @@ async fn invalid_subscriptions_are_problems() {
 #[tokio::test]
 async fn ten_thousand_subscriptions_are_bounded_and_the_service_goes_on() {
     let schemas = Schemas::load();
-    let service = start(Options::default()).await;
+    let service = start(with_callbacks()).await;
     let mut accepted = 0;
     let mut stream = tokio::net::TcpStream::connect(service.address).await.expect("the service listens");
     let body = timing_advance("http://127.0.0.1:9/x").to_string();
     let request = format!(
-        "POST {BASE}/subscriptions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST {BASE}/subscriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut buffer = vec![0; 65536];
@@ -262,11 +265,12 @@ async fn ten_thousand_subscriptions_are_bounded_and_the_service_goes_on() {
 #[tokio::test]
 async fn links_are_below_the_configured_api_root() {
     let root = Some("https://mec.example/lab".to_owned());
-    let service = start(Options { root, ..Options::default() }).await;
+    let service = start(Options { root, ..with_callbacks() }).await;
     let body = timing_advance("http://127.0.0.1:9/").to_string();
     let headers = [("Content-Type", "application/json")];
     let reply = service.send("POST", "/lab/rni/v2/subscriptions", &headers, body.as_bytes()).await;
-    assert_eq!(reply.headers["location"], "https://mec.example/lab/rni/v2/subscriptions/1");
+    let id = reply.headers["location"].strip_prefix("https://mec.example/lab/rni/v2/subscriptions/");
+    assert_eq!(id.map(str::len), Some(32), "{reply:?}");
     assert_eq!(service.get("/subscriptions").await.status, 404);
 }
 
@@ -277,7 +281,7 @@ async fn slow_clients_do_not_block_others() {
     for _ in 0..200 {
         let mut stream = tokio::net::TcpStream::connect(service.address).await.expect("the service listens");
         stream
-            .write_all(b"POST /rni/v2/subscriptions HTTP/1.1\r\nHost: x\r\nContent-Type: appl")
+            .write_all(b"POST /rni/v2/subscriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: appl")
             .await
             .expect("it is sent");
         slow.push(stream);
@@ -295,7 +299,7 @@ async fn each_type_of_event_is_notified() {
     let mut seen = 0;
     for rat in [Rat::Lte, Rat::Nr] {
         let network = Network { rat, ..Network::default() };
-        let callbacks = CallbackPolicy::parse(&["127.0.0.0/8"]).expect("it is valid");
+        let callbacks = to_this_machine();
         let service = start(Options { network, callbacks, ..Options::default() }).await;
         for (kind, criteria, mut least, what) in kinds() {
             if (rat == Rat::Nr) != (kind == "NrMeasRepUe") {

@@ -9,3 +9,4 @@ mod delivery;
 mod hostile;
 mod http;
 mod inputs;
+mod security;

@@ -1,6 +1,7 @@
 //! `ranway measure serve`.
 
 use crate::failure::Failure;
+use crate::live::secrets::MetricsArgs;
 use crate::terminal;
 use clap::{Args as ClapArgs, ValueEnum};
 use services::measure::{Control, Error, Limits, Open, Options, Service, Store, Tls, run as serve};
@@ -69,9 +70,8 @@ pub(super) struct ServeArgs {
     /// The most files of results of 64 MiB; the oldest are deleted
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     results_files: u16,
-    /// Serve metrics for Prometheus at this loopback address
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     /// The most connections; a quarter of them may be without a token
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=1_000_000))]
     max_connections: u32,
@@ -190,7 +190,7 @@ fn options(args: &ServeArgs) -> Result<Options, Failure> {
             .results
             .clone()
             .map(|directory| Store { files: args.results_files.into(), ..Store::new(directory) }),
-        metrics: args.metrics,
+        metrics: args.metrics.access()?,
         drain: bounded("--drain", args.drain, hour)?,
         log: Log::new(move |line| {
             if !quiet {

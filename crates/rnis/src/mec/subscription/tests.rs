@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::{Bearer, Event, Measurement, S1Action, S1Bearer, Signal, TunnelEnd};
-use crate::mec::{Book, Delivery, MOST_PER_OWNER, MOST_SUBSCRIPTIONS, Refusal, notify};
+use crate::mec::{Book, Delivery, Id, MOST_PER_OWNER, MOST_SUBSCRIPTIONS, Refusal, notify};
 use crate::report::UeId;
 use serde_json::json;
 use std::net::IpAddr;
@@ -155,41 +155,61 @@ fn faults_name_the_member() {
     }
 }
 
+fn id(number: u8) -> Id {
+    Id::new([number; 16])
+}
+
 #[test]
 fn subscriptions_expire_in_order_and_are_removed() {
     let mut book = Book::default();
-    let mut add = |seconds: u32, now: u64| {
+    let mut add = |number: u8, seconds: u32, now: u64| {
         let mut subscription = subscription(Kind::MeasTa, json!({}));
         subscription.expiry = Some(TimeStamp { seconds, nano_seconds: 0 });
-        book.create(subscription, Delivery::Callback, "owner", |id| format!("s/{id}"), Time::from_nanos(now))
+        let name = (id(number), format!("s/{number}"));
+        book.create(name, subscription, Delivery::Callback, "owner", Time::from_nanos(now))
     };
-    assert_eq!((add(5, 0), add(3, 0), add(9, 0)), (Ok(1), Ok(2), Ok(3)));
-    assert_eq!(add(5, 5_000_000_000), Err(Refusal::Expired));
+    assert_eq!((add(1, 5, 0), add(2, 3, 0), add(3, 9, 0)), (Ok(()), Ok(()), Ok(())));
+    assert_eq!(add(4, 5, 5_000_000_000), Err(Refusal::Expired));
     let due = book.due(Time::from_nanos(5_000_000_000));
-    assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id(2), id(1)]);
     let sent = serde_json::to_value(&due[0].notification).expect("it can be written");
     assert_eq!(sent["expiryDeadline"]["seconds"], 3);
     assert_eq!((book.len(), book.next_expiry()), (1, Some(Time::from_nanos(9_000_000_000))));
-    assert!(book.remove(3).is_some() && book.next_expiry().is_none() && book.is_empty());
+    assert!(book.remove(id(3)).is_some() && book.next_expiry().is_none() && book.is_empty());
 }
 
 #[test]
 fn the_number_of_subscriptions_is_bounded_per_owner_and_in_total() {
     let mut book = Book::default();
-    let mut add = |owner: usize| {
+    let name = |number: usize| {
+        let mut random = [0; 16];
+        random[..8].copy_from_slice(&number.to_be_bytes());
+        (Id::new(random), format!("s/{number}"))
+    };
+    let mut add = |number: usize, owner: usize| {
         let subscription = subscription(Kind::MeasTa, json!({}));
-        book.create(subscription, Delivery::Callback, &owner.to_string(), |id| id.to_string(), Time::ZERO)
+        book.create(name(number), subscription, Delivery::Callback, &owner.to_string(), Time::ZERO)
     };
     for n in 0..MOST_SUBSCRIPTIONS {
-        assert!(add(n / MOST_PER_OWNER).is_ok());
+        assert!(add(n, n / MOST_PER_OWNER).is_ok());
         if n + 1 == MOST_PER_OWNER {
-            assert_eq!(add(0), Err(Refusal::OwnerFull));
+            assert_eq!(add(9999, 0), Err(Refusal::OwnerFull));
         }
     }
-    assert_eq!(add(99), Err(Refusal::Full));
-    book.remove(1);
+    assert_eq!(add(9999, 99), Err(Refusal::Full));
+    book.remove(name(1).0);
     let subscription = subscription(Kind::MeasTa, json!({}));
-    assert!(book.create(subscription, Delivery::Callback, "0", |id| id.to_string(), Time::ZERO).is_ok());
+    assert!(book.create(name(9999), subscription, Delivery::Callback, "0", Time::ZERO).is_ok());
+}
+
+#[test]
+fn identifiers_have_one_form() {
+    let known = Id::new([0xab; 16]);
+    assert_eq!(known.to_string().parse(), Ok(known));
+    assert_eq!(format!("{known:?}"), "Id(..)");
+    for text in ["", "1", &"AB".repeat(16), &"ab".repeat(17), &format!("+{}", "a".repeat(31)), &"é".repeat(16)] {
+        assert_eq!(text.parse::<Id>(), Err(Refusal::Unknown), "{text}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use rnis::event::{Bearer, Event, HandoverStatus, Measurement, Neighbour, S1Action, S1Bearer, Signal, TunnelEnd, What};
 use rnis::{RadioReport, Record, UeId};
 use serde_json::{Value, json};
-use services::rnis::{Hub, Options, Service, unix_now};
+use services::rnis::{CallbackPolicy, Hub, Options, Service, unix_now};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,13 +20,25 @@ pub(crate) const BASE: &str = "/rni/v2";
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) hub: Arc<Hub>,
+    /// The token that requests present, if any.
+    bearer: Option<&'static str>,
 }
 
 pub(crate) async fn start(options: Options) -> Running {
     let mut service = Service::start(options).await.unwrap_or_else(|why| panic!("{why}"));
-    let running = Running { address: service.address(), hub: service.hub() };
+    let running = Running { address: service.address(), hub: service.hub(), bearer: None };
     tokio::spawn(async move { service.run().await });
     running
+}
+
+/// The policy that permits callbacks to this machine.
+pub(crate) fn to_this_machine() -> CallbackPolicy {
+    CallbackPolicy::new(vec!["127.0.0.0/8".parse().expect("it is a network")])
+}
+
+/// Options that permit callbacks to this machine.
+pub(crate) fn with_callbacks() -> Options {
+    Options { callbacks: to_this_machine(), ..Options::default() }
 }
 
 /// A reply: status, headers in lower case, body.
@@ -44,10 +56,18 @@ impl Reply {
 }
 
 impl Running {
+    /// The same service, as a client with a token asks it.
+    pub(crate) fn with_token(&self, bearer: &'static str) -> Running {
+        Running { address: self.address, hub: self.hub.clone(), bearer: Some(bearer) }
+    }
+
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
+        }
+        if let Some(token) = self.bearer {
+            head += &format!("Authorization: Bearer {token}\r\n");
         }
         if !body.is_empty() {
             head += &format!("Content-Length: {}\r\n", body.len());
