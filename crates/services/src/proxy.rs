@@ -307,11 +307,10 @@ impl Proxy {
     /// Changes the settings. Those of sockets hold for connections to come, times for all.
     ///
     /// # Errors
-    /// [`Error::Wrong`] if a setting is invalid or fixed from the start, and [`Error::System`]. Then nothing is changed.
-    pub fn change(&mut self, new: Settings) -> Result<(), Error> {
-        let new = with_own_names(new);
+    /// [`Error::Wrong`] if a setting is invalid, and [`Error::System`]. Then nothing is changed.
+    pub fn change(&mut self, new: Settings) -> Result<Vec<&'static str>, Error> {
         let old = self.settings.get();
-        old.check_change(&new)?;
+        let (new, waiting) = old.changed(with_own_names(new))?;
         check_file_limit(&new)?;
         listen::check_congestion_control(&new)?;
         let prepare =
@@ -327,7 +326,7 @@ impl Proxy {
         }
         self.gate.set_most(new.max_connections);
         self.settings.set(new);
-        Ok(())
+        Ok(waiting)
     }
 
     /// Replaces the governor, whose limits are lifted first. `None` sets no limits.

@@ -44,7 +44,7 @@ New connections bypass the proxy when it is not running or hangs, when their ser
 limits of each host and of all; forwarding must be enabled (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
 --drain; a second signal resets them at once. SIGHUP reads --config again and changes what it can without touching a connection: all \
-but interfaces, --port, --threads, --buffer, --metrics and --dashboard. Buffers and --cc then hold for new connections. Rules, routes and the \
+but interfaces, --port, --threads, --buffer, --metrics and --dashboard, which it names if they wait for a restart. Buffers and --cc then hold for new connections. Rules, routes and the \
 nftables table disappear with the proxy, even if it is killed.
 
 With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
@@ -244,8 +244,14 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             }
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
                 match reload(command_line, &mut args, &mut feed, &mut proxy) {
-                    Ok(()) if args.quiet => {}
-                    Ok(()) => terminal::message!("the configuration was read again"),
+                    Ok(waiting) if waiting.is_empty() && args.quiet => {}
+                    Ok(waiting) if waiting.is_empty() => terminal::message!("the configuration was read again"),
+                    Ok(waiting) => {
+                        let what = waiting.join(", ");
+                        terminal::message!(
+                            "warning: the configuration was read again; until a restart, these stay: {what}"
+                        );
+                    }
                     Err(why) => {
                         let why = why.message().unwrap_or_default();
                         terminal::message!("error: {why}; the settings stay as they were");
@@ -341,27 +347,27 @@ fn configured(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
     Ok(config::read::<Alone>(path, &line)?.args)
 }
 
-/// Reads the configuration again and changes the proxy. On failure nothing is changed.
+/// Reads the configuration again and changes the proxy. Returns what waits for a restart. On failure nothing is changed.
 fn reload(
     command_line: &ProxyArgs,
     args: &mut ProxyArgs,
     feed: &mut Option<Feed>,
     proxy: &mut Proxy,
-) -> Result<(), Failure> {
-    let new = configured(command_line)?;
-    for (what, changes) in [
-        ("the metrics", new.metrics != args.metrics),
-        ("the page", new.dashboard.dashboard != args.dashboard.dashboard),
-    ] {
-        if changes {
-            let why = format!("the address of {what} cannot change while the proxy runs: restart it");
-            return Err(Failure::Invalid(why));
-        }
-    }
-    let settings = settings(&new)?;
+) -> Result<Vec<&'static str>, Failure> {
+    let mut new = configured(command_line)?;
+    let fixed = [
+        ("the address of the metrics or the file of their token", new.metrics == args.metrics),
+        ("the address of the page or the file of its token", new.dashboard == args.dashboard),
+    ];
+    (new.metrics, new.dashboard) = (args.metrics.clone(), args.dashboard.clone());
+    // How many connections the limit of open files permits depends on the threads that there are.
+    let wanted = settings(&new)?.threads;
+    new.threads = args.threads;
+    let settings = Settings { threads: wanted, ..settings(&new)? };
     let other_feed =
         ((&new.reports, &new.broker) != (&args.reports, &args.broker)).then(|| Feed::open(&new)).transpose()?;
-    proxy.change(settings).map_err(refusal)?;
+    let mut waiting = proxy.change(settings).map_err(refusal)?;
+    waiting.extend(fixed.into_iter().filter(|(_, same)| !same).map(|(what, _)| what));
     let controls_otherwise =
         other_feed.is_some() || (new.policy, new.tick, new.ipv6_prefix) != (args.policy, args.tick, args.ipv6_prefix);
     if let Some(other) = other_feed {
@@ -373,7 +379,7 @@ fn reload(
         proxy.set_governor(governor)?;
     }
     *args = new;
-    Ok(())
+    Ok(waiting)
 }
 
 /// Reports of an input, from which a control takes them.

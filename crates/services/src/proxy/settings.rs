@@ -158,22 +158,22 @@ impl Settings {
         LEAST_PIPES + (left / 2 / self.threads.max(1) as u64).min(1 << 20) as usize
     }
 
-    /// Checks that a running proxy can change to `new`.
+    /// Returns what a running proxy can have of `new`, and the settings that wait for a restart.
     ///
     /// # Errors
-    /// [`Error::Wrong`] if a setting is invalid or differs that is fixed from the start.
-    pub(super) fn check_change(&self, new: &Settings) -> Result<(), Error> {
+    /// [`Error::Wrong`] if a setting is invalid.
+    pub(super) fn changed(&self, new: Settings) -> Result<(Settings, Vec<&'static str>), Error> {
+        new.check()?;
         let fixed = [
-            ("interfaces towards the servers", self.wan == new.wan),
-            ("interfaces towards the UEs", self.ran == new.ran),
-            ("port at which it listens", self.port == new.port),
-            ("number of threads", self.threads == new.threads),
-            ("buffer between two sockets", self.buffer == new.buffer),
+            ("the interface towards the servers", self.wan == new.wan),
+            ("the interface towards the UEs", self.ran == new.ran),
+            ("the port at which it listens", self.port == new.port),
+            ("the number of threads", self.threads == new.threads),
+            ("the buffer between two sockets", self.buffer == new.buffer),
         ];
-        match fixed.iter().find(|(_, same)| !same) {
-            Some((what, _)) => Err(Error::Wrong(format!("the {what} cannot change while the proxy runs: restart it"))),
-            None => new.check(),
-        }
+        let waiting = fixed.into_iter().filter(|(_, same)| !same).map(|(what, _)| what).collect();
+        let (wan, ran) = (self.wan.clone(), self.ran.clone());
+        Ok((Settings { wan, ran, port: self.port, threads: self.threads, buffer: self.buffer, ..new }, waiting))
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {
@@ -229,6 +229,18 @@ impl Current {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_change_waits_for_a_restart_and_keeps_nothing_else_from_changing() {
+        let old = Settings::new("wan0", "ran0");
+        let (unsent, buffer) = (old.unsent / 2, old.buffer * 2);
+        let new = Settings { unsent, buffer, threads: old.threads + 1, ..old.clone() };
+        let (changed, waiting) = old.changed(new.clone()).expect("it is valid");
+        assert_eq!(waiting, ["the number of threads", "the buffer between two sockets"]);
+        assert_eq!(changed, Settings { unsent, ..old.clone() });
+        assert!(old.changed(Settings { idle_timeout: Duration::ZERO, ..new }).is_err());
+        assert_eq!(old.changed(old.clone()).expect("it is valid"), (old.clone(), Vec::new()));
+    }
 
     #[test]
     fn the_kernel_tunes_buffers_if_it_begins_with_enough_and_may_reach_the_whole() {
