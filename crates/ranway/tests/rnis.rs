@@ -94,6 +94,35 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn systemds_credentials_are_read_and_secrets_are_in_no_command_line() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("amqp-credentials");
+    let run = |args: &[&str], text: &str, mode: u32| {
+        fs::write(&path, text).expect("there is room");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let mut command = ranway();
+        command.args(["rnis", "--listen", "127.0.0.1:0"]).args(args).env("CREDENTIALS_DIRECTORY", directory.path());
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).replace(&path.display().to_string(), "FILE");
+        assert!(!said.contains("secret"), "{said}");
+        (output.status.code(), said)
+    };
+    let broker = ["--amqp", "amqp://127.0.0.1:1"];
+    let (code, said) = run(&broker, "user:secret", 0o644);
+    assert_eq!(code, Some(2));
+    assert!(said.starts_with("error: credentials FILE: accessible to others"), "{said}");
+    let none = "error: credentials FILE: expected one line with USER:PASSWORD\n".to_owned();
+    assert_eq!(run(&broker, "secret", 0o640), (Some(2), none));
+    for url in ["amqp://user:secret@127.0.0.1", "amqps://user:secret@127.0.0.1"] {
+        for args in [["--amqp", url], ["--input", url]] {
+            let (code, said) = run(&args, "user:secret", 0o600);
+            assert_eq!(code, Some(2));
+            assert!(said.contains("--amqp-credentials"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_or_failing_mmcli_is_one_line() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let run = || {

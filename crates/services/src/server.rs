@@ -8,7 +8,7 @@ mod site;
 
 pub(crate) use gate::{Busy, Most};
 pub use host::parse_host;
-pub(crate) use host::{Hosts, is_own_page};
+pub(crate) use host::{Hosts, is_own_page, name as host_name};
 pub use network::Network;
 pub(crate) use site::Site;
 

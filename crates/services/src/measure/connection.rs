@@ -3,10 +3,10 @@
 use super::app::App;
 use super::client::{Client, Fault, LINGER, linger};
 use super::keys::{Denied, Open};
-use super::limits::{RETRY_AFTER, Visitor};
+use super::limits::{RETRY_AFTER, Visitor, is_private};
 use super::stream::Stream;
 use super::{control, rmbt, streams};
-use crate::server::is_own_page;
+use crate::server::{host_name, is_own_page};
 use measure::http::{self, LONGEST_HEAD, Request, Upgrade, parse_request};
 use measure::rmbt::server::Framing;
 use measure::{ndt7, rmbt as protocol, throughput1};
@@ -166,6 +166,15 @@ async fn serve_http(
     }
 }
 
+/// Returns whether a request comes from no page, from one of this server's host, or from one whose host is an address of this host or of
+/// a private network.
+fn is_page_of_private_network(request: &Request) -> bool {
+    let Some(origin) = request.fields.get("origin") else { return true };
+    let host = origin.split_once("://").and_then(|(_, authority)| host_name(authority));
+    let is_local = |name: &str| name == "localhost" || name.parse().is_ok_and(is_private);
+    is_own_page(origin, request.fields.get("host")) || host.is_some_and(is_local)
+}
+
 async fn serve_upgrade(
     app: &App,
     mut stream: Stream,
@@ -176,11 +185,9 @@ async fn serve_upgrade(
     visitor: &mut Visitor,
 ) -> Result<(), Fault> {
     // Clients of private networks are trusted, but not every page that their browsers show.
-    if app.open == Open::Private
-        && matches!(upgrade, Upgrade::WebSocket { .. })
-        && request.fields.get("origin").is_some_and(|origin| !is_own_page(origin, request.fields.get("host")))
-    {
-        let text = "this server is for private networks, not for pages of other sites\n";
+    let is_socket = matches!(upgrade, Upgrade::WebSocket { .. });
+    if app.open == Open::Private && is_socket && !is_page_of_private_network(request) {
+        let text = "without a token, this server is for private networks, not for pages of other sites\n";
         return reply(&mut stream, &http::respond((403, "Forbidden"), "text/plain", text, None)).await;
     }
     let kind = match &upgrade {
@@ -247,4 +254,29 @@ async fn reply(stream: &mut Stream, text: &str) -> Result<(), Fault> {
     send(stream, text).await?;
     linger(stream).await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_other_sites_are_told_from_those_of_private_networks() {
+        let of = |origin: &str| {
+            let head = format!("GET /ndt/v7/download HTTP/1.1\r\nHost: lab.example:5231\r\n{origin}\r\n");
+            let (request, _) = parse_request(head.as_bytes()).expect("it is valid").expect("it is complete");
+            is_page_of_private_network(&request)
+        };
+        for origin in
+            ["", "http://lab.example:5231", "http://127.0.0.1:8000", "https://[fd00::1]", "http://localhost:80"]
+        {
+            let line = if origin.is_empty() { String::new() } else { format!("Origin: {origin}\r\n") };
+            assert!(of(&line), "{origin}");
+        }
+        for origin in
+            ["http://evil.example", "http://lab.example", "null", "http://8.8.8.8", "http://10.0.0.1.evil.example"]
+        {
+            assert!(!of(&format!("Origin: {origin}\r\n")), "{origin}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 /// Returns the name in a `Host` header, without port and brackets.
-fn name(host: &str) -> Option<&str> {
+pub(crate) fn name(host: &str) -> Option<&str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if host.is_empty() || host.parse::<Authority>().is_err() || !host.bytes().all(plain) {
         return None;

@@ -4,6 +4,7 @@ use super::shown::Flows;
 use super::{capture, limits};
 use crate::failure::Failure;
 use crate::live::dashboard::{DashboardArgs, Values, untitled};
+use crate::live::secrets;
 use crate::live::status_line::StatusLine;
 use crate::out::{commit, counted};
 use crate::{interrupt, terminal};
@@ -73,9 +74,13 @@ pub(super) struct ClientArgs {
     /// Accept any certificate, as of a server with --self-signed; others can then read and change what is sent
     #[arg(long)]
     insecure: bool,
-    /// Token that the server requires; the variable `RANWAY_MEASURE_TOKEN` gives one that other users cannot see
+    /// Token that the server requires. Other users can see command lines: a token that is good for more than this test belongs in
+    /// --token-file, or in the variable `RANWAY_MEASURE_TOKEN`
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["control", "key"])]
     token: Option<String>,
+    /// File with the token, which others than its owner and its group cannot read
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token", "control", "key"])]
+    token_file: Option<PathBuf>,
     /// Control server of RMBT that gives a token, such as `http://192.0.2.1:5231` or `https://example.org`
     #[arg(long, value_name = "URL", conflicts_with = "key")]
     control: Option<String>,
@@ -343,9 +348,14 @@ fn given_token(args: &ClientArgs) -> Result<String, Failure> {
     let is_made = args.control.is_some() || args.key.is_some();
     let variable = || std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty() && !is_made);
     let no_token = if matches!(args.protocol, ProtocolName::Rmbt) { "none" } else { "" };
-    let token = args.token.clone().or_else(variable).unwrap_or_else(|| no_token.to_owned());
+    let of_file = args.token_file.as_deref().map(secrets::read).transpose()?;
+    let token = args.token.clone().or(of_file).or_else(variable).unwrap_or_else(|| no_token.to_owned());
     if has_spaces(&token) {
-        let from = if args.token.is_some() { "--token" } else { TOKEN_VARIABLE };
+        let from = match (&args.token, &args.token_file) {
+            (Some(_), _) => "--token",
+            (_, Some(_)) => "--token-file",
+            _ => TOKEN_VARIABLE,
+        };
         return Err(Failure::Invalid(format!("{from}: a token has no spaces")));
     }
     Ok(token)
