@@ -258,7 +258,7 @@ impl Client {
             (1, 0 | CHANNEL) => self.take_method(channel, Method::parse(payload)?),
             (2, CHANNEL) => self.take_header(payload),
             (3, CHANNEL) => self.take_body(payload),
-            (1 | 2 | 3, _) => Err(Fault::Protocol("a frame on a channel that is not open")),
+            (1..=3, _) => Err(Fault::Protocol("a frame on a channel that is not open")),
             _ => Err(Fault::Protocol("an unknown frame")),
         }
     }

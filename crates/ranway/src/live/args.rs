@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// Shape traffic ahead of a bufferbloated modem (needs root)
     Backlog(BacklogArgs),
     /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
-    Rnis(RnisArgs),
+    Rnis(Box<RnisArgs>),
     /// Measure a network against a server: throughput, latency under load, where packets wait
     Measure(Box<MeasureArgs>),
     /// Run many tests in randomised blocks over a simulation, an emulation or a real network
@@ -43,7 +43,7 @@ pub(crate) enum Command {
         interface: Option<String>,
     },
     /// Split TCP connections transparently between servers and UEs (needs root)
-    Proxy(ProxyArgs),
+    Proxy(Box<ProxyArgs>),
     /// Clean up after a proxy; `ranway proxy` starts it
     #[command(name = proxy::GUARDIAN, hide = true)]
     ProxyGuardian,

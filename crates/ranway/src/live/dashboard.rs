@@ -43,7 +43,7 @@ pub(crate) struct DashboardArgs {
     )]
     pub(crate) dashboard: Option<SocketAddr>,
     /// File with the token of the page and its metrics: at least 16 letters and digits, in a file that others than its owner and its
-    /// group cannot read [default: the systemd credential `dashboard-token`, or $RANWAY_DASHBOARD_TOKEN, or else a new one]
+    /// group cannot read [default: the systemd credential `dashboard-token`, or the variable `RANWAY_DASHBOARD_TOKEN`, or else a new one]
     #[arg(long, value_name = "FILE")]
     pub(crate) dashboard_token: Option<PathBuf>,
 }

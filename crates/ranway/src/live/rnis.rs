@@ -82,7 +82,7 @@ pub(crate) struct RnisArgs {
     /// Interval of reports that do not tell it
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     period: Span,
-    /// Network whose hosts notifications may be posted to, such as 10.0.0.0/8; give several. 0.0.0.0/0 and ::/0 mean all public
+    /// Network whose hosts notifications may be posted to, such as 10.0.0.0/8; give several. `0.0.0.0/0` and `::/0` mean all public
     /// addresses: loopback, private, link-local and other special addresses need a network within their own block [default: none,
     /// so that notifications are delivered by WebSocket alone]
     #[arg(long, value_name = "NETWORK")]

@@ -115,10 +115,8 @@ impl Access {
                  Bearer TOKEN`\n",
             ));
         }
-        if purpose == Purpose::Command {
-            if headers.get(COMMAND_HEADER).is_none() || !hosts.is_own(headers) {
-                return Err((StatusCode::FORBIDDEN, "commands come from the page: the header `X-Ranway` is missing\n"));
-            }
+        if purpose == Purpose::Command && (headers.get(COMMAND_HEADER).is_none() || !hosts.is_own(headers)) {
+            return Err((StatusCode::FORBIDDEN, "commands come from the page: the header `X-Ranway` is missing\n"));
         }
         Ok(())
     }
