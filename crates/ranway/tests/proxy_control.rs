@@ -500,6 +500,36 @@ fn root_reports_of_a_broker_count_until_it_ends() {
     sender.join().expect("it does not panic");
 }
 
+/// A method `start` whose properties are nested 10,000 deep, as of no honest broker. It overflowed the stack of the client before.
+fn hostile_greeting() -> Vec<u8> {
+    let long = |bytes: &[u8]| [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat();
+    let table = (0..10_000).fold(long(b""), |inner, _| long(&[&[1, b'a', b'F'][..], &inner].concat()));
+    let payload = [&[0, 10, 0, 10, 0, 9][..], &table, &long(b"PLAIN"), &long(b"en_US")].concat();
+    [&[1, 0, 0][..], &long(&payload), &[0xce]].concat()
+}
+
+#[test]
+fn root_a_hostile_broker_neither_ends_the_proxy_nor_touches_a_connection() {
+    let Some(net) = Net::new() else { return };
+    let broker = net.inside(ROUTER, || std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let url = format!("amqp://{}", broker.local_addr().expect("it has one"));
+    let _proxy = net.proxy(&["--reports", &url]);
+    let (mut client, mut server) = net.pair(&net.listen(SERVER, SERVERS[0]));
+    exchange(&mut client, &mut server);
+    for _ in 0..2 {
+        let (mut stream, _) = broker.accept().expect("it connects, and connects again");
+        stream.write_all(&hostile_greeting()).expect("it reads");
+        // It answers, and is then cut off in the middle.
+        let mut answer = [0; 8 + 7];
+        stream.read_exact(&mut answer).expect("it goes on");
+        assert_eq!(answer[8..11], [1, 0, 0], "a method of the connection");
+        stream.write_all(&[0xff; 64]).expect("it reads");
+    }
+    exchange(&mut client, &mut server);
+    let totals = net.status().totals;
+    assert_eq!((totals.open, totals.reset, totals.internal_errors), (1, 0, 0));
+}
+
 #[test]
 fn root_what_the_proxy_cannot_use_is_one_line_and_changes_nothing() {
     let Some(net) = Net::new() else { return };

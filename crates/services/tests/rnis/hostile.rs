@@ -131,6 +131,30 @@ async fn a_proxys_reader_outlives_brokers_that_violate_the_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_panics_ends_alone() {
+    let (broker, address) = listen().await;
+    let input: Input = format!("amqp://{address}").parse().expect("it is valid");
+    let (log, lines) = logged();
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    let take = move |_: &rnis::RadioReport| {
+        assert!(counted.fetch_add(1, Ordering::Relaxed) > 0, "the first one is a disaster");
+        0
+    };
+    let follower = tokio::task::spawn_blocking(move || Follower::start(input, log, take));
+    let follower = follower.await.expect("it runs").expect("it starts");
+    for n in 1..=2 {
+        let (mut stream, _) = broker.accept().await.expect("it connects again");
+        serve(&mut stream, &[greeting(&nested(0)), message(&[0, 0], &body(61))].concat()).await;
+        until(|| count.load(Ordering::Relaxed) == n).await;
+    }
+    let receiving = format!("receiving reports from amqp://{address}");
+    let failed = format!("amqp://{address}: its session failed by an error of this program; trying again");
+    assert_eq!(*lines.lock().unwrap(), [receiving.clone(), failed, receiving]);
+    tokio::task::spawn_blocking(|| drop(follower)).await.expect("it ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn brokers_are_reached_over_tls_if_an_authority_vouches_for_them() {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
     let directory = tempfile::tempdir().expect("there is room");
