@@ -89,6 +89,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: Most, pro
                 _ = connection => {}
                 () = visitor.evicted() => {}
             }
+            visitor.detach();
         });
     }
 }

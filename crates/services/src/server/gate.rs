@@ -1,7 +1,8 @@
 //! Limits of connections, in all and of one client.
 //!
-//! A connection without a request makes room for a new one, the oldest first. So whoever opens connections and sends nothing keeps
-//! nobody out, and whoever sends slowly or reads slowly has a bounded number of them.
+//! A connection without a request makes room for a new one, the oldest first. If there is none, the client with the most connections
+//! gives its oldest one up to a client that has fewer. So whoever opens connections and sends nothing, or sends or reads slowly, keeps
+//! nobody out, unless it has as many addresses as there may be connections.
 
 use super::site::Site;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ struct Book {
     next: u64,
     /// Connections without a request, by age, and how to end them.
     idle: BTreeMap<u64, (Site, Arc<Notify>)>,
+    /// Connections of clients with a limit of their own, by age, and how to end them; no WebSockets.
+    held: BTreeMap<u64, (Site, Arc<Notify>)>,
 }
 
 /// Counts connections.
@@ -39,6 +42,8 @@ pub(super) struct Gate {
 pub(crate) struct Visitor {
     gate: Arc<Gate>,
     site: Site,
+    /// Its number in [`Book::held`].
+    number: u64,
     evicted: Arc<Notify>,
     state: Mutex<State>,
 }
@@ -77,15 +82,18 @@ impl Gate {
         if !is_shared && of_site >= self.most.of_site && !book.evict(Some(site)) {
             return None;
         }
-        if book.count >= self.most.connections && !book.evict(None) {
+        if book.count >= self.most.connections && !book.evict(None) && !book.evict_of_heaviest(of_site) {
             return None;
         }
         book.count += 1;
         *book.sites.entry(site).or_default() += 1;
         let evicted = Arc::new(Notify::new());
         let number = book.rest(site, &evicted);
+        if !is_shared {
+            book.held.insert(number, (site, evicted.clone()));
+        }
         let state = Mutex::new(State { busy: 0, idle: Some(number) });
-        Some(Arc::new(Visitor { gate: self.clone(), site, evicted, state }))
+        Some(Arc::new(Visitor { gate: self.clone(), site, number, evicted, state }))
     }
 }
 
@@ -94,6 +102,19 @@ impl Book {
     fn evict(&mut self, site: Option<Site>) -> bool {
         let found = self.idle.iter().find(|(_, (of, _))| site.is_none_or(|site| site == *of)).map(|(&n, _)| n);
         let Some((_, notify)) = found.and_then(|number| self.idle.remove(&number)) else { return false };
+        self.held.retain(|_, (_, held)| !Arc::ptr_eq(held, &notify));
+        notify.notify_one();
+        true
+    }
+
+    /// Ends the oldest connection of the client that has the most, if these are at least two more than `own`.
+    fn evict_of_heaviest(&mut self, own: usize) -> bool {
+        let mut counts: BTreeMap<Site, usize> = BTreeMap::new();
+        self.held.values().for_each(|(site, _)| *counts.entry(*site).or_default() += 1);
+        let heaviest = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > own + 1);
+        let Some((site, _)) = heaviest else { return false };
+        let oldest = self.held.iter().find(|(_, (of, _))| *of == site).map(|(&number, _)| number);
+        let Some((_, notify)) = oldest.and_then(|number| self.held.remove(&number)) else { return false };
         notify.notify_one();
         true
     }
@@ -110,6 +131,11 @@ impl Visitor {
     /// Waits until the connection has to end, to make room for another one.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
+    }
+
+    /// Notes that nobody waits for [`Visitor::evicted`] any more: the connection has ended, or has become a WebSocket.
+    pub(super) fn detach(&self) {
+        lock(&self.gate.book).held.remove(&self.number);
     }
 
     /// Keeps the connection from making room as long as the result or a clone of it exists.
@@ -139,6 +165,7 @@ impl Drop for Visitor {
     fn drop(&mut self) {
         let mut book = lock(&self.gate.book);
         book.count -= 1;
+        book.held.remove(&self.number);
         if let Some(number) = lock(&self.state).idle {
             book.idle.remove(&number);
         }
@@ -190,6 +217,25 @@ mod tests {
         assert!(gate.enter(six("2001:db8:0:2::1"), false).is_some());
         drop(busy);
         let book = lock(&gate.book);
-        assert_eq!((book.count, book.sites.len(), book.idle.len()), (0, 0, 0));
+        assert_eq!((book.count, book.sites.len(), book.idle.len(), book.held.len()), (0, 0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn whoever_has_most_gives_one_up_to_whoever_has_fewer() {
+        let gate = gate(4, 4);
+        let enter = |n| {
+            let visitor = gate.enter(address(n), false)?;
+            let busy = visitor.occupy();
+            Some((visitor, busy))
+        };
+        let mut greedy: Vec<_> = (0..3).map(|_| enter(1).expect("there is room")).collect();
+        let _second = enter(2).expect("there is room");
+        let _third = enter(3).expect("the first gives one up");
+        greedy[0].0.evicted().await;
+        drop(greedy.remove(0));
+        assert!(enter(1).is_none(), "it has most");
+        // A WebSocket stays.
+        greedy.iter().for_each(|(visitor, _)| visitor.detach());
+        assert!(enter(4).is_none());
     }
 }
