@@ -1,9 +1,9 @@
 //! AMQP 0-9-1 as far as reports need it: a client that publishes or consumes on one channel, without I/O.
 //!
-//! Calling order: [`Client::new`]; whatever is in [`Client::output`] goes to the broker, after every call; bytes of the broker go to
-//! [`Client::receive`], after which [`Client::poll`] is called until it returns `None`. After [`Event::Ready`], reports may be
-//! published ([`Client::publish`], while [`Client::may_publish`]). [`Client::beat`] is called at half of the interval that `Ready` gives. A [`Fault`] ends the
-//! connection.
+//! Calling order: [`Client::new`]; whatever is in [`Client::output`] goes to the broker, after every call; bytes of the
+//! broker go to [`Client::receive`], after which [`Client::poll`] is called until it returns `None`. After
+//! [`Event::Ready`], reports may be published ([`Client::publish`], while [`Client::may_publish`]). [`Client::beat`] is
+//! called at half of the interval that `Ready` gives. A [`Fault`] ends the connection.
 //!
 //! Nothing that a broker or a publisher sends is interpreted beyond what is used: field tables and the properties of messages are
 //! skipped by their length, so they cannot be too deep or too many. A frame has at most [`MOST_FRAME`] bytes, a message

@@ -46,7 +46,7 @@ impl Access {
             None => random()?,
             Some(token) if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 return Err(Error::Wrong(format!(
-                    "invalid token of the dashboard (--dashboard-token or {TOKEN_VARIABLE}): use {SHORTEST_TOKEN} or more letters and digits"
+                    "invalid token (--dashboard-token or {TOKEN_VARIABLE}): use {SHORTEST_TOKEN} or more letters and digits"
                 )));
             }
             Some(token) => token.to_owned(),

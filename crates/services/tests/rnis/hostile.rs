@@ -99,7 +99,7 @@ async fn tables_nested_ten_thousand_deep_pass_a_consumer_that_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxys_reader_outlives_brokers_that_violate_the_protocol() {
+async fn the_reader_of_a_proxy_outlives_brokers_that_violate_the_protocol() {
     let (broker, address) = listen().await;
     let input: Input = format!("amqp://{address}").parse().expect("it is valid");
     let (log, lines) = logged();
