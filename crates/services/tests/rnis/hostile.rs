@@ -143,10 +143,12 @@ async fn a_session_that_panics_ends_alone() {
     };
     let follower = tokio::task::spawn_blocking(move || Follower::start(input, log, take));
     let follower = follower.await.expect("it runs").expect("it starts");
+    let mut streams = Vec::new();
     for n in 1..=2 {
         let (mut stream, _) = broker.accept().await.expect("it connects again");
         serve(&mut stream, &[greeting(&nested(0)), message(&[0, 0], &body(61))].concat()).await;
         until(|| count.load(Ordering::Relaxed) == n).await;
+        streams.push(stream);
     }
     let receiving = format!("receiving reports from amqp://{address}");
     let failed = format!("amqp://{address}: its session failed by an error of this program; trying again");
