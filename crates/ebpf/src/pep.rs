@@ -53,6 +53,8 @@ pub struct Counters {
     pub missed: u64,
     /// Reports that could not be built or sent.
     pub failed: u64,
+    /// Segments of either side that were ignored for a wrong checksum.
+    pub damaged: u64,
 }
 
 /// A running PEP.
@@ -169,7 +171,7 @@ impl Pep {
 
     /// Returns the statistics.
     pub fn counters(&self) -> Counters {
-        let mut sum = [0_u64; 9];
+        let mut sum = [0_u64; 10];
         let values = self.counters.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
         for value in values.ok().flatten().unwrap_or_default() {
             let (words, _) = value.as_chunks::<8>();
@@ -177,7 +179,7 @@ impl Pep {
                 *sum += u64::from_ne_bytes(*word);
             }
         }
-        let [data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed] = sum;
-        Counters { data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed }
+        let [data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged] = sum;
+        Counters { data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged }
     }
 }

@@ -19,6 +19,11 @@ static struct {
 	struct place place;
 	struct newcomer newcomer;
 } corners[CORNERS];
+/* SYNs of receivers. */
+static struct {
+	bool there;
+	struct opening opening;
+} openings[FLOWS];
 static unsigned long long every, how, key_low, key_high;
 
 /* The newcomer there, or a free place if there is none; its index. */
@@ -42,7 +47,11 @@ static int find(int flow, struct place place, bool *there)
 static void note(int flow, const struct segment *seg, __u64 now)
 {
 	bool there;
-	int i = find(flow, place_of(seg), &there);
+	int i;
+
+	if ((seg->flags & TCP_FLAG_SYN) && openings[flow].there && take_answer(&openings[flow].opening, seg, now))
+		return;
+	i = find(flow, place_of(seg), &there);
 
 	if (there) {
 		meet(&corners[i].newcomer, seg, now);
@@ -61,6 +70,14 @@ static void confirm(int at, const struct segment *seg, __u64 now)
 	int i, says, j;
 	bool there;
 
+	if (openings[at].there && confirms_answer(&openings[at].opening, seg)) {
+		start(&fresh, &openings[at].opening.answer, &openings[at].opening, seg, true,
+		      flows[at].there ? &flows[at].flow : NULL, now);
+		openings[at].there = false;
+		flows[at].flow = fresh;
+		flows[at].there = true;
+		return;
+	}
 	for (i = 0; i < 2; i++) {
 		j = find(at, places[i], &there);
 		if (!there)
@@ -69,8 +86,8 @@ static void confirm(int at, const struct segment *seg, __u64 now)
 		if (says != SAYS_NOTHING)
 			corners[j].there = false;
 		if (says == SAYS_GENUINE) {
-			start(&fresh, &corners[j].newcomer, seg, places[i].syn, flows[at].there ? &flows[at].flow : NULL,
-			      now);
+			start(&fresh, &corners[j].newcomer, NULL, seg, places[i].syn,
+			      flows[at].there ? &flows[at].flow : NULL, now);
 			flows[at].flow = fresh;
 			flows[at].there = true;
 			return;
@@ -116,6 +133,17 @@ static void answer(int at, const struct segment *seg, __u64 now)
 	case ASKS_END:
 		flows[at].there = false;
 		break;
+	case ASKS_OPEN:
+		if (openings[at].there)
+			open_again(&openings[at].opening, seg);
+		else
+			openings[at].opening = opening_of(seg);
+		openings[at].there = true;
+		break;
+	case ASKS_YIELD:
+		if (is_answered_by(f, seg))
+			f->inner = 1;
+		break;
 	case ASKS_LOOK:
 		if (is_answered_by(f, seg))
 			reply(f, seg, now);
@@ -141,7 +169,7 @@ static unsigned long long tag(const struct report *r)
 
 int main(void)
 {
-	unsigned long long n[15];
+	unsigned long long n[17];
 	struct report r;
 	char line[512], op;
 	__u32 i;
@@ -149,9 +177,9 @@ int main(void)
 
 	memset(&r, 0, sizeof(r));
 	while (fgets(line, sizeof(line), stdin)) {
-		got = sscanf(line, "%c %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &op, n,
+		got = sscanf(line, "%c %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &op, n,
 			     n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9, n + 10, n + 11, n + 12, n + 13,
-			     n + 14);
+			     n + 14, n + 15, n + 16);
 		if (op == 'n' && got == 5) {
 			every = n[0];
 			how = n[1];
@@ -159,9 +187,10 @@ int main(void)
 			key_high = n[3];
 			memset(flows, 0, sizeof(flows));
 			memset(corners, 0, sizeof(corners));
+			memset(openings, 0, sizeof(openings));
 			continue;
 		}
-		if (got != 16 || n[0] >= FLOWS)
+		if (got != 18 || n[0] >= FLOWS)
 			return 1;
 		struct segment seg = {
 			.seq = (__u32)n[2],
@@ -176,6 +205,8 @@ int main(void)
 			.has_timestamps = n[11] != 0,
 			.announces = n[12] != 0,
 			.via = { (__u32)n[13], 0 },
+			.scale = (__u8)n[14],
+			.reports = (__u8)n[15],
 		};
 		len = 0;
 		if (op == 'd')
@@ -191,7 +222,7 @@ int main(void)
 				printf(" %lld", (long long)tag(&r));
 		}
 		printf("\n");
-		if (n[14])
+		if (n[16])
 			fflush(stdout);
 	}
 	return 0;

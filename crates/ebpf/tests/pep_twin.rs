@@ -13,7 +13,7 @@ use common::Twin;
 use pep::{Arrival, Config, Pep};
 use rand_core::{Rng, SeedableRng};
 use units::{Span, Time};
-use wire::report::{Key, Message};
+use wire::report::{Key, Message, Report};
 use wire::{Flags, Options, Segment, SynOptions, Timestamps};
 
 const MSS: u32 = 1448;
@@ -52,6 +52,7 @@ struct Model {
     now: Time,
     /// Its segments are so short that reports are more.
     chatty: bool,
+    key: Option<Key>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,21 +65,35 @@ struct Passing {
     now: Time,
 }
 
+/// Whether a PEP with this key believes another PEP's report, as pep.bpf.c has it of the segment's bytes.
+fn believes(key: Option<Key>, report: &Report, segment: &Segment) -> bool {
+    key.is_none_or(|key| report.is_authentic(key, segment.ack, segment.timestamps.unwrap_or_default()))
+}
+
 impl Passing {
     fn packet_len(&self) -> u32 {
         IPV4_HEADER + self.segment.header_len() + u32::from(self.segment.len)
     }
 
-    /// The line for the twin.
-    fn line(&self) -> String {
+    /// The line for the twin, which has this key.
+    fn line(&self, key: Option<Key>) -> String {
         let Segment { seq, ack, window, len, flags, timestamps, options } = self.segment;
         let Timestamps { value, echo } = timestamps.unwrap_or_default();
         let announces = matches!(options, Options::Syn(syn) if syn.reports) || options == Options::Announcement;
+        let scale = match options {
+            Options::Syn(syn) => syn.window_scale.unwrap_or(u8::MAX),
+            _ => u8::MAX,
+        };
+        let reports = match options {
+            Options::Report(report) if believes(key, &report, &self.segment) => 2,
+            Options::Report(_) => 1,
+            _ => 0,
+        };
         let op = if self.from_sender { 'd' } else { 'r' };
         let (now, packet_len) = (self.now.as_nanos(), self.packet_len());
         let flags = (flags.0, u8::from(timestamps.is_some()), u8::from(announces));
         format!(
-            "{op} {} {now} {seq} {ack} {value} {echo} {len} {packet_len} {} {window} {} {} {} {}",
+            "{op} {} {now} {seq} {ack} {value} {echo} {len} {packet_len} {} {window} {} {} {} {} {scale} {reports}",
             self.flow, self.packets, flags.0, flags.1, flags.2, self.via
         )
     }
@@ -92,7 +107,7 @@ impl Model {
             let next = isn.wrapping_add(1);
             Ends { isn, next, stamp: start, reply_next: start, ack: next, reply_stamp: 1_000 }
         });
-        Model { pep: Pep::new(config), ends, now: Time::from_nanos(1_000_000_000), chatty }
+        Model { pep: Pep::new(config), ends, now: Time::from_nanos(1_000_000_000), chatty, key: config.key }
     }
 
     fn apply(&mut self, op: Op) -> Option<Passing> {
@@ -105,7 +120,8 @@ impl Model {
         let stamps = |value, echo| Some(Timestamps { value, echo });
         let data = Segment { seq: ends.next, ack: ends.reply_next, flags: Flags::ACK, ..Segment::default() };
         let data = Segment { timestamps: stamps(stamp, ends.reply_stamp), ..data };
-        let syn = |reports| Options::Syn(SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports });
+        let window_scale = (big % 3 > 0).then_some((big % 5) as u8 * 3);
+        let syn = |reports| Options::Syn(SynOptions { mss: 1460, window_scale, sack_permitted: true, reports });
         let mut packets = 1;
         let (from_sender, segment) = match kind {
             // The next data, often in full segments, sometimes many at once; some before it may not have come here.
@@ -139,14 +155,30 @@ impl Model {
                     ends.ack = ack;
                 }
                 let ack = if c % 5 == 0 { ack } else { ends.ack };
-                let flags = if c >= 250 { Flags::ACK | Flags::FIN } else { Flags::ACK };
+                let flags = match c {
+                    250.. => Flags::ACK | Flags::FIN,
+                    248.. => Flags::ACK | Flags::SYN,
+                    _ => Flags::ACK,
+                };
                 let len = if a % 8 == 0 { u16::from(a) } else { 0 };
                 let echo = ends.stamp.wrapping_sub(if a % 16 == 1 { u32::from(b) } else { 0 });
                 let value = clock.wrapping_sub(u32::from(c % 3));
                 let seq = ends.reply_next.wrapping_sub(if c % 16 == 3 { u32::from(a) } else { 0 });
                 let window = (big & 0xffff) as u16;
                 let timestamps = if big % 64 == 0 { None } else { stamps(value, echo) };
-                let segment = Segment { seq, ack, window, len, flags, timestamps, ..Segment::default() };
+                let options = match a {
+                    // A report of another PEP, with a tag or without.
+                    129..133 => {
+                        let mut report = Report::new(0, MSS);
+                        if let Some(key) = self.key.filter(|_| b % 4 > 0) {
+                            report.authenticate(key, ack, Timestamps { value, echo });
+                        }
+                        Options::Report(report)
+                    }
+                    _ if flags.has(Flags::SYN) => syn(false),
+                    _ => Options::default(),
+                };
+                let segment = Segment { seq, ack, window, len, flags, timestamps, options };
                 ends.reply_next = seq.wrapping_add(segment.seq_len());
                 (false, segment)
             }
@@ -154,13 +186,21 @@ impl Model {
                 self.now += Span::from_millis(u64::from(a) * if b % 4 == 0 { 1_000 } else { 1 });
                 return None;
             }
-            // A connection begins, or its SYN comes again, perhaps late.
+            // The receiver opens a connection, or its SYN comes again.
+            243 => {
+                ends.reply_next = ends.reply_next.wrapping_add(u32::from(b % 2));
+                let seq = ends.reply_next.wrapping_sub(1);
+                let (timestamps, options) = (stamps(clock, 0), syn(false));
+                (false, Segment { seq, flags: Flags::SYN, timestamps, options, ..Segment::default() })
+            }
+            // A connection begins, or its SYN or SYN-ACK comes again, perhaps late.
             241..246 => {
                 if b % 4 == 0 {
                     *ends = Ends { isn: big, next: big.wrapping_add(1), ack: big.wrapping_add(1), ..*ends };
                 }
                 let timestamps = if a % 16 == 0 { None } else { data.timestamps };
-                (true, Segment { seq: ends.isn, flags: Flags::SYN, timestamps, options: syn(c % 4 > 0), ..data })
+                let flags = if kind < 243 { Flags::SYN } else { Flags::SYN | Flags::ACK };
+                (true, Segment { seq: ends.isn, flags, timestamps, options: syn(c % 4 > 0), ..data })
             }
             246..248 => {
                 let flags = if c % 2 == 0 { Flags::RST } else { Flags::RST | Flags::ACK };
@@ -239,7 +279,7 @@ fn tell(twin: &mut Twin, config: &Config, sequence: &[Passing]) -> Vec<Vec<i64>>
     let mut lines = format!("n {} {how} {low} {high}\n", config.every);
     for (at, passing) in sequence.iter().enumerate() {
         let last = u8::from(at + 1 == sequence.len());
-        lines += &format!("{} {last}\n", passing.line());
+        lines += &format!("{} {last}\n", passing.line(config.key));
     }
     twin.tell(&lines);
     sequence.iter().map(|_| twin.answer()).collect()
@@ -259,13 +299,15 @@ fn both_peps_report_the_same() {
         let Some(((every, all, starts), ops)) = generator.generate(&mut driver) else { continue };
         let key = (starts[0] % 3 == 0).then_some(Key::new(KEY));
         let config = Config { every: u32::from(every % 4) + 1, all, key, ..Config::default() };
-        let mut model = Model::new(config, starts, every >= 240);
+        let mut model = Model::new(config, starts, every >= 224);
         let sequence: Vec<Passing> = ops.iter().filter_map(|&op| model.apply(op)).collect();
         let answers = tell(&mut twin, &config, &sequence);
         for (at, (passing, answer)) in sequence.iter().zip(answers).enumerate() {
             let expected = model.tell(passing);
-            let story =
-                || sequence[..=at].iter().filter(|p| p.flow == passing.flow).map(Passing::line).collect::<Vec<_>>();
+            let story = || {
+                let of_flow = sequence[..=at].iter().filter(|p| p.flow == passing.flow);
+                of_flow.map(|p| p.line(config.key)).collect::<Vec<_>>()
+            };
             assert_eq!(answer, expected, "case {case}, segment {at}, {config:?}: {:#?}", story());
             reports += u32::from(expected.len() > 1);
             nacks += u32::from(expected.len() > 8);

@@ -1,7 +1,7 @@
 //! The state of a flow: how far its data has passed, the holes in it, and the contents of the next report.
 
 use crate::arrival::{Arrival, NEAR, is_after};
-use crate::newcomer::Newcomer;
+use crate::newcomer::{Newcomer, Opening};
 use core::ops::Range;
 use units::Time;
 use wire::report::{Key, RANGES, RANGES_TAGGED, Report};
@@ -56,6 +56,8 @@ pub(crate) struct Flow {
     start: Option<u32>,
     /// Whether data has passed unseen, so that the state begins with the next segment.
     adrift: bool,
+    /// Whether the reports of another PEP nearer to the receiver pass here, which then speaks for the flow.
+    inner: bool,
     /// The neighbour through which the sender's segments come.
     via: u64,
     /// The first observed offset, and one past the highest byte that has passed.
@@ -109,6 +111,22 @@ struct Receiver {
     next: u32,
     window: u16,
     stamp: u32,
+    /// The shift of its window fields, if the handshake was seen (RFC 7323 section 2.2).
+    scale: Option<u8>,
+    /// One past the highest byte for which it has ever announced room, as an offset.
+    edge: Option<u64>,
+}
+
+/// Returns the shift of the receiver's window fields: both sides have to offer one (RFC 7323 section 2.2). `opening` is its SYN,
+/// if that was seen.
+fn window_scale(newcomer: &Newcomer, opening: Option<&Opening>, reply: &Segment) -> Option<u8> {
+    match (&reply.options, opening) {
+        _ if !newcomer.syn => None,
+        _ if !newcomer.scales => Some(0),
+        (Options::Syn(syn), _) => Some(syn.window_scale.unwrap_or(0)),
+        (_, Some(opening)) => Some(opening.scale.unwrap_or(0)),
+        _ => None,
+    }
 }
 
 /// Returns whether a timestamp is plausible in flight while `known` is the newest one: it is not much older.
@@ -117,23 +135,43 @@ fn is_recent(stamp: u32, known: u32) -> bool {
     !is_after(known.wrapping_sub(SLACK), stamp)
 }
 
+impl Receiver {
+    /// Notes the room that a segment announces above this acknowledgement.
+    fn announce(&mut self, ack: u64, segment: &Segment) {
+        // The window of a SYN is not scaled (RFC 7323 section 2.2).
+        let Some(scale) = self.scale.map(|scale| if segment.flags.has(Flags::SYN) { 0 } else { scale }) else { return };
+        let edge = ack + (u64::from(segment.window) << scale);
+        self.edge = Some(self.edge.map_or(edge, |known| known.max(edge)));
+    }
+}
+
 impl Flow {
     /// Creates the flow of a newcomer that this segment of the receiver confirms.
-    pub(crate) fn new(newcomer: &Newcomer, reply: &Segment, timestamps: Timestamps, now: Time) -> Flow {
+    pub(crate) fn new(
+        newcomer: &Newcomer,
+        opening: Option<&Opening>,
+        reply: &Segment,
+        timestamps: Timestamps,
+        now: Time,
+    ) -> Flow {
         // Room below, for what is older.
         let first = (1 << 32) | u64::from(reply.ack);
-        let receiver = Receiver {
+        let mut receiver = Receiver {
             ack: first,
             moved: false,
             next: reply.seq.wrapping_add(reply.seq_len()),
             window: reply.window,
             stamp: timestamps.value,
+            scale: window_scale(newcomer, opening, reply),
+            edge: None,
         };
+        receiver.announce(first, reply);
         Flow {
             announced: newcomer.announced,
             seen: now,
             start: newcomer.syn.then_some(newcomer.next),
             adrift: !newcomer.syn,
+            inner: false,
             via: newcomer.via,
             first,
             high: first,
@@ -170,15 +208,18 @@ impl Flow {
         if self.adrift { SPAN_ADRIFT } else { SPAN.max(self.high - self.receiver.ack) }
     }
 
-    /// Returns whether a segment belongs to this flow by its numbers: by the sender's window (in the spirit of RFC 5961), then
-    /// by the timestamps of both sides.
+    /// Returns whether a segment belongs to this flow by its numbers: by the sender's window (in the spirit of RFC 5961), by the
+    /// room that the receiver has announced (RFC 9293 section 3.10.7.4: it takes nothing beyond), then by the timestamps of both
+    /// sides.
     #[inline]
     pub(crate) fn owns(&self, segment: &Segment, timestamps: Timestamps) -> bool {
         let Some(start) = self.offset(segment.seq) else { return false };
         let (end, span, ack) = (start + u64::from(segment.seq_len()), self.span(), self.receiver.ack);
         let in_window = start <= self.high + span && end < ack + NEAR && end + span >= ack;
+        let has_room = self.adrift || self.receiver.edge.is_none_or(|edge| start + u64::from(segment.len) <= edge);
         let Timestamps { value, echo } = timestamps;
         in_window
+            && has_room
             && is_recent(echo, self.receiver.stamp)
             && is_recent(self.receiver.stamp, echo)
             && is_recent(value, self.stamp)
@@ -264,6 +305,7 @@ impl Flow {
     #[cold]
     fn begin(&mut self, at: u64) {
         self.adrift = false;
+        self.receiver.edge = None;
         self.open = 0;
         self.unreported = 0;
         self.reordering = REORDERING;
@@ -343,6 +385,7 @@ impl Flow {
         self.answered |= !segment.flags.has(Flags::SYN);
         let next = segment.seq.wrapping_add(segment.seq_len());
         let known = &mut self.receiver;
+        known.announce(ack, segment);
         known.moved |= ack > known.ack;
         known.ack = known.ack.max(ack);
         if is_after(next, known.next) {
@@ -365,6 +408,16 @@ impl Flow {
         self.high = self.high.max(ack);
     }
 
+    /// Notes that another PEP nearer to the receiver reports on this flow.
+    pub(crate) fn yield_to_inner(&mut self) {
+        self.inner = true;
+    }
+
+    /// Notes an announcement in a segment of the sender: it hears no PEP.
+    pub(crate) fn announce(&mut self) {
+        (self.announced, self.inner) = (true, false);
+    }
+
     /// Removes the holes below this offset.
     fn forget_holes(&mut self, bottom: u64) {
         while self.open > 0 && self.holes[0].end <= bottom {
@@ -381,7 +434,7 @@ impl Flow {
         let asked =
             if self.announced { self.start.is_some() || self.receiver.moved } else { all && self.receiver.moved };
         let news = self.holes[..self.open].iter().any(|hole| hole.missing && !hole.reported);
-        self.answered && asked && (self.due != Due::Nothing || news || self.unreported >= every)
+        self.answered && asked && !self.inner && (self.due != Due::Nothing || news || self.unreported >= every)
     }
 
     /// Returns the contents of a due report, if there is anything new.

@@ -22,11 +22,11 @@ mod table;
 pub use arrival::Arrival;
 
 use flow::Flow;
-use newcomer::{Newcomer, Place, Verdict, announces};
+use newcomer::{Newcomer, Opening, Place, Verdict, announces};
 use table::Table;
 use units::{Span, Time};
 use wire::report::Key;
-use wire::{Flags, Segment, Timestamps};
+use wire::{Flags, Options, Segment, Timestamps};
 
 /// Maximum lifetime of a flow that both sides have closed: later retransmissions need no report.
 const CLOSING: Span = Span::from_secs(10);
@@ -44,8 +44,10 @@ pub struct Config {
     pub key: Option<Key>,
 }
 
-/// Maximum number of unconfirmed flows.
-const NEWCOMERS: usize = 4096;
+/// Maximum number of unconfirmed flows: more than the minimum-size segments that a processor forwards in the time of an answer.
+const NEWCOMERS: usize = 65_536;
+/// Maximum number of SYNs of receivers that wait for an answer.
+const OPENINGS: usize = 16_384;
 
 impl Default for Config {
     fn default() -> Config {
@@ -96,13 +98,20 @@ pub struct Pep<K> {
     config: Config,
     flows: Table<K, Flow>,
     newcomers: Table<Place<K>, Newcomer>,
+    openings: Table<K, Opening>,
     stats: Stats,
 }
 
 impl<K: Ord + Copy> Pep<K> {
     /// Creates a PEP without flows.
     pub fn new(config: Config) -> Pep<K> {
-        Pep { config, flows: Table::default(), newcomers: Table::default(), stats: Stats::default() }
+        Pep {
+            config,
+            flows: Table::default(),
+            newcomers: Table::default(),
+            openings: Table::default(),
+            stats: Stats::default(),
+        }
     }
 
     /// Returns the counters.
@@ -129,7 +138,7 @@ impl<K: Ord + Copy> Pep<K> {
             let next = segment.seq.wrapping_add(segment.seq_len());
             match self.flow(&key, now) {
                 Some(flow) if flow.starts_at(next) => flow.announced |= announces(segment),
-                _ => self.note((key, Some(next)), Newcomer::new(segment, timestamps, arrival, now)),
+                _ => self.meet(key, segment, timestamps, &Newcomer::new(segment, timestamps, arrival, now)),
             }
             return None;
         }
@@ -144,7 +153,9 @@ impl<K: Ord + Copy> Pep<K> {
             self.note((key, None), Newcomer::new(segment, timestamps, arrival, now));
             return None;
         };
-        flow.announced |= announces(segment);
+        if announces(segment) {
+            flow.announce();
+        }
         if !flow.pass(segment, timestamps.value, arrival, now) || !flow.is_due(every, all) {
             return None;
         }
@@ -168,7 +179,22 @@ impl<K: Ord + Copy> Pep<K> {
             }
             return;
         }
-        let Some(timestamps) = segment.timestamps.filter(|_| segment.flags.has(Flags::ACK)) else { return };
+        let Some(timestamps) = segment.timestamps else { return };
+        if !segment.flags.has(Flags::ACK) {
+            if segment.flags.has(Flags::SYN) {
+                self.open(key, &Opening::new(segment, timestamps));
+            }
+            return;
+        }
+        if let Options::Report(report) = segment.options {
+            // Another PEP's, nearer to the receiver. One without our key's tag may be anybody's.
+            let believed = self.config.key.is_none_or(|key| report.is_authentic(key, segment.ack, timestamps));
+            if believed && let Some(flow) = self.flow(&key, now).filter(|flow| flow.is_answered_by(segment, timestamps))
+            {
+                flow.yield_to_inner();
+            }
+            return;
+        }
         match self.flow(&key, now) {
             Some(flow) if flow.is_answered_by(segment, timestamps) => flow.reply(segment, timestamps, now),
             _ => self.confirm(key, segment, timestamps, now),
@@ -181,23 +207,44 @@ impl<K: Ord + Copy> Pep<K> {
         self.flows.touch(key).filter(|flow| !is_over(flow, now))
     }
 
+    /// Records a SYN of the receiver.
+    #[cold]
+    fn open(&mut self, key: K, opening: &Opening) {
+        if let Some(there) = self.openings.touch(&key) {
+            return there.meet(opening);
+        }
+        make_room(&mut self.openings, OPENINGS);
+        self.openings.insert(key, *opening);
+    }
+
+    /// Records a SYN of the sender: beside that of the receiver if it answers one.
+    #[cold]
+    fn meet(&mut self, key: K, segment: &Segment, timestamps: Timestamps, newcomer: &Newcomer) {
+        let opening = self.openings.touch(&key);
+        if !opening.is_some_and(|opening| opening.take_answer(segment, timestamps, newcomer)) {
+            self.note((key, Some(newcomer.next)), *newcomer);
+        }
+    }
+
     /// Records a newcomer.
     #[cold]
     fn note(&mut self, place: Place<K>, newcomer: Newcomer) {
         if let Some(there) = self.newcomers.touch(&place) {
             return there.meet(&newcomer);
         }
-        if self.newcomers.len() >= NEWCOMERS
-            && let Some((&oldest, _)) = self.newcomers.oldest()
-        {
-            self.newcomers.remove(&oldest);
-        }
+        make_room(&mut self.newcomers, NEWCOMERS);
         self.newcomers.insert(place, newcomer);
     }
 
     /// Checks whether a segment of the receiver answers a newcomer.
     #[cold]
     fn confirm(&mut self, key: K, segment: &Segment, timestamps: Timestamps, now: Time) {
+        if let Some(&opening) = self.openings.get(&key)
+            && let Some(answer) = opening.confirmed(segment, timestamps)
+        {
+            self.openings.remove(&key);
+            return self.begin(key, &answer, Flow::new(&answer, Some(&opening), segment, timestamps, now), now);
+        }
         for place in [(key, Some(segment.ack)), (key, None)] {
             let Some(&newcomer) = self.newcomers.get(&place) else { continue };
             let verdict = newcomer.verdict(segment, timestamps);
@@ -206,17 +253,20 @@ impl<K: Ord + Copy> Pep<K> {
             }
             self.newcomers.remove(&place);
             if verdict == Verdict::Confirmed {
-                let mut flow = Flow::new(&newcomer, segment, timestamps, now);
-                match self.flows.touch(&key) {
-                    Some(known) => {
-                        // The same connection, which was lost sight of, or another one.
-                        flow.announced |= known.announced && !newcomer.syn && !is_over(known, now);
-                        *known = flow;
-                    }
-                    None => self.remember(key, flow),
-                }
-                return;
+                return self.begin(key, &newcomer, Flow::new(&newcomer, None, segment, timestamps, now), now);
             }
+        }
+    }
+
+    /// Begins the flow of a confirmed newcomer.
+    fn begin(&mut self, key: K, newcomer: &Newcomer, mut flow: Flow, now: Time) {
+        match self.flows.touch(&key) {
+            Some(known) => {
+                // The same connection, which was lost sight of, or another one.
+                flow.announced |= known.announced && !newcomer.syn && !is_over(known, now);
+                *known = flow;
+            }
+            None => self.remember(key, flow),
         }
     }
 
@@ -238,6 +288,15 @@ impl<K: Ord + Copy> Pep<K> {
             self.stats.evicted += 1;
         }
         self.flows.insert(key, flow);
+    }
+}
+
+/// Removes the entry unused for longest, if there are so many.
+fn make_room<K: Ord + Copy, V>(table: &mut Table<K, V>, entries: usize) {
+    if table.len() >= entries
+        && let Some((&oldest, _)) = table.oldest()
+    {
+        table.remove(&oldest);
     }
 }
 

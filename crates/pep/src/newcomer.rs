@@ -3,6 +3,10 @@
 //! An attacker who forges the sender's segment does not see the receiver's answer, and one who forges the answer does not
 //! know the timestamp to echo. Therefore no known flow is evicted for a newcomer, and a newcomer does not become a flow
 //! before it is confirmed.
+//!
+//! A sender's answer to the SYN of a receiver has a place of its own, beside that SYN: whoever does not see what the receiver
+//! sends does not know which numbers to answer. So a flood of segments from the senders' side, whatever they are, cannot
+//! push out the answers of connections that receivers open.
 
 use crate::arrival::{Arrival, NEAR, is_after};
 use units::{Span, Time};
@@ -27,6 +31,8 @@ pub(crate) struct Newcomer {
     first_stamp: u32,
     /// Whether its sender understands reports.
     pub(crate) announced: bool,
+    /// Whether it offers to scale windows.
+    pub(crate) scales: bool,
     pub(crate) via: u64,
     seen: Time,
 }
@@ -50,6 +56,68 @@ pub(crate) fn announces(segment: &Segment) -> bool {
     }
 }
 
+/// Returns the window scale that a SYN offers.
+fn window_scale(segment: &Segment) -> Option<u8> {
+    match &segment.options {
+        Options::Syn(options) => options.window_scale,
+        _ => None,
+    }
+}
+
+/// The SYN of a receiver, and the sender's answer to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// One past its sequence number.
+    next: u32,
+    /// Its `TSval`, and that of the first transmission if it was retransmitted.
+    stamp: u32,
+    first_stamp: u32,
+    /// The window scale that it offers.
+    pub(crate) scale: Option<u8>,
+    /// The sender's SYN-ACK, once that has passed.
+    answer: Option<Newcomer>,
+}
+
+impl Opening {
+    pub(crate) fn new(segment: &Segment, timestamps: Timestamps) -> Opening {
+        Opening {
+            next: segment.seq.wrapping_add(segment.seq_len()),
+            stamp: timestamps.value,
+            first_stamp: timestamps.value,
+            scale: window_scale(segment),
+            answer: None,
+        }
+    }
+
+    /// Takes in another SYN of the receiver with the same addresses and ports: the same one again, or that of a new connection.
+    pub(crate) fn meet(&mut self, other: &Opening) {
+        if other.next != self.next {
+            *self = *other;
+        } else if is_after(other.stamp, self.stamp) {
+            self.stamp = other.stamp;
+        }
+    }
+
+    /// Takes the sender's answer, if this is one: it acknowledges the receiver's SYN and echoes its timestamp.
+    pub(crate) fn take_answer(&mut self, segment: &Segment, timestamps: Timestamps, newcomer: &Newcomer) -> bool {
+        let echoes = timestamps.echo.wrapping_sub(self.first_stamp) <= self.stamp.wrapping_sub(self.first_stamp);
+        if !(segment.flags.has(Flags::ACK) && segment.ack == self.next && echoes) {
+            return false;
+        }
+        match &mut self.answer {
+            Some(answer) if answer.next == newcomer.next => answer.meet(newcomer),
+            answer => *answer = Some(*newcomer),
+        }
+        true
+    }
+
+    /// Returns the sender's answer that this segment of the receiver confirms.
+    pub(crate) fn confirmed(&self, reply: &Segment, timestamps: Timestamps) -> Option<Newcomer> {
+        let answer = self.answer.filter(|answer| answer.next == reply.ack)?;
+        (answer.verdict(reply, timestamps) == Verdict::Confirmed).then_some(answer)
+    }
+}
+
 impl Newcomer {
     pub(crate) fn new(segment: &Segment, timestamps: Timestamps, arrival: &Arrival, now: Time) -> Newcomer {
         Newcomer {
@@ -58,6 +126,7 @@ impl Newcomer {
             stamp: timestamps.value,
             first_stamp: timestamps.value,
             announced: announces(segment),
+            scales: window_scale(segment).is_some(),
             via: arrival.via,
             seen: now,
         }

@@ -39,7 +39,7 @@ impl Story {
     /// The same, with another PEP.
     fn of_a_flow_with(announced: bool, config: Config) -> Story {
         let mut story = Story::new(config);
-        let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: announced };
+        let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: announced };
         let flags = Flags::SYN | Flags::ACK;
         let syn = Segment { flags, options: Options::Syn(options), ..segment(FIRST.wrapping_sub(1), 0, 100) };
         assert_eq!(story.pep.on_data(1, &syn, 60, story.now), None);
@@ -232,7 +232,7 @@ fn an_idle_flow_is_remembered_for_as_long_as_there_is_room() {
 #[test]
 fn what_is_forged_without_sight_of_the_flow_learns_nothing_and_stops_nothing() {
     let syn = |seq: u32, value| {
-        let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: false };
+        let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false };
         let timestamps = Some(Timestamps { value, echo: 0 });
         Segment { flags: Flags::SYN, options: Options::Syn(options), timestamps, ..segment(seq, 0, 0) }
     };
@@ -273,7 +273,7 @@ fn what_is_forged_without_sight_of_the_flow_learns_nothing_and_stops_nothing() {
 #[test]
 fn forged_segments_that_come_first_do_not_keep_a_flow_from_being_found() {
     let mut story = Story::new(Config::default());
-    let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: true };
+    let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: true };
     let flags = Flags::SYN | Flags::ACK;
     let syn = Segment { flags, options: Options::Syn(options), ..segment(FIRST.wrapping_sub(1), 0, 100) };
     for n in 0..100 {
@@ -428,6 +428,103 @@ fn a_flow_that_jumps_ahead_is_found_again_where_it_is() {
     assert_eq!(story.says(900_003, 103), Some((900_002, 900_004, vec![])));
 }
 
+/// A flow whose receiver has opened it with windows that count in units of 128 bytes; it has announced room for 33 of them.
+fn of_an_opened_flow(config: Config, between: impl FnOnce(&mut Pep<u8>)) -> Story {
+    let mut story = Story::new(config);
+    let options = |reports| SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports };
+    let timestamps = Some(Timestamps { value: 499, echo: 0 });
+    let syn =
+        Segment { flags: Flags::SYN, options: Options::Syn(options(false)), timestamps, ..segment(REPLY - 1, 0, 0) };
+    story.pep.on_reply(1, &syn, story.now);
+    let timestamps = Some(Timestamps { value: 100, echo: 499 });
+    let flags = Flags::SYN | Flags::ACK;
+    let answer =
+        Segment { flags, options: Options::Syn(options(true)), timestamps, ..segment(FIRST.wrapping_sub(1), 0, 0) };
+    assert_eq!(story.pep.on_data(1, &answer, 60, story.now), None);
+    between(&mut story.pep);
+    story.reply(0, 100);
+    story
+}
+
+#[test]
+fn what_the_receiver_has_no_room_for_is_not_reported_and_opens_no_hole() {
+    // 33 units of 128 bytes: four segments.
+    let mut story = of_an_opened_flow(Config::default(), |_| {});
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    for n in [4, 5, 6, 7, 8, 100] {
+        assert_eq!(story.says(n, 101), None, "{n}");
+    }
+    assert_eq!((story.says(2, 101), story.says(3, 101)), (None, Some((0, 4, vec![]))));
+    story.reply(4, 101);
+    assert_eq!((story.says(4, 102), story.says(5, 102)), (None, Some((4, 6, vec![]))));
+}
+
+#[test]
+fn a_window_of_which_the_scale_is_not_known_bounds_nothing() {
+    // Only the sender's SYN-ACK was seen, which offers a scale.
+    let mut story = Story::new(Config::default());
+    let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: true };
+    let flags = Flags::SYN | Flags::ACK;
+    let syn = Segment { flags, options: Options::Syn(options), ..segment(FIRST.wrapping_sub(1), 0, 100) };
+    assert_eq!(story.pep.on_data(1, &syn, 60, story.now), None);
+    story.reply(0, 100);
+    let through = (0..100).filter_map(|n| story.says(n, 101)).map(|(_, through, _)| through).max();
+    assert_eq!(through, Some(100));
+}
+
+#[test]
+fn a_flood_of_the_senders_side_keeps_no_receivers_connection_from_reports() {
+    let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: true };
+    // As many as would fill every place, with the flow's own addresses and with others.
+    let flood = |pep: &mut Pep<u8>| {
+        for n in 0..200_000_u32 {
+            let flags = if n % 2 == 0 { Flags::SYN | Flags::ACK } else { Flags::SYN };
+            let forged = Segment { flags, options: Options::Syn(options), ..segment(n * 16, 0, n) };
+            pep.on_data((n % 5) as u8, &forged, 60, Time::ZERO);
+        }
+    };
+    let mut story = of_an_opened_flow(Config::default(), flood);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+}
+
+/// A report of another PEP that passes on its way to the sender.
+fn inner_report(story: &mut Story, key: Option<wire::report::Key>) {
+    let (ack, timestamps) = (FIRST, Timestamps { value: 500, echo: 101 });
+    let mut report = Report::new(0, MSS);
+    if let Some(key) = key {
+        report.authenticate(key, ack, timestamps);
+    }
+    let options = Options::Report(report);
+    story.pep.on_reply(1, &Segment { ack, timestamps: Some(timestamps), options, ..segment(REPLY, 0, 0) }, story.now);
+}
+
+#[test]
+fn of_two_peps_the_one_nearer_to_the_receiver_reports() {
+    let mut story = Story::of_a_flow(true);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    inner_report(&mut story, None);
+    for n in [2, 3, 5, 6, 7, 8] {
+        assert_eq!(story.says(n, 102), None, "the other one does");
+    }
+    // The other one has gone, which the sender has noticed.
+    story.reply(4, 102);
+    let data = segment(FIRST.wrapping_add(9 * MSS), MSS as u16, 103);
+    let sent = story.pep.on_data(1, &Segment { options: Options::Announcement, ..data }, 56 + MSS, story.now);
+    let Some(Segment { options: Options::Report(report), .. }) = sent else { panic!("{sent:?}") };
+    assert_eq!(report.missing().len(), 1);
+}
+
+#[test]
+fn with_a_key_a_pep_yields_only_to_one_with_the_same_key() {
+    let key = wire::report::Key::new([3; 16]);
+    for (other, yields) in [(None, false), (Some(wire::report::Key::new([4; 16])), false), (Some(key), true)] {
+        let mut story = Story::of_a_flow_with(true, Config { key: Some(key), ..Config::default() });
+        story.says(0, 101);
+        inner_report(&mut story, other);
+        assert_eq!(story.says(1, 101).is_none(), yields, "{other:?}");
+    }
+}
+
 /// Anything that may pass.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
 enum Passing {
@@ -482,7 +579,7 @@ fn it_never_acknowledges_a_byte_that_it_has_not_seen() {
                 }
                 Passing::Syn { reports } => {
                     // A new connection: what the old one has seen is void.
-                    let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports };
+                    let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports };
                     let seq = base.wrapping_sub(1);
                     let syn = Segment { flags: Flags::SYN, options: Options::Syn(options), ..segment(seq, 0, 0) };
                     pep.on_data(0, &syn, 60, Time::ZERO);

@@ -9,6 +9,7 @@ use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
 use netio::attach::{self, LONGEST, Wire};
+use netio::reservation::{Reservation, Role};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Deref;
@@ -103,6 +104,27 @@ fn root_an_interface_has_at_most_one_pep_and_one_program_that_takes_packets() {
 
 const WAY: &str = "duration = \"600 s\"\n[[links]]\nname = \"way\"\nfrom = \"server\"\nto = \"phone\"\nduplex = true\n\
                    rate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n";
+
+#[test]
+fn root_a_pep_beside_a_proxy_says_what_will_not_work() {
+    let Some(net) = Net::new() else { return };
+    let mut pep = net.ranway(&["pep", "--wan", "wan", "--ran", "ran", "--quiet"]);
+    let mut pep = pep.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut stderr = BufReader::new(pep.stderr.take().expect("it is piped"));
+    // What a proxy holds for as long as it runs.
+    let reserve = || Reservation::new(Role::Proxy, "ran").expect("nobody has it");
+    let proxy = net.inside(ROUTER, reserve);
+    let mut said = String::new();
+    stderr.read_line(&mut said).expect("it speaks");
+    let holder = format!("warning: process {} proxies the connections of `ran`: ", std::process::id());
+    assert!(said.starts_with(&holder) && said.contains("no server gets reports on them"), "{said}");
+    drop(proxy);
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).expect("it has ended");
+    assert_eq!(rest, "", "once is enough");
+}
 
 #[test]
 fn root_removing_an_interface_ends_the_pep_with_a_message() {
@@ -201,7 +223,7 @@ impl Sent<'_> {
             Some(vlan) => ethernet.single_vlan(VlanId::try_new(vlan).expect("a VLAN")).ipv4(from, to, 64),
             None => ethernet.ipv4(from, to, 64),
         };
-        let mut tcp = ip.tcp(ports.0, ports.1, self.seq, 500).ack(self.ack);
+        let mut tcp = ip.tcp(ports.0, ports.1, self.seq, 65_000).ack(self.ack);
         if self.flags & SYN > 0 {
             tcp = tcp.syn();
         }
@@ -309,6 +331,172 @@ fn root_forged_packets_make_a_live_pep_tell_nothing_and_stop_nothing() {
         ends.send(&Sent::reply(n, STAMP + n));
         ends.settle();
     }
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+}
+
+/// Changes a frame's bytes.
+type Damage = fn(&mut Vec<u8>);
+/// Where frames have their IP header and TCP header.
+const IP: usize = 14;
+const TCP: usize = IP + 20;
+
+/// Frames of data that the receiver never gets, and why.
+const DAMAGED: [(&str, Damage); 6] = [
+    ("a wrong byte of the payload", |frame| *frame.last_mut().expect("it has some") ^= 1),
+    ("a wrong byte of the header", |frame| frame[TCP + 15] ^= 1),
+    ("a wrong checksum", |frame| frame[TCP + 17] ^= 1),
+    ("a wrong checksum of the IP header", |frame| frame[IP + 11] ^= 1),
+    ("no hop left", |frame| {
+        // RFC 1624: what the one byte loses, the sum gains.
+        let gone = u16::from(frame[IP + 8] - 1) << 8;
+        frame[IP + 8] = 1;
+        let sum = u32::from(u16::from_be_bytes([frame[IP + 10], frame[IP + 11]])) + u32::from(gone);
+        let sum = (sum & 0xffff) as u16 + (sum >> 16) as u16;
+        frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+    }),
+    ("fewer bytes than its header says", |frame| frame.truncate(frame.len() - 100)),
+];
+
+#[test]
+fn root_data_that_the_receiver_never_gets_is_not_reported() {
+    let Some(net) = Net::new() else { return };
+    let mut pep = net.start_pep(&[]);
+    let ends = Ends::new(&net);
+    ends.begin(None);
+    let mut n = 0;
+    for (what, damage) in DAMAGED {
+        for forged in 0..6 {
+            let mut frame = Sent { flags: PSH, ..Sent::data(n + forged) }.frame();
+            damage(&mut frame);
+            ends.0[0].send(&frame).expect("there is room");
+        }
+        assert_eq!(ends.come(), [], "{what}");
+        // Odd lengths, short and of several pieces.
+        for len in [1, 3, 511, 512, 513, 999] {
+            let start = FIRST + n * MSS as u32;
+            ends.send(&Sent { flags: PSH, len, seq: start, ..Sent::data(n) });
+            ends.settle();
+            ends.send(&Sent { flags: PSH, len: MSS - len, seq: start + len as u32, ..Sent::data(n) });
+            n += 1;
+            let came = ends.come();
+            let Some((_, ack, _, report)) = came.last() else { panic!("{what}: {len} bytes say nothing") };
+            assert_eq!(ack.wrapping_add(report.through), FIRST + n * MSS as u32, "{what}: {len}: {report:?}");
+            ends.send(&Sent::reply(n, STAMP + n));
+            ends.settle();
+        }
+    }
+    // An answer that the sender never gets does not keep the PEP from reporting what is missing.
+    for above in 1..4 {
+        let mut forged = Sent::reply(n + above, STAMP + n).frame();
+        forged[TCP + 17] ^= 1;
+        ends.0[1].send(&forged).expect("there is room");
+        ends.settle();
+        ends.send(&Sent::data(n + above));
+        ends.settle();
+    }
+    let missing: usize = ends.come().iter().map(|(.., report)| report.missing().len()).sum();
+    assert_eq!(missing, 1);
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+}
+
+#[test]
+fn root_a_flood_keeps_no_new_connection_from_reports() {
+    const FRAMES: u32 = 150_000;
+    let Some(net) = Net::new() else { return };
+    let mut pep = net.start_pep(&[]);
+    let ends = Ends::new(&net);
+    // MSS and a window scale of 7, with the timestamps in front.
+    let scale = [3, 3, 7, 1];
+    let opening =
+        Sent { flags: SYN, seq: REPLY - 1, ack: 0, stamps: (REPLY_STAMP, 0), option: &scale, ..Sent::reply(0, 0) };
+    let offer = [&scale[..], &announcement()].concat();
+    let answer =
+        Sent { flags: SYN, seq: FIRST - 1, stamps: (STAMP, REPLY_STAMP), len: 0, option: &offer, ..Sent::data(0) };
+    for from_sender in [true, false] {
+        let mut syn = opening.frame();
+        // etherparse sets ACK with an acknowledgement number; this one has none.
+        without_ack(&mut syn);
+        ends.0[1].send(&syn).expect("there is room");
+        ends.settle();
+        ends.send(&answer);
+        ends.settle();
+        // From the senders' side, SYN-ACKs to every port, blindly; from the receivers' side, the SYNs of one receiver.
+        let mut frame = if from_sender { Sent { ack: 77, ..answer }.frame() } else { syn };
+        if !from_sender {
+            set(&mut frame, IP + 15, 9);
+        }
+        // All but the connection's own port.
+        for n in (0..FRAMES).filter(|n| n & 0xffff != 4000) {
+            set(&mut frame, TCP + 2 * usize::from(from_sender), (n >> 8) as u8);
+            set(&mut frame, TCP + 2 * usize::from(from_sender) + 1, n as u8);
+            set(&mut frame, TCP + 5, (n >> 16) as u8);
+            while ends.0[usize::from(!from_sender)].send(&frame).is_err() {
+                thread::sleep(Duration::from_micros(50));
+            }
+        }
+        ends.settle();
+        ends.send(&Sent::reply(0, STAMP));
+        ends.settle();
+        ends.send(&Sent { flags: PSH, ..Sent::data(0) });
+        let came = ends.come();
+        assert_eq!(came.len(), 1, "a flood from the {} side", if from_sender { "senders'" } else { "receivers'" });
+        pep.kill().expect("it is ours");
+        pep.wait().expect("it ends");
+        pep = net.start_pep(&[]);
+    }
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+}
+
+/// Sets a byte of a frame, and makes its checksums right again (RFC 1624 equation 3).
+fn set(frame: &mut [u8], at: usize, byte: u8) {
+    let sums: &[usize] = if at < TCP { &[IP + 10, TCP + 16] } else { &[TCP + 16] };
+    let word = at & !1;
+    let before = u16::from_be_bytes([frame[word], frame[word + 1]]);
+    frame[at] = byte;
+    let after = u16::from_be_bytes([frame[word], frame[word + 1]]);
+    for &sum in sums {
+        let old = u16::from_be_bytes([frame[sum], frame[sum + 1]]);
+        let mut new = u32::from(!old) + u32::from(!before) + u32::from(after);
+        new = (new & 0xffff) + (new >> 16);
+        new = (new & 0xffff) + (new >> 16);
+        frame[sum..sum + 2].copy_from_slice(&(!(new as u16)).to_be_bytes());
+    }
+}
+
+/// Takes the flag ACK off a frame.
+fn without_ack(frame: &mut [u8]) {
+    let flags = frame[TCP + 13] & !0x10;
+    set(frame, TCP + 13, flags);
+}
+
+#[test]
+fn root_of_two_peps_in_a_row_the_outer_one_is_silent() {
+    let Some(net) = Net::new() else { return };
+    let key = net.dir.path().join("key");
+    fs::write(&key, "a1".repeat(16)).expect("it is written");
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+    let mut pep = net.start_pep(&["--key", key.to_str().expect("UTF-8")]);
+    let ends = Ends::new(&net);
+    ends.begin(None);
+    let pass = |n: u32| {
+        ends.send(&Sent { flags: PSH, ..Sent::data(n) });
+        ends.come().len()
+    };
+    assert_eq!(pass(0), 1);
+    for (key, reports) in [([7; 16], 1), (KEY, 0)] {
+        let timestamps = Timestamps { value: REPLY_STAMP, echo: STAMP + 1 };
+        let mut report = Report::new(0, MSS as u32);
+        report.authenticate(Key::new(key), FIRST, timestamps);
+        ends.send(&Sent { option: &report.to_bytes(), ..Sent::reply(0, STAMP + 1) });
+        ends.settle();
+        assert_eq!(pass(if reports > 0 { 1 } else { 2 }), reports);
+    }
+    assert_eq!(pass(3), 0);
+    ends.send(&Sent { option: &announcement(), flags: PSH, ..Sent::data(4) });
+    assert_eq!(ends.come().len(), 1, "the sender hears no other");
     pep.kill().expect("it is ours");
     pep.wait().expect("it ends");
 }

@@ -187,6 +187,15 @@ struct sk_buff {
 		struct rb_node rbnode;
 	};
 	__u8 ip_summed : 2;
+	union {
+		__wsum csum;
+		struct {
+			__u16 csum_start;
+			__u16 csum_offset;
+		};
+	};
+	unsigned char *head;
+	unsigned char *data;
 	char cb[48];
 };
 

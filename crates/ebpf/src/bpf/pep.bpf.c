@@ -14,6 +14,10 @@
  * Every way out of pep_wan and pep_ran is TCX_NEXT: packets go on, whatever happens here. pep_back drops a copy that it
  * could not make a report of, and touches nothing else.
  *
+ * A segment that the receiver will not take says nothing, whoever sent it: one with a wrong checksum, or that the router
+ * itself discards. A checksum is right if the device or GRO has said so, or if this machine is still to finish it; otherwise
+ * it is computed. The same holds for the receiver's segments, which the sender would not take.
+ *
  * Both directions of a flow may be on different processors, so its state has a lock of a word. Whoever does not get it
  * in time notes that it missed a segment, and the flow is learnt anew from the next.
  *
@@ -50,7 +54,15 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define REPORT_TCP_LEN (TCP_LEN + TIMESTAMPS_LEN + REPORT_LEN)
 enum { TCX_DROP = 2 };
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
-enum { CHECKSUM_PARTIAL = 3 };
+/* include/linux/skbuff.h: who is to look at a checksum. */
+enum { CHECKSUM_UNNECESSARY = 1, CHECKSUM_PARTIAL = 3 };
+/* Where a TCP header has its checksum. */
+#define TCP_CHECK 16
+/* Bytes that are summed at once: what bpf_csum_diff() takes before Linux 6.12. As many make the longest packet. */
+#define CHUNK 512
+#define CHUNKS 128
+/* Openings of a receiver that are remembered at the same time. */
+#define SLOTS 64
 
 /* Set when loaded. */
 const volatile struct {
@@ -85,6 +97,7 @@ struct counters {
 	__u64 flows;
 	__u64 missed;
 	__u64 failed;
+	__u64 damaged;
 };
 
 struct {
@@ -102,10 +115,41 @@ struct corner {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	/* More than the segments of the least size that a processor forwards in the time of an answer. */
+	__uint(max_entries, 65536);
 	__type(key, struct corner);
 	__type(value, struct newcomer);
 } newcomers SEC(".maps");
+
+/* Where the SYN of a receiver is kept. Each receiver has so many slots, so it takes no room from others but if hundreds do so. */
+struct door {
+	__u32 receiver[4];
+	__u32 slot;
+};
+
+struct visit {
+	struct key key;
+	struct opening opening;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct door);
+	__type(value, struct visit);
+} openings SEC(".maps");
+
+/* What is being summed. The last word is never used: the verifier rounds up less exactly. */
+struct chunk {
+	__u32 words[CHUNK / 4 + 1];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chunk);
+} chunks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -130,7 +174,50 @@ SHARE struct counters *count(void)
 
 /* --- reading --- */
 
-/* Timestamps and the announcement, wherever they stand. */
+/* Whether a report's tag is that of our key. `option` is the whole option, of `size` bytes. */
+SHARE bool is_ours(const __u8 *option, __u32 size, const struct segment *seg)
+{
+	struct tagged t = {
+		.ack = seg->ack,
+		.stamp = seg->stamp,
+		.echo = seg->echo,
+		.from = be32_at(option + 4),
+		.through = be32_at(option + 8),
+	};
+	const __u8 *tag = option + REPORT_LEN;
+
+	if (option[3] != OPTION_EXID_TAGGED_LOW)
+		return false;
+	if (size == REPORT_LEN + REPORT_RANGE_LEN + TAG_LEN) {
+		t.ranges = 1;
+		t.start = be32_at(tag);
+		t.end = be32_at(tag + 4);
+		tag += REPORT_RANGE_LEN;
+	} else if (size != REPORT_LEN + TAG_LEN) {
+		return false;
+	}
+	return tag_of(settings.key_low, settings.key_high, &t) == ((__u64)be32_at(tag) << 32 | be32_at(tag + 4));
+}
+
+/* Another PEP's report: it comes behind two no-operations and the timestamps, as ours do. `options` has room behind its end. */
+__attribute__((noinline)) int read_report(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *seg)
+{
+	__u8 option[TCP_OPTIONS_MAX - TIMESTAMPS_LEN] = {};
+
+	if (!seg || len < REPORT_LEN || len > sizeof(option))
+		return 0;
+	if (bpf_skb_load_bytes(skb, at, option, len))
+		return 0;
+	if (option[0] != OPTION_KIND || option[1] != len || option[2] != OPTION_EXID_HIGH ||
+	    (option[3] != OPTION_EXID_LOW && option[3] != OPTION_EXID_TAGGED_LOW))
+		return 0;
+	seg->reports = REPORTS_BELIEVED;
+	if ((settings.how & TAGGED) && !is_ours(option, len, seg))
+		seg->reports = REPORTS_DOUBTED;
+	return 0;
+}
+
+/* Timestamps, the window scale and the announcement, wherever they stand. */
 __attribute__((noinline)) int read_options(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *seg)
 {
 	__u8 options[TCP_OPTIONS_MAX + 12] = {};
@@ -160,6 +247,9 @@ __attribute__((noinline)) int read_options(struct __sk_buff *skb, __u32 at, __u3
 			seg->stamp = be32_at(options + i + 2);
 			seg->echo = be32_at(options + i + 6);
 			seg->has_timestamps = 1;
+		} else if (kind == 3 && size == 3) {
+			/* At most 14 (RFC 7323 section 2.3). */
+			seg->scale = options[i + 2] < 14 ? options[i + 2] : 14;
 		} else if (kind == OPTION_KIND && size == ANNOUNCEMENT_LEN && options[i + 2] == OPTION_EXID_HIGH &&
 			   options[i + 3] == OPTION_EXID_LOW) {
 			seg->announces = 1;
@@ -180,8 +270,92 @@ SHARE __u32 half(const void *at)
 	return bpf_ntohs(*(const __u16 *)at);
 }
 
-/* Reads the headers; whether it is a TCP segment that is looked at. `from_sender`: which end of the key sent it. */
-SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struct key *key, struct segment *seg)
+SHARE __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+/* The sum of bytes of the packet and `sum`, folded; negative if there are not so many. */
+__attribute__((noinline)) int sum_of(struct __sk_buff *skb, __u32 at, __u32 len, __u32 sum)
+{
+	__u32 zero = 0, i;
+	struct chunk *c = bpf_map_lookup_elem(&chunks, &zero);
+	__s64 got;
+
+	if (!c)
+		return -1;
+	for (i = 0; i < CHUNKS && len >= CHUNK; i++) {
+		if (bpf_skb_load_bytes(skb, at, c->words, CHUNK))
+			return -1;
+		got = bpf_csum_diff(NULL, 0, c->words, CHUNK, sum);
+		if (got < 0)
+			return -1;
+		sum = (__u32)got;
+		at += CHUNK;
+		len -= CHUNK;
+	}
+	if (len >= CHUNK)
+		return -1;
+	len &= CHUNK - 1;
+	if (len) {
+		/* Zeros behind the last byte fill its word. */
+		c->words[len / 4] = 0;
+		if (bpf_skb_load_bytes(skb, at, c->words, len))
+			return -1;
+		got = bpf_csum_diff(NULL, 0, c->words, (len + 3) & ~3U, sum);
+		if (got < 0)
+			return -1;
+		sum = (__u32)got;
+	}
+	return fold(sum);
+}
+
+/* Whether the TCP checksum is right when the segment leaves this machine (RFC 9293 section 3.1). `at`: where its header is,
+ * which says `check`.
+ */
+SHARE bool is_intact(struct __sk_buff *skb, const struct key *key, const struct segment *seg, __u32 at, __u16 check)
+{
+	__u32 tcp_len = seg->packet_len - (seg->family6 ? IPV6_LEN : IPV4_LEN), i;
+	struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
+	__u64 pseudo = (__u64)bpf_htonl(IPPROTO_TCP) + bpf_htonl(tcp_len);
+	__u8 summed = BPF_CORE_READ_BITFIELD(kernel_skb, ip_summed);
+
+	if (summed == CHECKSUM_UNNECESSARY)
+		return true;
+	if (seg->family6)
+		for (i = 0; i < 4; i++)
+			pseudo += (__u64)key->sender[i] + key->receiver[i];
+	else
+		pseudo += (__u64)key->sender[3] + key->receiver[3];
+	if (summed == CHECKSUM_PARTIAL)
+		/* It comes from this machine or its guests, or GRO has merged it: it is finished on its way out, if all is as
+		 * that expects.
+		 */
+		return (__u32)(kernel_skb->data - kernel_skb->head) + at == kernel_skb->csum_start &&
+		       kernel_skb->csum_offset == TCP_CHECK && check == fold(pseudo);
+	return sum_of(skb, at, tcp_len, fold(pseudo)) == 0xffff;
+}
+
+/* Whether the checksum of an IPv4 header without options is right (RFC 791). */
+SHARE bool is_header_intact(const __u8 *ip)
+{
+	__u64 sum = 0;
+	__u32 i;
+
+	for (i = 0; i < IPV4_LEN / 4; i++)
+		sum += *(const __u32 *)(ip + 4 * i);
+	return fold(sum) == 0xffff;
+}
+
+/* Reads the headers; whether it is a TCP segment that is looked at. `from_sender`: which end of the key sent it. `at` and
+ * `check`: where its TCP header is, and the checksum there.
+ */
+SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struct key *key, struct segment *seg,
+			__u32 *at, __u16 *check)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	__u32 ip_len, wanted, options_len, i, *a, *b;
@@ -200,6 +374,7 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	}
 	__builtin_memset(key, 0, sizeof(*key));
 	__builtin_memset(seg, 0, sizeof(*seg));
+	seg->scale = NO_SCALE;
 	if (from_sender && l2 == ETH_LEN) {
 		if (data + ETH_LEN > end)
 			return false;
@@ -215,6 +390,9 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 		/* No options, no fragment. */
 		if (ip[0] != 0x45 || ip[9] != IPPROTO_TCP || (half(ip + 6) & 0x3fff))
 			return false;
+		/* The router discards it: Linux ip_forward(), ip_rcv_core(). */
+		if (ip[8] <= 1 || !is_header_intact(ip))
+			return false;
 		a[2] = b[2] = bpf_htonl(0xffff);
 		a[3] = *(__u32 *)(ip + 12);
 		b[3] = *(__u32 *)(ip + 16);
@@ -223,7 +401,7 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		if ((void *)ip + IPV6_LEN + TCP_LEN + TIMESTAMPS_LEN > end)
 			return false;
-		if (ip[6] != IPPROTO_TCP)
+		if (ip[6] != IPPROTO_TCP || ip[7] <= 1)
 			return false;
 		for (i = 0; i < 4; i++) {
 			a[i] = *(__u32 *)(ip + 8 + 4 * i);
@@ -250,8 +428,10 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	options_len -= TCP_LEN;
 	/* The IP header's own length counts: a short Ethernet frame is filled up. */
 	seg->packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
-	if (seg->packets > 1 || seg->packet_len < ip_len + TCP_LEN + options_len || seg->packet_len > skb->len - l2)
+	if (seg->packets > 1)
 		seg->packet_len = skb->len - l2;
+	else if (seg->packet_len < ip_len + TCP_LEN + options_len || seg->packet_len > skb->len - l2)
+		return false;
 	seg->len = seg->packet_len - ip_len - TCP_LEN - options_len;
 	/* As nearly every segment has them, alone. */
 	if (options_len == TIMESTAMPS_LEN && word(tcp + 20) == 0x0101080a) {
@@ -260,8 +440,32 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 		seg->has_timestamps = 1;
 	} else if (options_len) {
 		read_options(skb, l2 + ip_len + TCP_LEN, options_len, seg);
+		if (!from_sender && seg->has_timestamps)
+			read_report(skb, l2 + ip_len + TCP_LEN + TIMESTAMPS_LEN, options_len - TIMESTAMPS_LEN, seg);
 	}
+	*at = l2 + ip_len;
+	*check = *(__u16 *)(tcp + TCP_CHECK);
 	return true;
+}
+
+/* Whether what was read is of a segment that the other end takes. */
+SHARE bool reads(struct __sk_buff *skb, __u32 l2, bool from_sender, struct key *key, struct segment *seg)
+{
+	struct counters *c;
+	__u16 check;
+	__u32 at;
+
+	if (!read_segment(skb, l2, from_sender, key, seg, &at, &check))
+		return false;
+	/* What only acknowledges is most of what an upload brings. */
+	if (from_sender && !(seg->flags & TCP_FLAG_RST) && !seq_len(seg))
+		return false;
+	if (is_intact(skb, key, seg, at, check))
+		return true;
+	c = count();
+	if (c)
+		c->damaged++;
+	return false;
 }
 
 /* --- a flow --- */
@@ -282,14 +486,67 @@ SHARE void release(struct flow *f)
 	__sync_lock_test_and_set(&f->lock, 0);
 }
 
+SHARE struct door door_of(const struct key *key)
+{
+	__u32 mixed = key->sender[0] ^ key->sender[1] ^ key->sender[2] ^ key->sender[3];
+	struct door door;
+
+	__builtin_memcpy(door.receiver, key->receiver, sizeof(door.receiver));
+	mixed ^= (__u32)key->sender_port << 16 ^ key->receiver_port;
+	/* Fibonacci hashing. */
+	door.slot = mixed * 2654435769U >> 26 & (SLOTS - 1);
+	return door;
+}
+
+/* Where this connection's opening is. */
+SHARE struct visit *visit_of(const struct key *key)
+{
+	struct door door = door_of(key);
+	struct visit *v = bpf_map_lookup_elem(&openings, &door);
+
+	__u32 i, differs = 0;
+
+	if (!v)
+		return NULL;
+	for (i = 0; i < sizeof(*key) / 4; i++)
+		differs |= ((const __u32 *)&v->key)[i] ^ ((const __u32 *)key)[i];
+	return differs ? NULL : v;
+}
+
+/* A receiver opens a connection. */
+__attribute__((noinline)) int open_door(const struct key *key, const struct segment *seg)
+{
+	struct visit *v, fresh;
+	struct door door;
+
+	if (!key || !seg)
+		return 0;
+	v = visit_of(key);
+	if (v) {
+		open_again(&v->opening, seg);
+		return 0;
+	}
+	door = door_of(key);
+	fresh.key = *key;
+	fresh.opening = opening_of(seg);
+	bpf_map_update_elem(&openings, &door, &fresh, BPF_ANY);
+	return 0;
+}
+
 /* Notes what may become a flow. */
 __attribute__((noinline)) int note(const struct key *key, const struct segment *seg, __u64 now)
 {
 	struct corner corner = {};
 	struct newcomer *n, fresh;
+	struct visit *v;
 
 	if (!key || !seg)
 		return 0;
+	if ((seg->flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == (TCP_FLAG_SYN | TCP_FLAG_ACK)) {
+		v = visit_of(key);
+		if (v && take_answer(&v->opening, seg, now))
+			return 0;
+	}
 	corner.key = *key;
 	corner.place = place_of(seg);
 	n = bpf_map_lookup_elem(&newcomers, &corner);
@@ -313,7 +570,7 @@ SHARE bool confirm_at(struct corner *corner, const struct segment *seg, bool syn
 		return false;
 	says = verdict(n, seg, syn);
 	if (says == SAYS_GENUINE) {
-		start(&f, n, seg, syn, bpf_map_lookup_elem(&flows, &corner->key), now);
+		start(&f, n, NULL, seg, syn, bpf_map_lookup_elem(&flows, &corner->key), now);
 		bpf_map_update_elem(&flows, &corner->key, &f, BPF_ANY);
 	}
 	if (says != SAYS_NOTHING)
@@ -321,8 +578,27 @@ SHARE bool confirm_at(struct corner *corner, const struct segment *seg, bool syn
 	return says == SAYS_GENUINE;
 }
 
-/* A segment of the receiver may answer a newcomer; whether it does. */
-__attribute__((noinline)) int confirm(const struct key *key, const struct segment *seg, __u64 now)
+/* Whether the sender's answer to a SYN of the receiver is confirmed; it becomes a flow then. */
+__attribute__((noinline)) int confirm_answer(const struct key *key, const struct segment *seg, __u64 now)
+{
+	struct door door;
+	struct visit *v;
+	struct flow f;
+
+	if (!key || !seg)
+		return 0;
+	v = visit_of(key);
+	if (!v || !confirms_answer(&v->opening, seg))
+		return 0;
+	start(&f, &v->opening.answer, &v->opening, seg, true, bpf_map_lookup_elem(&flows, key), now);
+	bpf_map_update_elem(&flows, key, &f, BPF_ANY);
+	door = door_of(key);
+	bpf_map_delete_elem(&openings, &door);
+	return 1;
+}
+
+/* A segment of the receiver may answer another newcomer; whether it does. */
+__attribute__((noinline)) int confirm_newcomer(const struct key *key, const struct segment *seg, __u64 now)
 {
 	struct corner corner = {};
 
@@ -335,6 +611,12 @@ __attribute__((noinline)) int confirm(const struct key *key, const struct segmen
 		return 1;
 	corner.place.next = corner.place.syn = 0;
 	return confirm_at(&corner, seg, false, now);
+}
+
+/* What a segment of the receiver confirms becomes a flow; whether there was anything. */
+SHARE bool confirms(const struct key *key, const struct segment *seg, __u64 now)
+{
+	return confirm_answer(key, seg, now) > 0 || confirm_newcomer(key, seg, now) > 0;
 }
 
 /* --- the programs --- */
@@ -383,10 +665,7 @@ int pep_wan(struct __sk_buff *skb)
 	int len = 0;
 	__u64 now;
 
-	if (settings.idle || !read_segment(skb, settings.wan_l2, true, &key, &seg))
-		return TCX_NEXT;
-	/* What only acknowledges is most of what an upload brings. */
-	if (!(seg.flags & TCP_FLAG_RST) && !seq_len(&seg))
+	if (settings.idle || !reads(skb, settings.wan_l2, true, &key, &seg))
 		return TCX_NEXT;
 	/* As of the last tick, which is near enough for seconds and takes no reading of a clock. */
 	now = bpf_ktime_get_coarse_ns();
@@ -454,7 +733,7 @@ int pep_ran(struct __sk_buff *skb)
 	bool answers;
 	__u64 now;
 
-	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &key, &seg))
+	if (settings.idle || !reads(skb, settings.ran_l2, false, &key, &seg))
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
 	c = count();
@@ -465,8 +744,15 @@ int pep_ran(struct __sk_buff *skb)
 	case ASKS_END:
 		bpf_map_delete_elem(&flows, &key);
 		return TCX_NEXT;
+	case ASKS_OPEN:
+		open_door(&key, &seg);
+		return TCX_NEXT;
+	case ASKS_YIELD:
+		if (f && is_answered_by(f, &seg))
+			f->inner = 1;
+		return TCX_NEXT;
 	case ASKS_NOTE:
-		c->flows += confirm(&key, &seg, now) > 0;
+		c->flows += confirms(&key, &seg, now);
 		return TCX_NEXT;
 	case ASKS_LOOK:
 		break;
@@ -484,17 +770,8 @@ int pep_ran(struct __sk_buff *skb)
 		reply(f, &seg, now);
 	release(f);
 	if (!answers)
-		c->flows += confirm(&key, &seg, now) > 0;
+		c->flows += confirms(&key, &seg, now);
 	return TCX_NEXT;
-}
-
-SHARE __u16 fold(__u64 sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (__u16)sum;
 }
 
 /* Writes a number; what it is to a checksum. */

@@ -40,6 +40,8 @@
 #define CLOSING_NS 10000000000ULL
 /* How long a segment in the middle of a connection waits for its answer before another takes its place. */
 #define HOLD_NS 1000000000ULL
+/* No window scale was offered, or it is not known. */
+#define NO_SCALE 0xff
 
 #define TCP_LEN 20
 #define TIMESTAMPS_LEN 12
@@ -96,12 +98,22 @@ struct flow {
 	__u8 from_syn;
 	/* The receiver has sent more than a SYN-ACK: the sender may be answered. */
 	__u8 answered;
+	/* The reports of another PEP nearer to the receiver pass here, which then speaks for the flow. */
+	__u8 inner;
+	/* The shift of the receiver's window fields, if the handshake was seen (RFC 7323 section 2.2). */
+	__u8 scale;
+	/* One past the highest byte for which the receiver has ever announced room, if that is known. */
+	__u8 has_edge;
+	__u32 edge;
 	/* The neighbour through which the sender's segments come. */
 	struct neighbour via;
 	__u32 filled_start;
 	__u32 filled_end;
 	struct hole hole[HOLES];
 };
+
+/* Another PEP's report, and one with our key's tag if we have a key: without, it may be anybody's. */
+enum { REPORTS_NOT, REPORTS_DOUBTED, REPORTS_BELIEVED };
 
 struct segment {
 	__u32 seq;
@@ -116,6 +128,10 @@ struct segment {
 	__u8 flags;
 	__u8 has_timestamps;
 	__u8 announces;
+	/* The window scale that a SYN offers, or NO_SCALE. */
+	__u8 scale;
+	/* Whether it carries a report of a PEP (REPORTS_...). */
+	__u8 reports;
 	__u8 family6;
 	struct neighbour via;
 };
@@ -132,7 +148,25 @@ struct newcomer {
 	__u32 stamp;
 	struct neighbour via;
 	__u8 announced;
-	__u8 unused[3];
+	/* Its sender offers to scale windows. */
+	__u8 scales;
+	__u8 unused[2];
+};
+
+/* The SYN of a receiver, and the sender's answer to it. Whoever does not see what the receiver sends does not know which
+ * numbers to answer, so a flood from the senders' side takes no place here.
+ */
+struct opening {
+	/* One past it. */
+	__u32 next;
+	/* Its timestamp, and that of the first time if it was sent again. */
+	__u32 first_stamp;
+	__u32 stamp;
+	__u8 scale;
+	/* The answer has passed. */
+	__u8 answered;
+	__u8 unused[2];
+	struct newcomer answer;
 };
 
 struct report {
@@ -177,6 +211,18 @@ SHARE void begin(struct flow *f, __u32 next)
 	f->open = 0;
 	f->due = DUE_NOTHING;
 	f->missed = 0;
+	f->has_edge = 0;
+}
+
+/* The receiver announces room above an acknowledgement. The window of a SYN is not scaled. */
+SHARE void announce_room(struct flow *f, const struct segment *seg)
+{
+	__u32 edge = seg->ack + ((__u32)seg->window << (seg->flags & TCP_FLAG_SYN ? 0 : f->scale & 15));
+
+	if (f->scale == NO_SCALE || (f->has_edge && !before(f->edge, edge)))
+		return;
+	f->edge = edge;
+	f->has_edge = 1;
 }
 
 SHARE void remove_hole(struct flow *f, __u32 at)
@@ -291,8 +337,8 @@ SHARE bool is_recent(__u32 stamp, __u32 known)
 	return !before(stamp, known - SLACK);
 }
 
-/* Whether a segment is of this flow, as far as its numbers tell: of the sender's window first (RFC 5961 in spirit), then by
- * the timestamps of both sides.
+/* Whether a segment is of this flow, as far as its numbers tell: of the sender's window first (RFC 5961 in spirit), within the
+ * room that the receiver has announced (RFC 9293 3.10.7.4: it takes nothing beyond), then by the timestamps of both sides.
  */
 SHARE bool owns(const struct flow *f, const struct segment *seg)
 {
@@ -301,6 +347,8 @@ SHARE bool owns(const struct flow *f, const struct segment *seg)
 	if (!is_near(start, f->high) || before(f->high + reach, start))
 		return false;
 	if (!before(end, f->ack + NEAR) || before(end + reach, f->ack))
+		return false;
+	if (f->has_edge && !f->missed && before(f->edge, start + seg->len))
 		return false;
 	return is_recent(seg->echo, f->receiver_stamp) && is_recent(f->receiver_stamp, seg->echo) &&
 	       is_recent(seg->stamp, f->stamp);
@@ -335,6 +383,9 @@ SHARE bool pass(struct flow *f, const struct segment *seg, __u64 now)
 	f->due = DUE_NOTHING;
 	f->credit += seg->packet_len;
 	f->announced |= seg->announces;
+	/* It hears no PEP. */
+	if (seg->announces)
+		f->inner = 0;
 	if (seg->flags & TCP_FLAG_FIN)
 		f->closing |= 1;
 	if (f->missed)
@@ -386,6 +437,7 @@ SHARE void reply(struct flow *f, const struct segment *seg, __u64 now)
 		f->closing |= 2;
 	if (!(seg->flags & TCP_FLAG_SYN))
 		f->answered = 1;
+	announce_room(f, seg);
 	if (before(f->ack, seg->ack)) {
 		f->ack = seg->ack;
 		f->moved = 1;
@@ -428,7 +480,7 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 
 	if (!f || !r)
 		return 0;
-	if (!f->answered || (f->announced ? !f->from_syn && !f->moved : !(how & TO_ALL) || !f->moved))
+	if (f->inner || !f->answered || (f->announced ? !f->from_syn && !f->moved : !(how & TO_ALL) || !f->moved))
 		return 0;
 	/* Holes that are missing, up to the first that is not; the first of them that no report has named. */
 	top = f->high;
@@ -524,6 +576,10 @@ enum {
 	ASKS_LOOK,
 	/* To note that reports are understood. */
 	ASKS_ANNOUNCE,
+	/* To note that a receiver opens a connection. */
+	ASKS_OPEN,
+	/* To note that another PEP reports. */
+	ASKS_YIELD,
 };
 
 /* Of the sender; `f` is null if nothing is remembered. */
@@ -550,8 +606,12 @@ SHARE int reply_asks(const struct flow *f, const struct segment *seg, __u64 now)
 		f = NULL;
 	if (seg->flags & TCP_FLAG_RST)
 		return f && f->next == seg->seq ? ASKS_END : ASKS_NOTHING;
-	if (!seg->has_timestamps || !(seg->flags & TCP_FLAG_ACK))
+	if (!seg->has_timestamps)
 		return ASKS_NOTHING;
+	if (!(seg->flags & TCP_FLAG_ACK))
+		return seg->flags & TCP_FLAG_SYN ? ASKS_OPEN : ASKS_NOTHING;
+	if (seg->reports)
+		return f && seg->reports == REPORTS_BELIEVED ? ASKS_YIELD : ASKS_NOTHING;
 	return f ? ASKS_LOOK : ASKS_NOTE;
 }
 
@@ -583,6 +643,7 @@ SHARE struct newcomer newcomer_of(const struct segment *seg, __u64 now)
 		.stamp = seg->stamp,
 		.via = seg->via,
 		.announced = seg->announces,
+		.scales = seg->scale != NO_SCALE,
 	};
 
 	return n;
@@ -597,6 +658,7 @@ SHARE void meet(struct newcomer *n, const struct segment *seg, __u64 now)
 		if (before(n->stamp, seg->stamp))
 			n->stamp = seg->stamp;
 		n->via = seg->via;
+		n->scales = seg->scale != NO_SCALE;
 		n->seen = now;
 	} else if (now > n->seen && now - n->seen > HOLD_NS) {
 		*n = newcomer_of(seg, now);
@@ -616,9 +678,69 @@ SHARE int verdict(const struct newcomer *n, const struct segment *seg, bool syn)
 	return seg->echo == n->stamp ? SAYS_GENUINE : SAYS_NO;
 }
 
-/* The flow that a newcomer turns out to be, as this segment of the receiver shows. `known`: one that has its addresses. */
-SHARE void start(struct flow *f, const struct newcomer *n, const struct segment *seg, bool syn, const struct flow *known,
-		 __u64 now)
+SHARE struct opening opening_of(const struct segment *seg)
+{
+	struct opening o = {
+		.next = seg->seq + seq_len(seg),
+		.first_stamp = seg->stamp,
+		.stamp = seg->stamp,
+		.scale = seg->scale,
+	};
+
+	return o;
+}
+
+/* Another SYN of the receiver with these addresses and ports: the same again, or that of a new connection. */
+SHARE void open_again(struct opening *o, const struct segment *seg)
+{
+	if (o->next != seg->seq + seq_len(seg))
+		*o = opening_of(seg);
+	else if (before(o->stamp, seg->stamp))
+		o->stamp = seg->stamp;
+}
+
+/* Takes a SYN-ACK of the sender if it answers: it acknowledges the SYN and echoes its timestamp. */
+SHARE bool take_answer(struct opening *o, const struct segment *seg, __u64 now)
+{
+	if (!(seg->flags & TCP_FLAG_ACK) || seg->ack != o->next || seg->echo - o->first_stamp > o->stamp - o->first_stamp)
+		return false;
+	if (o->answered && o->answer.next == seg->seq + seq_len(seg))
+		meet(&o->answer, seg, now);
+	else
+		o->answer = newcomer_of(seg, now);
+	o->answered = 1;
+	return true;
+}
+
+/* Whether a segment of the receiver confirms the answer. */
+SHARE bool confirms_answer(const struct opening *o, const struct segment *seg)
+{
+	return o->answered && o->answer.next == seg->ack && verdict(&o->answer, seg, true) == SAYS_GENUINE;
+}
+
+/* The shift of the receiver's window fields, if it is known: both sides have to offer one. `o`: its SYN, if that was seen. */
+SHARE __u8 scale_of(const struct newcomer *n, const struct opening *o, const struct segment *seg, bool syn)
+{
+	__u8 offered;
+
+	if (!syn)
+		return NO_SCALE;
+	if (!n->scales)
+		return 0;
+	if (seg->flags & TCP_FLAG_SYN)
+		offered = seg->scale;
+	else if (o)
+		offered = o->scale;
+	else
+		return NO_SCALE;
+	return offered == NO_SCALE ? 0 : offered;
+}
+
+/* The flow that a newcomer turns out to be, as this segment of the receiver shows. `o`: the receiver's SYN, if that was seen.
+ * `known`: a flow that has its addresses.
+ */
+SHARE void start(struct flow *f, const struct newcomer *n, const struct opening *o, const struct segment *seg, bool syn,
+		 const struct flow *known, __u64 now)
 {
 	__builtin_memset(f, 0, sizeof(*f));
 	f->ack = seg->ack;
@@ -633,6 +755,8 @@ SHARE void start(struct flow *f, const struct newcomer *n, const struct segment 
 	f->receiver_stamp = seg->stamp;
 	f->window = seg->window;
 	f->answered = !(seg->flags & TCP_FLAG_SYN);
+	f->scale = scale_of(n, o, seg, syn);
+	announce_room(f, seg);
 	/* The same connection, which was lost sight of, or another one. */
 	f->announced = n->announced || (!syn && known && !is_over(known, now) && known->announced);
 }

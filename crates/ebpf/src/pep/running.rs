@@ -14,7 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The names of the programs for data, replies and reports, by which those of another process are found.
 const NAMES: [&str; 3] = ["pep_wan", "pep_ran", "pep_back"];
 /// The types in the maps that both versions have to agree on.
-const SHARED: [&str; 8] = ["key", "flow", "hole", "neighbour", "corner", "newcomer", "report", "counters"];
+const SHARED: [&str; 11] =
+    ["key", "flow", "hole", "neighbour", "corner", "newcomer", "door", "visit", "opening", "report", "counters"];
 
 /// Its programs, links and maps, which stay valid while this exists.
 #[derive(Debug)]
@@ -85,6 +86,7 @@ impl Running {
         for (name, map) in [
             ("flows", &mut maps.flows),
             ("newcomers", &mut maps.newcomers),
+            ("openings", &mut maps.openings),
             ("counters", &mut maps.counters),
             ("outbox", &mut maps.outbox),
         ] {

@@ -7,7 +7,7 @@ use crate::{failure::Failure, terminal};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use netio::process::{Happened, Signals};
-use netio::reservation::{Reservation, Role};
+use netio::reservation::{self, Reservation, Role};
 use record::Tables;
 use record::report::live::Counter;
 use record::tables::SampleRow;
@@ -45,8 +45,10 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     let dashboard = args.dashboard.start("pep", title, args.quiet, |_| {})?;
     let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
     let (mut before, mut looked) = (pep.counters(), Instant::now());
+    let mut proxied = false;
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     loop {
+        warn_of_proxy(&mut proxied, args);
         let happened = signals.wait(TICK);
         if let Some(values) = &values {
             let (now, seconds) = (pep.counters(), looked.elapsed().as_secs_f64().max(1e-3));
@@ -84,6 +86,20 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Says what will not work beside a split proxy, once for each that is there or starts.
+fn warn_of_proxy(known: &mut bool, args: &PepArgs) {
+    let is_proxied = |name: &&String| reservation::is_reserved(Role::Proxy, name);
+    let interface = [&args.wan, &args.ran].into_iter().find(is_proxied);
+    if let Some(interface) = interface.filter(|_| !*known) {
+        let holder = reservation::holder_of(Role::Proxy, interface).unwrap_or_else(|| "another process".to_owned());
+        terminal::message!(
+            "warning: {holder} proxies the connections of `{interface}`: they end at this machine, so no server gets reports on \
+             them; only connections that the proxy lets pass get reports"
+        );
+    }
+    *known = interface.is_some();
+}
+
 /// Reserves the interfaces on both sides.
 fn reserve(args: &PepArgs) -> Result<[Reservation; 2], netio::Error> {
     Ok([Reservation::new(Role::Pep, &args.wan)?, Reservation::new(Role::Pep, &args.ran)?])
@@ -103,7 +119,7 @@ fn rows(t_s: f64, (before, now): (&Counters, &Counters), seconds: f64) -> Tables
 
 /// The counters for the dashboard.
 fn counted(counters: &Counters) -> Vec<Counter> {
-    let &Counters { data, reports, nacks, withheld, flows, failed, .. } = counters;
+    let &Counters { data, reports, nacks, withheld, flows, failed, damaged, .. } = counters;
     vec![
         Counter { name: "pep_flows", what: "flows", value: flows },
         Counter { name: "pep_segments", what: "data segments", value: data },
@@ -111,16 +127,17 @@ fn counted(counters: &Counters) -> Vec<Counter> {
         Counter { name: "pep_nacks", what: "reports of missing data (PEP-NACK)", value: nacks },
         Counter { name: "pep_withheld", what: "reports withheld", value: withheld },
         Counter { name: "pep_failed", what: "reports that could not be sent", value: failed },
+        Counter { name: "pep_damaged", what: "segments ignored for a wrong checksum", value: damaged },
     ]
 }
 
 fn text(counters: &Counters) -> String {
-    let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, .. } = counters;
+    let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, damaged, .. } = counters;
     let mut text = format!(
         "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of them NACKs",
         *data_bytes as f64 / 1e6
     );
-    for (count, what) in [(withheld, "withheld"), (failed, "failed")] {
+    for (count, what) in [(withheld, "withheld"), (failed, "failed"), (damaged, "damaged")] {
         if *count > 0 {
             text += &format!("  {count} {what}");
         }
