@@ -111,7 +111,7 @@ mod tests {
         let mut tcp =
             PacketBuilder::ethernet2([if from_sender { 1 } else { 2 }; 6], [if from_sender { 2 } else { 1 }; 6])
                 .ipv4(from, to, 64)
-                .tcp(ports.0, ports.1, numbers.0, 500);
+                .tcp(ports.0, ports.1, numbers.0, 65_000);
         if flags.has(Flags::SYN) {
             tcp = tcp.syn();
         }
