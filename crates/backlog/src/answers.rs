@@ -13,6 +13,10 @@
 //!   is less than what drains in the *target*, the time for which packets are to wait there. So a rate that rises is found
 //!   by itself: the queue below gets shorter, answers come earlier, and more drains in a round than in the one before.
 //!   In one round of eight there is room for a quarter more, in case the base was a lucky packet's.
+//! - An answer that may be late for the receiver's own reasons says nothing: TCP may hold back the acknowledgement of a lone
+//!   segment for half a second (RFC 9293 section 3.8.6.3), and Linux holds back those of a buffer that fills because the
+//!   application reads slowly (`__tcp_ack_snd_check`). What such conversations send counts like what nobody answers. So the
+//!   drain's rate is what leaves the modem, over all, and not what one receiver takes.
 //! - Every so often it is let run nearly empty for a round trip, which is when bases are seen again.
 //! - What asks for no answer is taken to drain a quarter faster than the last rate: too much is seen at the next answer.
 //! - Without any answer for a second nothing is known, and there is room for everything, as without us. So it is in the
@@ -38,6 +42,10 @@ const ROUND: Span = Span::from_millis(50);
 const MEMORY: Span = Span::from_secs(10);
 /// Without an answer for so long nothing is known: the initial retransmission time-out of TCP (RFC 6298).
 const PATIENCE: Span = Span::from_secs(1);
+/// A receiver reads slowly if its window has fallen below this share of the widest, and for so long after that. Fitted: a
+/// receiver that keeps up has most of its buffer free.
+const NARROW: u32 = 4;
+const SLOW: Span = MEMORY;
 /// Conversations, and probes of each, that are remembered at most. Those beyond are not asked.
 const CONVERSATIONS: usize = 4096;
 const PROBES: usize = 4096;
@@ -78,6 +86,9 @@ struct Conversation {
     base_before: Span,
     base_since: Time,
     used: Time,
+    /// The widest window field of the receiver, and until when it is taken to read slowly.
+    widest: u16,
+    slow_until: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +134,24 @@ impl Conversation {
             base_before: Span::MAX,
             base_since: now,
             used: now,
+            widest: 0,
+            slow_until: Time::ZERO,
         }
+    }
+
+    /// Notes a window field of the receiver. If that reads slowly, nothing is asked any more.
+    fn open(&mut self, window: u16, now: Time) {
+        self.widest = self.widest.max(window);
+        if u32::from(window) * NARROW < self.widest.into() {
+            self.slow_until = now + SLOW;
+        }
+        if self.is_slow(now) {
+            self.probes.clear();
+        }
+    }
+
+    fn is_slow(&self, now: Time) -> bool {
+        now < self.slow_until
     }
 
     /// Notes a round trip: what it is without waiting.
@@ -288,7 +316,7 @@ impl DrainModel for Answers {
             return;
         }
         of.highest = end;
-        if of.probes.len() < PROBES && self.asked.len() < CONVERSATIONS * 16 {
+        if !of.is_slow(now) && of.probes.len() < PROBES && self.asked.len() < CONVERSATIONS * 16 {
             of.probes.push_back(Asked { end, position, at: now });
             self.asked.push_back((position, conversation));
         }
@@ -300,19 +328,27 @@ impl DrainModel for Answers {
 
     fn answered(&mut self, answer: Answer, now: Time) {
         let Some(of) = self.conversations.get_mut(&answer.conversation) else { return };
-        let mut found = None;
+        if let Some(window) = answer.window {
+            of.open(window, now);
+        }
+        let (mut found, mut answered) = (None, 0);
         while let Some(first) = of.probes.front()
             && upto(first.end, answer.upto)
         {
             found = of.probes.pop_front();
+            answered += 1;
         }
+        // All that was sent, in one segment: the receiver had no reason to hurry.
+        let is_lone = answer.window.is_some() && answered == 1 && of.probes.is_empty();
         if let Some(end) = answer.exactly
             && let Some(at) = of.probes.iter().position(|asked| asked.end == end)
         {
             found = of.probes.remove(at);
         }
-        if let Some(asked) = found {
-            self.learn(answer.conversation, asked, now);
+        match found {
+            Some(asked) if is_lone => _ = of.base(now.saturating_since(asked.at), now),
+            Some(asked) => self.learn(answer.conversation, asked, now),
+            None => {}
         }
     }
 

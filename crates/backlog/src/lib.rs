@@ -43,6 +43,9 @@ pub struct Answer {
     pub upto: u32,
     /// Also answers this one, whatever lies between.
     pub exactly: Option<u32>,
+    /// The window field of a receiver that may also answer late for reasons of its own, as TCP does. Not that of a SYN, which
+    /// has another unit.
+    pub window: Option<u16>,
 }
 
 /// An estimate of the modem's state.

@@ -245,6 +245,67 @@ fn an_upload_that_nobody_acknowledges_passes(_: &mut Watch) {
 }
 
 #[test]
+fn root_a_server_that_reads_slowly_is_not_taken_for_a_slow_modem() {
+    conclusive(a_server_that_reads_slowly_is_not_taken_for_a_slow_modem);
+}
+
+fn a_server_that_reads_slowly_is_not_taken_for_a_slow_modem(watch: &mut Watch) {
+    let Some(mut net) = Net::new() else { return };
+    let backlog = net.start_backlog();
+    let far = net.inside(FAR, || UdpSocket::bind((SERVER, PORT)).expect("the port is free"));
+    let near = net.inside(HOST, || UdpSocket::bind("0.0.0.0:0").expect("a port"));
+    near.connect((SERVER, PORT)).expect("an address");
+    far.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+    let listener = net.inside(FAR, || TcpListener::bind((SERVER, PORT)).expect("the port is free"));
+    let stream = net.inside(HOST, || TcpStream::connect((SERVER, PORT)).expect("the server is there"));
+    stream.set_write_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+    let (mut peer, _) = listener.accept().expect("the host connects");
+    let over = AtomicBool::new(false);
+    // 5 Mbit/s for 20 s, a quarter of what the cell carries.
+    let sent = 8_928;
+    let received = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream = stream;
+            while !over.load(Ordering::Relaxed) {
+                let _ = stream.write(&[0; 1 << 14]);
+            }
+        });
+        scope.spawn(|| {
+            // 0.2 Mbit/s.
+            let mut buffer = [0; 2_500];
+            while !over.load(Ordering::Relaxed) {
+                let _ = peer.read(&mut buffer);
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        scope.spawn(|| {
+            let start = Instant::now();
+            for n in 0..sent {
+                let _ = near.send(&[0; 1400]);
+                let due = Duration::from_micros(2_240) * n;
+                thread::sleep(due.saturating_sub(start.elapsed()));
+            }
+        });
+        let (mut buffer, mut count, mut quiet) = ([0; 2000], 0, 0);
+        while quiet < 10 && count < sent {
+            match far.recv(&mut buffer) {
+                Ok(_) => count += 1,
+                Err(_) => quiet += 1,
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        count
+    });
+    end(backlog, Signal::SIGTERM);
+    let lost = f64::from(sent - received) / f64::from(sent);
+    eprintln!("lost {:.1} %", lost * 100.0);
+    if net.was_late(watch) {
+        return;
+    }
+    assert!(lost < 0.005, "{received} of {sent}");
+}
+
+#[test]
 fn root_a_rate_is_searched_where_nobody_acknowledges() {
     conclusive(a_rate_is_searched_where_nobody_acknowledges);
 }

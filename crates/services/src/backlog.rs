@@ -360,11 +360,12 @@ fn answer(header: &Headers) -> Option<Answer> {
     let conversation = asked.key();
     match &header.transport {
         Transport::Tcp(tcp) if tcp.flags.has(Flags::ACK) => {
-            Some(Answer { conversation, upto: tcp.ack, exactly: tcp.first_sacked() })
+            let window = (!tcp.flags.has(Flags::SYN)).then_some(tcp.window);
+            Some(Answer { conversation, upto: tcp.ack, exactly: tcp.first_sacked(), window })
         }
         Transport::Echo(echo) if echo.reply => {
             let end = u32::from(echo.seq) << 16;
-            Some(Answer { conversation: conversation ^ u64::from(echo.id), upto: end, exactly: None })
+            Some(Answer { conversation: conversation ^ u64::from(echo.id), upto: end, exactly: None, window: None })
         }
         _ => None,
     }

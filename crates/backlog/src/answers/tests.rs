@@ -69,7 +69,7 @@ impl Model {
                 && at <= self.now
             {
                 self.back.pop_front();
-                self.drain.answered(Answer { conversation, upto: end, exactly: None }, self.now);
+                self.drain.answered(Answer { conversation, upto: end, exactly: None, window: None }, self.now);
             }
             while self.held() < 500_000 && self.drain.has_room(self.now) {
                 let Some((probe, bytes)) = fill(self.next) else {
@@ -213,7 +213,10 @@ fn any_calls_in_any_order_are_taken() {
             match kind % 4 {
                 0 => drain.handed(u32::from(bytes) + 1, Some(Probe { conversation, end }), now),
                 1 => drain.handed(u32::from(bytes) + 1, None, now),
-                2 => drain.answered(Answer { conversation, upto: end, exactly: Some(end / 2) }, now),
+                2 => {
+                    let window = (bytes % 2 == 0).then_some(bytes);
+                    drain.answered(Answer { conversation, upto: end, exactly: Some(end / 2), window }, now);
+                }
                 _ => {
                     if drain.has_room(now) {
                         drain.on_idle();
@@ -226,4 +229,116 @@ fn any_calls_in_any_order_are_taken() {
         now += PATIENCE;
         assert!(drain.has_room(now));
     });
+}
+
+/// A stream that nobody answers beside an upload whose receiver reads slowly, both through a modem with room for more.
+struct Slow {
+    /// Bytes a second that the receiver reads, and what its buffer holds at most.
+    reads: u64,
+    buffer: u64,
+    /// What its buffer holds, in bytes and millionths of them; what it has got and what it has acknowledged.
+    held: u64,
+    got: u32,
+    acked: u32,
+    /// What the sender has sent, and what it may send.
+    sent: u32,
+    edge: u32,
+    /// When a delayed acknowledgement leaves.
+    due: Option<Time>,
+}
+
+#[test]
+fn a_receiver_that_reads_slowly_is_not_taken_for_a_slow_modem() {
+    for (reads, delay) in [(25_000, 40), (25_000, 120), (25_000, 200), (100_000, 60)] {
+        let rate = Rate::from_mbps(20);
+        let (rtt, stream) = (MS * 15, Rate::from_mbps(5));
+        let mut drain = Answers::new(MS * 20);
+        let mut slow = Slow { reads, buffer: 64_000, held: 0, got: 0, acked: 0, sent: 0, edge: 64_000, due: None };
+        let mut above: VecDeque<(Time, Option<Probe>, u32)> = VecDeque::new();
+        let mut below: VecDeque<(Option<Probe>, u64)> = VecDeque::new();
+        let (mut now, mut left, mut streamed, mut late, mut count) = (Time::ZERO, 0, 0, 0_u32, 0_u32);
+        let (mut there, mut back) = (VecDeque::new(), VecDeque::<(Time, u32, u64)>::new());
+        while now < Time::ZERO + Span::from_secs(60) {
+            now += STEP;
+            // The stream and the upload come.
+            streamed += stream.bytes_in(STEP).get();
+            if streamed >= 1_400 {
+                streamed -= 1_400;
+                count += 1;
+                above.push_back((now, None, 1_400));
+            }
+            while slow.edge - slow.sent >= 1_400 && above.len() < 100 {
+                slow.sent += 1_400;
+                above.push_back((now, Some(Probe { conversation: 1, end: slow.sent }), 1_400));
+            }
+            while drain.has_room(now) {
+                let Some((since, probe, bytes)) = above.pop_front() else {
+                    drain.on_idle();
+                    break;
+                };
+                late += u32::from(probe.is_none() && now.saturating_since(since) > MS * 50);
+                drain.handed(bytes, probe, now);
+                below.push_back((probe, u64::from(bytes)));
+            }
+            // The modem sends.
+            left = if below.is_empty() { 0 } else { left + rate.bytes_in(STEP).get() };
+            while let Some(&(probe, bytes)) = below.front()
+                && bytes <= left
+            {
+                left -= bytes;
+                below.pop_front();
+                there.extend(probe.map(|probe| (now + rtt, probe.end)));
+            }
+            // The receiver reads, and acknowledges: at once while half of its buffer is free, and late otherwise.
+            slow.held = slow.held.saturating_sub(slow.reads * STEP.as_nanos() / 1_000);
+            while let Some(&(at, end)) = there.front()
+                && at <= now
+            {
+                there.pop_front();
+                slow.held += u64::from(end - slow.got) * 1_000_000;
+                slow.got = end;
+                let free = slow.buffer.saturating_sub(slow.held / 1_000_000);
+                let wait = if free * 2 > slow.buffer { Span::ZERO } else { MS * delay };
+                slow.due = slow.due.or(Some(now + wait));
+            }
+            let free = slow.buffer.saturating_sub(slow.held / 1_000_000);
+            let opens = free >= 3 * 1_400 && u64::from(slow.edge - slow.got) < 1_400;
+            if slow.due.is_some_and(|due| due <= now) || (slow.due.is_none() && opens) {
+                (slow.due, slow.acked) = (None, slow.got);
+                back.push_back((now + rtt, slow.acked, free));
+            }
+            while let Some(&(at, upto, free)) = back.front()
+                && at <= now
+            {
+                back.pop_front();
+                slow.edge = slow.edge.max(upto + free as u32);
+                drain.answered(Answer { conversation: 1, upto, exactly: None, window: Some(free as u16) }, now);
+            }
+        }
+        assert!(late * 100 < count, "reads {reads}, {delay} ms: {late} of {count}");
+    }
+}
+
+#[test]
+fn a_late_acknowledgement_of_a_lone_segment_holds_nothing_back() {
+    let mut drain = Answers::new(MS * 20);
+    let (mut now, mut due) = (Time::ZERO, None);
+    for n in 0..20_000 {
+        now += MS * 2;
+        assert!(drain.has_room(now), "{n}");
+        // Now and then a line that somebody types. After some, the receiver hopes to answer together with data.
+        if n % 150 == 0 {
+            drain.handed(100, Some(Probe { conversation: 1, end: n * 100 }), now);
+            due = Some((now + MS * if n < 1_000 { 40 } else { 200 }, n * 100));
+        }
+        drain.handed(1_400, None, now);
+        drain.on_idle();
+        if let Some((at, upto)) = due
+            && at <= now
+        {
+            due = None;
+            drain.answered(Answer { conversation: 1, upto, exactly: None, window: Some(500) }, now);
+        }
+    }
+    assert_eq!(drain.rate, None);
 }
