@@ -12,7 +12,7 @@ pub use options::Options;
 use crate::Error;
 use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::pep::PepSkelBuilder;
-use crate::sys::Tcx;
+use crate::sys::{self, Tcx};
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, ProgramMut};
@@ -67,7 +67,20 @@ pub struct Pep {
     links: [OwnedFd; 3],
     /// The interfaces of these links.
     interfaces: [String; 3],
-    took_over: bool,
+    took_over: TookOver,
+    /// What a service manager can keep, by name.
+    parts: Vec<(String, OwnedFd)>,
+}
+
+/// What a PEP has taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TookOver {
+    /// Nothing: there was no PEP.
+    Nothing,
+    /// The programs' places. The other version's state has another layout, so flows are found again.
+    Places,
+    /// Places and state.
+    All,
 }
 
 /// Returns the index of an interface, and the length of its link-layer header.
@@ -103,16 +116,20 @@ fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32)
 }
 
 impl Pep {
-    /// Starts a PEP in the network namespace of this thread.
-    pub fn start(options: &Options) -> Result<Pep, Error> {
+    /// Starts a PEP in the network namespace of this thread. It takes over from a previous one of which `kept` are the
+    /// [parts](Pep::parts), if there are any for these interfaces.
+    pub fn start(options: &Options, kept: Vec<(String, OwnedFd)>) -> Result<Pep, Error> {
         options.check()?;
         check()?;
         let (wan, wan_l2) = interface(&options.wan)?;
         let (ran, ran_l2) = interface(&options.ran)?;
-        let running = Running::find(options, wan, ran)?;
-        if running.is_some() && !options.take_over {
-            let why = "a PEP is already running at `{}`; use --take-over to replace it";
-            return Err(Error::Wrong(why.replace("{}", &options.wan)));
+        let mut running = Running::kept(kept, wan, ran);
+        if running.is_none() {
+            running = Running::find(options, wan, ran)?;
+            if running.is_some() && !options.take_over {
+                let why = "a PEP is already running at `{}`; use --take-over to replace it";
+                return Err(Error::Wrong(why.replace("{}", &options.wan)));
+            }
         }
         let mut object = MaybeUninit::uninit();
         let mut open = attempt("load the PEP", || PepSkelBuilder::default().open(&mut object))?;
@@ -122,11 +139,15 @@ impl Pep {
         [settings.key_low, settings.key_high] = options.key.unwrap_or_default().words();
         (settings.wan_l2, settings.ran_l2) = (wan_l2, ran_l2);
         settings.idle = u32::from(options.blind);
-        if let Some(running) = &running {
-            running.lend_maps(&mut open)?;
-        }
+        let took_over = match &running {
+            None => TookOver::Nothing,
+            Some(running) if running.lend_maps(&mut open)? => TookOver::All,
+            Some(_) => TookOver::Places,
+        };
+        let types = sys::types_of(open.open_object()).ok().flatten();
+        let layout = types.map_or_else(String::new, |types| running::number(&types));
         let skeleton = attempt("load the PEP", || {
-            if running.is_none() {
+            if took_over != TookOver::All {
                 open.maps.flows.set_max_entries(options.flows)?;
             }
             open.load()
@@ -136,18 +157,35 @@ impl Pep {
         let program = program.map_err(Error::refused("load the PEP"))?;
         let counters = MapHandle::try_from(&skeleton.maps.counters);
         let counters = counters.map_err(Error::refused("read counters"))?;
-        let took_over = running.is_some();
         let links = match running {
-            Some(running) => running.replace_by(programs.map(AsFd::as_fd))?,
+            Some(running) if took_over == TookOver::All => running.replace_by(programs.map(AsFd::as_fd))?,
+            Some(running) => {
+                // What one version's program leaves for the next, the other version's would misread.
+                running.detach()?;
+                attach(options, programs, wan, ran)?
+            }
             None => attach(options, programs, wan, ran)?,
         };
         let Options { wan, ran, .. } = options;
         let interfaces = [wan, ran, wan].map(String::clone);
-        Ok(Pep { counters, program, links, interfaces, took_over })
+        let maps = &skeleton.maps;
+        let maps = [&maps.flows, &maps.newcomers, &maps.openings, &maps.counters, &maps.outbox].map(AsFd::as_fd);
+        let names = running::LINKS.into_iter().chain(running::PROGRAMS).map(str::to_owned);
+        let names = names.chain(running::map_names(&layout));
+        let all = links.iter().map(AsFd::as_fd).chain(programs.map(AsFd::as_fd)).chain(maps);
+        let parts = names.zip(all).map(|(name, part)| Ok((name, part.try_clone_to_owned()?)));
+        let parts = parts.collect::<Result<_, std::io::Error>>().map_err(Error::system("keep the PEP's parts"))?;
+        Ok(Pep { counters, program, links, interfaces, took_over, parts })
     }
 
-    /// Returns whether it has taken over from another PEP.
-    pub fn took_over(&self) -> bool {
+    /// Returns its parts and their names, once. While somebody has them open, the programs stay attached, also after the end of
+    /// this process, and another PEP can take over.
+    pub fn parts(&mut self) -> Vec<(String, OwnedFd)> {
+        std::mem::take(&mut self.parts)
+    }
+
+    /// Returns what it has taken over from another PEP.
+    pub fn took_over(&self) -> TookOver {
         self.took_over
     }
 

@@ -77,6 +77,12 @@ pub(crate) fn replace(link: BorrowedFd<'_>, old: BorrowedFd<'_>, new: BorrowedFd
     checked(unsafe { libbpf_sys::bpf_link_update(link.as_raw_fd(), new.as_raw_fd(), &raw const options) }).map(drop)
 }
 
+/// Detaches a link's program, although the link stays.
+pub(crate) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the argument is a number.
+    checked(unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) }).map(drop)
+}
+
 /// Returns the types of an object that is not loaded yet.
 pub(crate) fn types_of(object: &OpenObject) -> libbpf_rs::Result<Option<Btf<'_>>> {
     // SAFETY: the object lives for as long as it is borrowed.

@@ -128,22 +128,22 @@ fn root_a_pep_that_ends_leaves_nothing() {
             return;
         }
         let options = pep::Options::new("wan", "ran");
-        let pep = pep::Pep::start(&options).expect("it starts");
+        let pep = pep::Pep::start(&options, vec![]).expect("it starts");
         assert!(traces().len() >= 6, "{:?}", traces());
         assert_eq!(pep.counters(), pep::Counters::default());
-        let second = pep::Pep::start(&options);
+        let second = pep::Pep::start(&options, vec![]);
         assert!(
             matches!(&second, Err(Error::Wrong(why)) if why.starts_with("a PEP is already running at `wan`; use --take-over")),
             "{second:?}"
         );
 
         let options = pep::Options { take_over: true, ..options };
-        let heir = pep::Pep::start(&options).expect("it takes over");
-        assert!(heir.took_over() && pep.is_replaced() && !heir.is_replaced());
+        let heir = pep::Pep::start(&options, vec![]).expect("it takes over");
+        assert!(heir.took_over() == pep::TookOver::All && pep.is_replaced() && !heir.is_replaced());
         drop(pep);
         assert!(traces().len() >= 6, "{:?}", traces());
         // Its other side has to be the same.
-        let elsewhere = pep::Pep::start(&pep::Options { ran: "other".into(), ..options.clone() });
+        let elsewhere = pep::Pep::start(&pep::Options { ran: "other".into(), ..options.clone() }, vec![]);
         let why = "a PEP is already running at `wan`, and `other` is not its other interface";
         assert!(matches!(&elsewhere, Err(Error::Wrong(said)) if said == why), "{elsewhere:?}");
         assert!(!heir.is_replaced());
@@ -151,7 +151,7 @@ fn root_a_pep_that_ends_leaves_nothing() {
         // The kernel lets go of links a moment later.
         let alone = (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(50));
-            pep::Pep::start(&options).ok().filter(|pep| !pep.took_over())
+            pep::Pep::start(&options, vec![]).ok().filter(|pep| pep.took_over() == pep::TookOver::Nothing)
         });
         assert!(alone.is_some(), "without one there it starts");
     });

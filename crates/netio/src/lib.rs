@@ -9,6 +9,7 @@
 //! | `sniff` | the headers of the packets of connections with one server |
 //! | `socket` | Unix sockets for their owner alone, keepalive, sockets bound to interfaces |
 //! | `tun` | TUN and TAP interfaces |
+//! | `manager` | what a service manager is told, and the descriptors that it keeps |
 //! | `reservation` | one program at a time for an interface |
 //! | `realtime` | the monotonic clock, real-time priority, locked memory |
 //! | `rights` | privileges: checked before, given up after setting up |
@@ -31,7 +32,7 @@
 pub mod attach;
 pub mod errqueue;
 pub mod frames;
-pub mod nflog;
+pub mod manager;
 pub mod process;
 pub mod program;
 pub mod realtime;

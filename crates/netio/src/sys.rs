@@ -6,9 +6,10 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::SigSet;
@@ -516,4 +517,21 @@ pub fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u
     // SAFETY: each command of `Number` reads and writes the two words of `exchanged` alone, during the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(exchanged[1])
+}
+
+/// Takes the descriptor that a service manager has passed at this place (sd_listen_fds(3)), once; `None` if there is none. It is
+/// closed in programs that this one starts.
+pub(crate) fn take_passed(place: u32) -> Option<OwnedFd> {
+    const FIRST: c_int = 3;
+    static TAKEN: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+    let descriptor = FIRST.checked_add(c_int::try_from(place).ok()?)?;
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if taken.contains(&descriptor) {
+        return None;
+    }
+    // SAFETY: the arguments are numbers; it fails if there is no such descriptor.
+    check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) }).ok()?;
+    taken.push(descriptor);
+    // SAFETY: it is open, was passed to this process, and is taken once.
+    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

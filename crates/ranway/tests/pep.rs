@@ -10,9 +10,14 @@ use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
 use netio::attach::{self, LONGEST, Wire};
 use netio::reservation::{Reservation, Role};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::unistd::close;
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, IoSliceMut, Read};
 use std::ops::Deref;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,6 +129,96 @@ fn root_a_pep_beside_a_proxy_says_what_will_not_work() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).expect("it has ended");
     assert_eq!(rest, "", "once is enough");
+}
+
+/// A service manager that keeps descriptors, as sd_notify(3) describes it.
+struct Manager {
+    socket: UnixDatagram,
+    kept: BTreeMap<String, RawFd>,
+    /// Have the numbers at which the next PEP is to find what is kept.
+    _low: Vec<fs::File>,
+}
+
+impl Manager {
+    fn new(net: &Net) -> Manager {
+        let socket = UnixDatagram::bind(net.dir.path().join("notify")).expect("a name of its own");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+        let low = (0..40).map(|_| fs::File::open("/dev/null").expect("it is there")).collect();
+        Manager { socket, kept: BTreeMap::new(), _low: low }
+    }
+
+    /// Starts a PEP with what is kept, and waits until it is ready.
+    fn start(&mut self, net: &Net) -> Child {
+        let (names, kept): (Vec<&str>, Vec<RawFd>) = self.kept.iter().map(|(name, fd)| (name.as_str(), *fd)).unzip();
+        let moves: String = (3..).zip(&kept).map(|(to, from)| format!(" {to}<&{from}")).collect();
+        let script = format!("exec {moves}; export LISTEN_PID=$$ LISTEN_FDS={}; exec \"$@\"", kept.len());
+        let mut command = Command::new("bash");
+        command.args(["-c", &script, "bash", "ip", "netns", "exec", &net.space(ROUTER), env!("CARGO_BIN_EXE_ranway")]);
+        command.args(["pep", "--wan", "wan", "--ran", "ran", "--quiet"]);
+        command.env("NOTIFY_SOCKET", net.dir.path().join("notify")).env("LISTEN_FDNAMES", names.join(":"));
+        let child = command.spawn().expect("it starts");
+        while self.hear() != "READY=1" {}
+        child
+    }
+
+    fn hear(&mut self) -> String {
+        let (mut bytes, mut space) = ([0; 512], nix::cmsg_space!([RawFd; 1]));
+        let mut content = [IoSliceMut::new(&mut bytes)];
+        let flags = MsgFlags::empty();
+        let message = recvmsg::<()>(self.socket.as_raw_fd(), &mut content, Some(&mut space), flags).expect("a message");
+        let passed = message.cmsgs().expect("they are whole").find_map(|passed| match passed {
+            ControlMessageOwned::ScmRights(passed) => passed.first().copied(),
+            _ => None,
+        });
+        let len = message.bytes;
+        let said = text(&bytes[..len]);
+        if let Some(name) = said.strip_prefix("FDSTORE=1\nFDNAME=").and_then(|rest| rest.strip_suffix("\nFDPOLL=0")) {
+            self.kept.insert(name.to_owned(), passed.expect("a descriptor"));
+        } else if let Some(name) = said.strip_prefix("FDSTOREREMOVE=1\nFDNAME=") {
+            close(self.kept.remove(name).expect("it is kept")).expect("it is ours");
+        }
+        said
+    }
+}
+
+#[test]
+fn root_a_service_manager_restarts_a_pep_without_a_gap() {
+    let Some(net) = Net::new() else { return };
+    let (ends, mut manager) = (Ends::new(&net), Manager::new(&net));
+    let reports = |n: u32| {
+        ends.send(&Sent { flags: PSH, ..Sent::data(n) });
+        ends.come().len()
+    };
+    let mut pep = manager.start(&net);
+    assert_eq!(manager.kept.len(), 11, "{:?}", manager.kept);
+    ends.begin(None);
+    assert_eq!(reports(0), 1);
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+    assert_eq!(reports(1), 1, "nothing runs, and the programs do");
+    let mut pep = manager.start(&net);
+    assert_eq!(reports(2), 1, "the flow is remembered");
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+    // State of another version is not understood: programs replace the others, and find flows again.
+    let names: Vec<String> = manager.kept.keys().filter(|name| name.starts_with("map-")).cloned().collect();
+    for name in names {
+        let fd = manager.kept.remove(&name).expect("it is there");
+        let (name, _) = name.rsplit_once('-').expect("a number");
+        manager.kept.insert(format!("{name}-0123456789abcdef"), fd);
+    }
+    let mut pep = manager.start(&net);
+    assert_eq!(reports(3), 0);
+    ends.begin(None);
+    assert_eq!(reports(0), 1);
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+    // The service is stopped.
+    for &fd in manager.kept.values() {
+        close(fd).expect("it is ours");
+    }
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(reports(1), 0);
 }
 
 #[test]

@@ -5,18 +5,23 @@ use crate::live::dashboard::{Values, untitled};
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ebpf::Key;
-use ebpf::pep::{Counters, Options, Pep};
+use ebpf::pep::{Counters, Options, Pep, TookOver};
+use netio::manager::{self, Manager};
 use netio::process::{Happened, Signals};
 use netio::reservation::{self, Reservation, Role};
 use record::Tables;
 use record::report::live::Counter;
 use record::tables::SampleRow;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Interval between status lines, and between checks of the interfaces.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
+    let kept = manager::kept();
+    let old: Vec<String> = kept.iter().map(|(name, _)| name.clone()).collect();
     let options = Options {
         all: args.all,
         every: args.every,
@@ -34,11 +39,18 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         Err(_) if args.take_over => None,
         reserved => Some(reserved?),
     };
-    let pep = Pep::start(&options)?;
+    let mut pep = Pep::start(&options, kept)?;
+    if let Some(manager) = Manager::find()? {
+        hand_over(&manager, old, pep.parts()).map_err(|why| anyhow::anyhow!("speak to the service manager: {why}"))?;
+    }
     // Reading counters and detaching need only open file descriptors.
     netio::rights::give_up()?;
     if !args.quiet {
-        let before = if pep.took_over() { ", taken over from the previous one" } else { "" };
+        let before = match pep.took_over() {
+            TookOver::Nothing => "",
+            TookOver::Places => ", taken over from the previous one, a different version, without its flows",
+            TookOver::All => ", taken over from the previous one",
+        };
         terminal::message!("PEP running between {} and {}{before}; press Ctrl-C to stop", args.wan, args.ran);
     }
     let title = || untitled(format!("PEP between {} and {}", args.wan, args.ran));
@@ -84,6 +96,17 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         terminal::message!("{}", text(&pep.counters()));
     }
     Ok(())
+}
+
+/// Has the service manager keep these parts instead of the old ones: the programs stay attached while the service is restarted.
+fn hand_over(manager: &Manager, old: Vec<String>, parts: Vec<(String, OwnedFd)>) -> io::Result<()> {
+    for name in &old {
+        manager.forget(name)?;
+    }
+    for (name, part) in &parts {
+        manager.keep(name, part.as_fd())?;
+    }
+    manager.ready()
 }
 
 /// Says what will not work beside a split proxy, once for each that is there or starts.
