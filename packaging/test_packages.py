@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ROOT / "target/package"
 CACHE = ROOT / "target/package-test"
 PROGRAMS = ["ca-certificates", "dbus", "iproute2", "man-db", "nftables", "python3", "python3-venv", "systemd-sysv"]
-SERVICES = ["backlog", "measure", "pep", "proxy", "rnis"]
+SERVICES = ["backlog", "mdcc", "measure", "pep", "proxy", "rnis"]
 # The whole environment of programs in a clean system.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -177,6 +177,7 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         "usr/share/doc/ranway/THIRD-PARTY.txt",
         "usr/share/doc/ranway/changelog.Debian.gz",
         "usr/share/ranway/grafana/ranway.json",
+        *(f"usr/share/doc/ranway/samples/{path.name}" for path in (ROOT / "docs/samples").iterdir()),
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),
         "etc/ranway/proxy.toml",
@@ -186,6 +187,8 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
     assert {owner for _, owner in files.values()} <= {"0/0", "root/root"}
     assert not any("w" in mode[5:6] + mode[8:9] for mode, _ in files.values() if not mode.startswith("l"))
     assert files["etc/ranway/dashboard.conf"][0] == "-rw-------"
+    settings = [path for path in files if path.startswith("etc/ranway/") and path[-1] != "/" and "dashboard" not in path]
+    assert {files[path][0] for path in settings} == {"-rw-r-----"}
     # libelf and zlib are in the command.
     assert run("dpkg-deb", "--field", package("*.deb"), "Depends").strip() == "libc6 (>= 2.28)"
     assert run("dpkg-deb", "--field", package("*.deb"), "Homepage").strip() == forge()
@@ -205,6 +208,9 @@ def test_the_deb_simulates_and_measures_in_a_clean_system_and_is_purged_without_
     assert "bulk  cubic" in said
     measure(system, "ranway")
     assert "ranway-backlog" in system.run("man --pager=cat ranway-backlog")
+    # The samples of the book are at hand.
+    assert system.run("cd /tmp && ranway run /usr/share/doc/ranway/samples/first.toml --quiet --out first") == ""
+    assert system.run("stat -c '%a %G' /etc/ranway/proxy.toml").strip() == "640 ranway"
     # A mistake is one line and exit code 2, as everywhere.
     assert system.run("ranway run nothing.toml && exit 1; test $? = 2").count("error: ") == 1
     # Nothing is enabled.
@@ -213,10 +219,12 @@ def test_the_deb_simulates_and_measures_in_a_clean_system_and_is_purged_without_
     assert (system.root / "etc/ranway/pep.conf").exists(), "settings stay until they are purged"
     (system.root / "var/lib/private/ranway-pep").mkdir(parents=True)
     (system.root / "var/lib/ranway-pep").symlink_to("private/ranway-pep")
+    assert "ranway" in system.run("getent group ranway")
     system.run("dpkg --purge ranway && ! command -v ranway")
     after = run("find", system.root / "etc", system.root / "var/lib", "-path", "*dpkg*", "-prune", "-o", "-print")
     added = set(after.splitlines()) - set(before.splitlines())
     assert {path for path in added if "ranway" in path} == set(), added
+    assert system.run("getent group ranway || true") == ""
 
 
 # Runs in the system as a service of its own, and leaves its findings in /findings.
@@ -251,6 +259,9 @@ chmod 666 /dev/net/tun # as udev does; this system has a node of its own
 # Here, interfaces come back soon.
 mkdir -p /run/systemd/system/ranway-.service.d
 printf '[Service]\nRestartSec=3\n' > /run/systemd/system/ranway-.service.d/soon.conf
+# A restarted PEP says that it has taken over.
+mkdir -p /run/systemd/system/ranway-pep.service.d
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/ranway pep $OPTIONS\n' > /run/systemd/system/ranway-pep.service.d/loud.conf
 systemctl daemon-reload
 token=0123456789abcdef
 
@@ -310,7 +321,9 @@ done
 echo "RANWAY_DASHBOARD_TOKEN=$token" > /etc/ranway/dashboard.conf
 echo 'OPTIONS=--wan wan --ran ran --dashboard 127.0.0.1:8091' > /etc/ranway/pep.conf
 echo 'OPTIONS=--modem modem --dashboard 127.0.0.1:8092' > /etc/ranway/backlog.conf
-printf '%s = "%s"\n' wan wan ran ran metrics 127.0.0.1:9180 dashboard 127.0.0.1:8090 > /etc/ranway/proxy.toml
+echo 'OPTIONS=--default' > /etc/ranway/mdcc.conf
+printf '%s = "%s"\n' wan wan ran ran metrics 127.0.0.1:9180 dashboard 127.0.0.1:8090 \
+    reports recording:unix:/run/ranway-proxy/reports > /etc/ranway/proxy.toml
 echo 'OPTIONS=--listen 127.0.0.1:443 --open --metrics 127.0.0.1:9181' > /etc/ranway/measure.conf
 echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports --dashboard 127.0.0.1:8093' > /etc/ranway/rnis.conf
 for s in backlog measure pep proxy rnis; do
@@ -330,6 +343,11 @@ for port in 8090 8093; do
 done
 journalctl --no-pager -o cat -u 'ranway-*' | grep $token && fail "the token is in the journal"
 expect "the socket for reports" test -S /run/ranway-rnis/reports
+expect "the proxy's socket for reports" test -S /run/ranway-proxy/reports
+is pep NFileDescriptorStore 11 || fail "what is kept of the PEP"
+systemctl start ranway-mdcc || fail "start ranway-mdcc"
+default() { [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = mdcc ]; }
+default || fail "mdcc is not the default"
 systemctl reload ranway-proxy ranway-measure || fail "reload"
 sleep 2
 for s in backlog measure pep proxy rnis; do
@@ -355,7 +373,13 @@ sleep 1
 systemctl stop ranway-backlog
 declare -A old
 for s in measure pep proxy rnis; do old[$s]=$(systemctl show -p MainPID --value ranway-$s); done
+taken() { journalctl --no-pager -o cat -u ranway-pep | grep -c 'taken over from the previous one;'; }
+before=$(taken)
 dpkg -i --force-confold /newer.deb || fail "upgrade"
+expect "the upgrade leaves the PEP's programs attached" [ "$(taken)" = $((before + 1)) ]
+default && systemctl is-active --quiet ranway-mdcc || fail "the upgrade unloaded mdcc"
+systemctl stop ranway-mdcc || fail "stop ranway-mdcc"
+default && fail "mdcc is still the default"
 [ "$(dpkg-query -W -f '${Version}' ranway)" = "$(dpkg-deb --field /newer.deb Version)" ] || fail "not upgraded"
 for s in measure pep proxy rnis; do
     expect "ranway-$s is active after the upgrade" systemctl is-active --quiet ranway-$s

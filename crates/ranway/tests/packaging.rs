@@ -43,7 +43,9 @@ fn each_unit_starts_a_service_with_settings_that_the_package_has() {
     let units = fs::read_dir(packaging()).expect("it is a folder");
     let units = units.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let names: BTreeSet<String> = units.filter(|name| name.ends_with(".service")).collect();
-    assert_eq!(names, SERVICES.map(|service| format!("ranway-{service}.service")).into());
+    let expected: BTreeSet<String> =
+        SERVICES.iter().chain(&["mdcc"]).map(|service| format!("ranway-{service}.service")).collect();
+    assert_eq!(names, expected);
     for service in SERVICES {
         let unit = unit(service);
         let starts = values(&unit, "ExecStart");
@@ -82,9 +84,45 @@ fn each_unit_starts_a_service_with_settings_that_the_package_has() {
 }
 
 #[test]
+fn the_congestion_control_is_loaded_until_it_is_stopped() {
+    let unit = unit("mdcc");
+    assert_eq!(values(&unit, "ExecStart"), ["/usr/bin/ranway mdcc load $OPTIONS"]);
+    assert_eq!(values(&unit, "ExecStop"), ["/usr/bin/ranway mdcc unload"]);
+    assert_eq!((values(&unit, "Type"), values(&unit, "RemainAfterExit")), (vec!["oneshot"], vec!["yes"]));
+    // Servers that listen earlier would not announce that they understand reports.
+    assert_eq!(values(&unit, "Before"), ["network.target"]);
+    assert!(
+        ranway(&["mdcc", "load", "--help"]).status.success() && ranway(&["mdcc", "unload", "--help"]).status.success()
+    );
+    // An upgrade takes it from no connection.
+    let package = file("crates/ranway/Cargo.toml");
+    let line = package.lines().find(|line| line.contains("unit-name = \"ranway-mdcc\"")).expect("the package has it");
+    assert!(line.contains("restart-after-upgrade = false, stop-on-upgrade = false"), "{line}");
+}
+
+#[test]
+fn a_restart_of_the_pep_leaves_its_programs_attached() {
+    let unit = unit("pep");
+    assert_eq!(values(&unit, "Type"), ["notify"]);
+    let most: u32 = values(&unit, "FileDescriptorStoreMax")[0].parse().expect("a number");
+    // What `ranway pep` has kept: see `root_a_service_manager_restarts_a_pep_without_a_gap`.
+    assert!(most >= 11, "{most}");
+}
+
+#[test]
+fn the_proxy_has_a_place_for_sockets_a_bound_on_memory_and_settings_that_others_do_not_read() {
+    let unit = unit("proxy");
+    assert_eq!(values(&unit, "RuntimeDirectory"), ["ranway-proxy"]);
+    assert_eq!(values(&unit, "SupplementaryGroups"), ["ranway"]);
+    assert_eq!(values(&unit, "MemoryMax").len(), 1);
+    assert!(file("packaging/etc/proxy.toml").contains("\"recording:unix:/run/ranway-proxy/reports\""));
+    assert!(file("packaging/debian/postinst").contains("chgrp ranway /etc/ranway/proxy.toml"));
+}
+
+#[test]
 fn the_examples_of_settings_are_valid() {
     let mut seen = 0;
-    for service in SERVICES.iter().filter(|&&service| service != "proxy") {
+    for service in SERVICES.iter().chain(&["mdcc"]).filter(|&&service| service != "proxy") {
         let unit = unit(service);
         let words: Vec<&str> = values(&unit, "ExecStart")[0].split(' ').filter(|word| *word != "$OPTIONS").collect();
         let path = packaging().join(format!("etc/{service}.conf"));
@@ -103,19 +141,20 @@ fn the_examples_of_settings_are_valid() {
     let settings = fs::read_to_string(packaging().join("etc/proxy.toml")).expect("it has settings");
     let keys: Vec<&str> =
         settings.lines().filter_map(|line| Some(line.strip_prefix("# ")?.split_once(" = ")?.0)).collect();
-    assert_eq!(keys, ["wan", "ran", "metrics", "dashboard"]);
+    assert_eq!(keys, ["wan", "ran", "metrics", "reports", "dashboard"]);
     assert!(keys.iter().all(|key| help.contains(&format!("--{key} "))), "{help}");
 }
 
 #[test]
-fn the_package_has_all_settings_and_only_root_may_read_the_token() {
+fn the_package_has_samples_and_all_settings_and_only_root_may_read_the_token() {
     let manifest = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).expect("it is there");
     let entries = fs::read_dir(packaging().join("etc")).expect("it is a folder");
     for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-        let mode = if name == "dashboard.conf" { "600" } else { "644" };
+        let mode = if name == "dashboard.conf" { "600" } else { "640" };
         let asset = format!("[\"../../packaging/etc/{name}\", \"etc/ranway/\", \"{mode}\"]");
         assert!(manifest.contains(&asset), "{asset}");
     }
+    assert!(manifest.contains("[\"../../docs/samples/*\", \"usr/share/doc/ranway/samples/\", \"644\"]"));
     let dashboard = "[\"../../packaging/grafana/ranway.json\", \"usr/share/ranway/grafana/\", \"644\"]";
     assert!(manifest.contains(dashboard), "{dashboard}");
     assert!(file("docs/src/dashboard.md").contains("`/usr/share/ranway/grafana/ranway.json`"));

@@ -1,0 +1,70 @@
+#!/bin/bash
+# Runs in a booted system, as a service of its own, and leaves its findings in /findings/out. See systemd.rs.
+set -u
+fail() { echo "FAILED: $*"; for s in backlog measure mdcc pep proxy rnis; do systemctl --no-pager --full status ranway-$s; done; cat /findings/pep; exit 1; }
+expect() { # expect WHAT COMMAND...: within 15 s
+    what=$1; shift
+    for _ in $(seq 150); do "$@" && return 0; sleep 0.1; done
+    fail "$what"
+}
+is() { # is SERVICE PROPERTY VALUE
+    [ "$(systemctl show -p $2 --value ranway-$1)" = "$3" ]
+}
+for name in wan ran modem; do
+    ip link add $name type veth peer name far-$name
+    ip link set $name up; ip link set far-$name up
+done
+ip addr add 10.7.1.1/24 dev wan; ip addr add 10.7.2.1/24 dev ran; ip addr add 10.7.3.1/24 dev modem
+echo 1 > /proc/sys/net/ipv4/ip_forward
+
+echo 'OPTIONS=--wan wan --ran ran' > /etc/ranway/pep.conf
+echo 'OPTIONS=--modem modem' > /etc/ranway/backlog.conf
+printf '%s = "%s"\n' wan wan ran ran reports recording:unix:/run/ranway-proxy/reports > /etc/ranway/proxy.toml
+echo 'OPTIONS=--listen 127.0.0.1:443 --open' > /etc/ranway/measure.conf
+echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports' > /etc/ranway/rnis.conf
+echo 'OPTIONS=--default' > /etc/ranway/mdcc.conf
+chgrp ranway /etc/ranway/proxy.toml; chmod 640 /etc/ranway/*.conf /etc/ranway/proxy.toml
+# What the PEP says.
+mkdir -p /run/systemd/system/ranway-pep.service.d
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/ranway pep $OPTIONS\nStandardError=append:/findings/pep\nRestartSec=1\n' \
+    > /run/systemd/system/ranway-pep.service.d/loud.conf
+systemctl daemon-reload
+services="backlog measure mdcc pep proxy rnis"
+for s in $services; do
+    systemctl start ranway-$s || fail "start ranway-$s"
+done
+expect "the proxy's socket for reports" test -S /run/ranway-proxy/reports
+expect "the socket of rnis" test -S /run/ranway-rnis/reports
+expect "the backlog's interface" test -e /sys/class/net/backlog0
+[ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" = mdcc ] || fail "mdcc is not the default"
+for s in $services; do
+    systemctl is-active --quiet ranway-$s || fail "ranway-$s is not active"
+    is $s NRestarts 0 || fail "ranway-$s was started again"
+    pid=$(systemctl show -p MainPID --value ranway-$s)
+    [ $s = mdcc ] || [ "$(awk '/^Uid:/ { print $2 }' /proc/$pid/status)" != 0 ] || fail "ranway-$s is root"
+done
+
+# The PEP's programs stay attached while another version takes its place, and after a crash.
+is pep NFileDescriptorStore 11 || fail "descriptors that are kept"
+cp /usr/bin/ranway /usr/bin/ranway.new && mv /usr/bin/ranway.new /usr/bin/ranway
+old=$(systemctl show -p MainPID --value ranway-pep)
+systemctl restart ranway-pep || fail "restart the PEP"
+is pep MainPID $old && fail "the PEP is still the old one"
+is pep NFileDescriptorStore 11 || fail "descriptors that are kept after a restart"
+[ $(grep -c 'taken over from the previous one;' /findings/pep) = 1 ] || fail "the restarted PEP has not taken over"
+kill -KILL $(systemctl show -p MainPID --value ranway-pep)
+expect "the PEP is started again" is pep NRestarts 1
+expect "the PEP is active again" systemctl is-active --quiet ranway-pep
+[ $(grep -c 'taken over from the previous one;' /findings/pep) = 2 ] || fail "the PEP has not taken over after a crash"
+
+for s in $services; do
+    systemctl stop ranway-$s || fail "stop ranway-$s"
+    is $s Result success || fail "how ranway-$s ended"
+done
+[ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" != mdcc ] || fail "mdcc is still the default"
+ls /sys/fs/bpf | grep -v '\.debug$' && fail "programs are left"
+# Nothing was left to take over.
+systemctl start ranway-pep || fail "start the PEP again"
+[ $(grep -c 'taken over' /findings/pep) = 2 ] || fail "a stopped PEP was still attached"
+systemctl stop ranway-pep
+echo PASSED
