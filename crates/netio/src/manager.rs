@@ -1,5 +1,5 @@
 //! The service manager that has started this process: it learns when the service is ready, and keeps descriptors while the
-//! service is restarted. By sd_notify(3) and sd_listen_fds(3), without their library.
+//! service is restarted. By `sd_notify(3)` and `sd_listen_fds(3)`, without their library.
 
 use crate::{Error, sys};
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrLike, UnixAddr, sendmsg};

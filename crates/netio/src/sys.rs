@@ -519,7 +519,7 @@ pub fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u
     Ok(exchanged[1])
 }
 
-/// Takes the descriptor that a service manager has passed at this place (sd_listen_fds(3)), once; `None` if there is none. It is
+/// Takes the descriptor that a service manager has passed at this place (`sd_listen_fds(3)`), once; `None` if there is none. It is
 /// closed in programs that this one starts.
 pub(crate) fn take_passed(place: u32) -> Option<OwnedFd> {
     const FIRST: c_int = 3;

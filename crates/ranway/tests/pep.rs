@@ -131,7 +131,7 @@ fn root_a_pep_beside_a_proxy_says_what_will_not_work() {
     assert_eq!(rest, "", "once is enough");
 }
 
-/// A service manager that keeps descriptors, as sd_notify(3) describes it.
+/// A service manager that keeps descriptors, as `sd_notify(3)` describes it.
 struct Manager {
     socket: UnixDatagram,
     kept: BTreeMap<String, RawFd>,

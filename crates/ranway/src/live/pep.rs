@@ -41,7 +41,8 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     };
     let mut pep = Pep::start(&options, kept)?;
     if let Some(manager) = Manager::find()? {
-        hand_over(&manager, old, pep.parts()).map_err(|why| anyhow::anyhow!("speak to the service manager: {why}"))?;
+        hand_over(&manager, &old, &pep.parts())
+            .map_err(|why| anyhow::anyhow!("speak to the service manager: {why}"))?;
     }
     // Reading counters and detaching need only open file descriptors.
     netio::rights::give_up()?;
@@ -99,11 +100,11 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
 }
 
 /// Has the service manager keep these parts instead of the old ones: the programs stay attached while the service is restarted.
-fn hand_over(manager: &Manager, old: Vec<String>, parts: Vec<(String, OwnedFd)>) -> io::Result<()> {
-    for name in &old {
+fn hand_over(manager: &Manager, old: &[String], parts: &[(String, OwnedFd)]) -> io::Result<()> {
+    for name in old {
         manager.forget(name)?;
     }
-    for (name, part) in &parts {
+    for (name, part) in parts {
         manager.keep(name, part.as_fd())?;
     }
     manager.ready()
