@@ -328,6 +328,10 @@ impl DrainModel for Answers {
 
     fn answered(&mut self, answer: Answer, now: Time) {
         let Some(of) = self.conversations.get_mut(&answer.conversation) else { return };
+        // Nobody answers what was not sent (RFC 9293 section 3.10.7.4): it is forged, or was sent past us.
+        if !upto(answer.upto, of.highest) {
+            return;
+        }
         if let Some(window) = answer.window {
             of.open(window, now);
         }

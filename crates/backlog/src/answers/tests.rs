@@ -342,3 +342,19 @@ fn a_late_acknowledgement_of_a_lone_segment_holds_nothing_back() {
     }
     assert_eq!(drain.rate, None);
 }
+
+#[test]
+fn an_answer_to_what_was_not_sent_changes_nothing() {
+    let mut model = Model::begun(Rate::from_mbps(20));
+    model.run(MS * 3000, tcp, MS * 40);
+    let (rate, base) = (model.drain.rate, model.drain.conversations[&1].base);
+    for ahead in [1, 1 << 16, 1 << 30] {
+        model.run(MS * 5, tcp, MS * 40);
+        let upto = model.drain.conversations[&1].highest.wrapping_add(ahead);
+        model.drain.answered(Answer { conversation: 1, upto, exactly: None, window: Some(0) }, model.now);
+    }
+    let span = Span::from_secs(10);
+    model.run(span, tcp, MS * 40);
+    assert_eq!(model.drain.conversations[&1].base, base);
+    assert!(rate.is_some() && model.drain.rate.is_some() && model.share(span) > 0.95, "{}", model.share(span));
+}
