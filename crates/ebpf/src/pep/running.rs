@@ -90,7 +90,7 @@ impl Running {
     }
 
     /// Returns the PEP of which these are the parts that a service manager has kept, if they are all there and belong to these
-    /// interfaces.
+    /// interfaces. Programs at others are detached.
     pub(super) fn kept(parts: Vec<(String, OwnedFd)>, wan: u32, ran: u32) -> Option<Running> {
         let mut parts = parts;
         let mut take = |name: &str| {
@@ -101,6 +101,10 @@ impl Running {
         let (links, programs) = (three(LINKS)?, three(PROGRAMS)?);
         let is_at = |(link, interface): (&OwnedFd, u32)| matches!(LinkInfo::from_fd(link.as_fd()).map(|link| link.info), Ok(LinkTypeInfo::Tcx(at)) if at.ifindex == interface);
         if !links.iter().zip([wan, ran, wan]).all(is_at) {
+            for link in &links {
+                // Where an interface was removed, nothing is attached any more.
+                let _ = sys::detach(link.as_fd());
+            }
             return None;
         }
         let mut layout = None;

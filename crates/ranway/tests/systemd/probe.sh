@@ -10,11 +10,12 @@ expect() { # expect WHAT COMMAND...: within 15 s
 is() { # is SERVICE PROPERTY VALUE
     [ "$(systemctl show -p $2 --value ranway-$1)" = "$3" ]
 }
-for name in wan ran modem; do
-    ip link add $name type veth peer name far-$name
-    ip link set $name up; ip link set far-$name up
-done
-ip addr add 10.7.1.1/24 dev wan; ip addr add 10.7.2.1/24 dev ran; ip addr add 10.7.3.1/24 dev modem
+interface() { # interface NAME ADDRESS
+    ip link add $1 type veth peer name far-$1
+    ip link set $1 up; ip link set far-$1 up
+    ip addr add $2/24 dev $1
+}
+interface wan 10.7.1.1; interface ran 10.7.2.1; interface modem 10.7.3.1
 echo 1 > /proc/sys/net/ipv4/ip_forward
 
 echo 'OPTIONS=--wan wan --ran ran' > /etc/ranway/pep.conf
@@ -56,6 +57,13 @@ kill -KILL $(systemctl show -p MainPID --value ranway-pep)
 expect "the PEP is started again" is pep NRestarts 1
 expect "the PEP is active again" systemctl is-active --quiet ranway-pep
 [ $(grep -c 'taken over from the previous one;' /findings/pep) = 2 ] || fail "the PEP has not taken over after a crash"
+# What was kept for an interface that has gone is of no use.
+ip link del ran
+expect "the PEP ends without its interface" is pep SubState auto-restart
+interface ran 10.7.2.1
+expect "the PEP is active at the new interface" systemctl is-active --quiet ranway-pep
+is pep NFileDescriptorStore 11 || fail "descriptors that are kept at the new interface"
+[ $(grep -c 'taken over' /findings/pep) = 2 ] || fail "the PEP has taken over what was of no use"
 
 for s in $services; do
     systemctl stop ranway-$s || fail "stop ranway-$s"
