@@ -12,6 +12,7 @@
 //!    grows says that it is too high, an empty one while all is used that it is too low. This bears wrong and slow reports.
 //! 5. A report is believed for three periods. Then its capacity fades to what is delivered, and in the end the proxy lifts
 //!    all limits.
+//!    A feed that is far from what the radio leg delivers is not believed at all until it agrees again (`trust.rs`).
 //! 6. A new flow may take a share, but others leave it only what new flows take together, until a period has shown that it
 //!    wants a share. If each new flow had its share from the start, many short connections would leave most of the capacity
 //!    unused. A flow that pauses wants nothing until it goes on, and is then as a new one.
@@ -20,6 +21,7 @@
 pub(crate) mod demand;
 pub(crate) mod parameters;
 pub(crate) mod radio;
+pub(crate) mod trust;
 
 use crate::decision::{Category, Decision, Sample, rate};
 use crate::flow::{Flow, Terms, Ue};
@@ -28,25 +30,52 @@ use demand::Demand;
 use parameters::{Best, FRESH, LATE, PACING, PAYLOAD};
 use radio::Seen;
 use slab::Slab;
+use trust::Evidence;
 use units::{Span, Time};
 
 /// How long a capacity without reports fades before it is unknown.
-const FADE: Span = Span::from_secs(1);
+pub(crate) const FADE: Span = Span::from_secs(1);
 /// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.
 const MORE: f64 = 1.05;
 /// The radio leg's round-trip time before it is known.
 const RADIO_RTT: Span = Span::from_millis(20);
 
-/// Returns the UE's capacity in payload, in bytes a second; `None` if it is unknown.
+/// Returns the UE's capacity in payload, in bytes a second; `None` if it is unknown, or not believed.
 pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
+    if ue.best.trust.doubt().is_some() {
+        return None;
+    }
     let reported = ue.capacity.fair()? * PAYLOAD * ue.best.gain;
-    let believed = (ue.capacity.period() * 3).max(Span::from_millis(100));
-    let late = ue.capacity.age(now)?.saturating_sub(believed);
+    let late = ue.capacity.age(now)?.saturating_sub(ue.capacity.believed());
     if late > FADE {
         return None;
     }
     let weight = late.as_secs_f64() / FADE.as_secs_f64();
+    let reported = if ue.best.trust.holds() { reported.max(ue.best.delivered) } else { reported };
     Some(reported + (ue.best.delivered - reported) * weight)
+}
+
+/// Judges the feed of a UE that has bytes `in_flight`, and a present and a least round-trip time on the radio leg, in seconds.
+fn judge(ue: &mut Ue, (in_flight, rtt, least): (u64, f64, f64), has_backlog: bool, span: f64, now: Time) {
+    let is_fresh = ue.capacity.age(now).is_some_and(|age| age <= ue.capacity.believed());
+    let Some(told) = ue.capacity.fair().filter(|_| is_fresh) else { return ue.best.trust.lapse() };
+    let (delivered, promised) = (ue.best.delivered, ue.best.expected);
+    let seen = Evidence {
+        told: told * PAYLOAD,
+        delivered,
+        received: ue.best.received,
+        decoded: ue.best.decoded,
+        promised: Some(promised).filter(|_| ue.best.is_busy),
+        has_backlog,
+        on_leg: in_flight as f64 / delivered,
+        rtt,
+        least,
+        silence: now.saturating_since(ue.best.progressed),
+        period: ue.capacity.period(),
+    };
+    if ue.best.trust.judge(&seen, span, now) {
+        ue.best.start_anew();
+    }
 }
 
 /// Updates the flows of a UE.
@@ -61,7 +90,7 @@ pub(crate) fn update<F: Copy, U>(
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
     let (mut new, mut unknown, mut in_flight, mut segments) = (0, 0, 0, 0);
     let mut radio_rtt = ue.least_rtt_asleep();
-    let mut has_backlog = false;
+    let (mut has_backlog, mut rtt, mut segment) = (false, Span::ZERO, 0);
     for &id in &ue.awake {
         let Flow { sample, gained, state, mss, .. } = &mut flows[id];
         let state = state.best();
@@ -69,12 +98,15 @@ pub(crate) fn update<F: Copy, U>(
         unknown += if state.demand.is_unknown() { *gained } else { 0 };
         in_flight += sample.in_flight;
         segments += if sample.arrived > sample.delivered { u64::from(*mss) } else { 0 };
+        segment = segment.max(if sample.arrived > sample.delivered { *mss } else { 0 });
         has_backlog |= sample.held() > 0;
         radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
+        rtt = rtt.max(sample.ran_rtt.unwrap_or_default());
         state.measure(sample.delivered, span);
     }
     let radio_rtt = radio_rtt.unwrap_or(RADIO_RTT);
     ue.best.measure([new, unknown, in_flight], &mut ue.capacity, now);
+    judge(ue, (in_flight, rtt.as_secs_f64(), radio_rtt.as_secs_f64()), has_backlog, span, now);
     let Some(capacity) = capacity(ue, now) else {
         ue.best.lose_capacity(now);
         let renewals = ue.renewals(None, span, now);
@@ -89,6 +121,7 @@ pub(crate) fn update<F: Copy, U>(
         service: ue.best.service(capacity),
         in_flight,
         segments: segments as f64,
+        segment: f64::from(segment),
         radio_rtt: radio_rtt.as_secs_f64(),
         queue: ue.capacity.queue(now, FRESH),
         late_queue: ue.capacity.queue(now, LATE),

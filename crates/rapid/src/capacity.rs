@@ -6,13 +6,12 @@
 //! the transport block of the latest MCS; here, a block carries what the UE has decoded per block, errors included.
 
 use crate::blocks::TransportBlocks;
+use crate::feed::MOST_BITS;
 use rnis::RadioReport;
 use units::{Span, Time};
 
 /// The time constant of averages over reports: a few HARQ round trips.
 const SMOOTHING: Span = Span::from_millis(20);
-/// Beyond any cell, in bytes a second: reports come from outside.
-const MOST: f64 = 1e12 / 8.0;
 /// The longest silence after which the interval between reports is still believed.
 const LONGEST_PERIOD: Span = Span::from_secs(2);
 
@@ -37,19 +36,21 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Notes a report. One that is older than the latest is ignored: it came late.
-    pub(crate) fn on_report(&mut self, report: &RadioReport, now: Time) {
+    /// Notes a report. One that is older than the latest is ignored: it came late. Returns whether it was not.
+    pub(crate) fn on_report(&mut self, report: &RadioReport, now: Time) -> bool {
         let before = self.latest.as_ref().map(|latest| latest.time);
-        if before.is_some_and(|before| before > report.time) {
-            return;
+        // Clocks differ a little.
+        let time = report.time.min(now);
+        if before.is_some_and(|before| before > time) {
+            return false;
         }
         if report.interval == Span::ZERO || report.slots == 0 && report.acked_bits == 0 {
             // An interval without a downlink slot says nothing, except that the cell is alive. It counts with the next one.
             if let Some(latest) = &mut self.latest {
-                latest.time = report.time.min(now).max(latest.time);
+                latest.time = time;
             }
             self.skipped += report.interval.as_secs_f64();
-            return;
+            return true;
         }
         let moved = self.latest.as_ref().is_some_and(|latest| latest.cell != report.cell);
         let skipped = std::mem::take(&mut self.skipped);
@@ -68,13 +69,20 @@ impl Capacity {
         average(&mut self.used, report.cell_prbs.unwrap_or(report.all_prbs()) as f64 / span);
         average(&mut self.all, report.all_prbs() as f64 / span);
         average(&mut self.ues, ues(report));
-        self.period = before.map_or(report.interval, |before| report.time - before).min(LONGEST_PERIOD);
-        self.latest = Some(report.clone());
+        self.period = before.map_or(report.interval, |before| time - before).min(LONGEST_PERIOD);
+        self.latest = Some(RadioReport { time, ..report.clone() });
+        true
     }
 
     /// Returns how old the latest report is; `None` if there was none.
     pub(crate) fn age(&self, now: Time) -> Option<Span> {
         self.latest.as_ref().map(|latest| latest.age(now))
+    }
+
+    /// Returns for how long the latest report is believed: three intervals, so that two may be lost, but no less than clocks and
+    /// networks may delay it.
+    pub(crate) fn believed(&self) -> Span {
+        (self.period * 3).max(Span::from_millis(100))
     }
 
     /// Returns the interval between reports.
@@ -148,9 +156,9 @@ impl Capacity {
     }
 }
 
-/// Returns the capacity if it is one.
+/// Returns the capacity in bytes a second if it is one: reports come from outside.
 fn sane(capacity: f64) -> Option<f64> {
-    (0.0..=MOST).contains(&capacity).then_some(capacity)
+    (0.0..=MOST_BITS / 8.0).contains(&capacity).then_some(capacity)
 }
 
 /// Returns the number of UEs with data, the report's among them: if it had none, it would be one more.

@@ -3,7 +3,7 @@
 //! A server sends what its application writes, as its windows permit; slow start doubles its window each round trip. The
 //! radio is one queue a UE, which drains at the UE's capacity. Cells divide nothing here: each UE has its own capacity.
 
-use crate::{Category, Config, Control, Decision, Policy, Rapid, Sample};
+use crate::{Category, Config, Control, Decision, Doubt, Policy, Rapid, Sample};
 use rnis::{RadioReport, UeId};
 use std::collections::VecDeque;
 use units::{Span, Time};
@@ -134,6 +134,8 @@ pub(crate) struct Reports {
     pub(crate) period: Span,
     /// Reported capacity as a multiple of the true one.
     pub(crate) factor: f64,
+    /// Whether the bits that the UE has decoded are as wrong. Without that, blocks are not reported.
+    pub(crate) bits: bool,
     /// Whether they tell the bytes that wait in the radio.
     pub(crate) queue: bool,
     /// They are made from here on, and no more from there on.
@@ -143,7 +145,14 @@ pub(crate) struct Reports {
 
 impl Default for Reports {
     fn default() -> Reports {
-        Reports { period: Span::from_millis(1), factor: 1.0, queue: false, from: Time::ZERO, until: Time::MAX }
+        Reports {
+            period: Span::from_millis(1),
+            factor: 1.0,
+            bits: true,
+            queue: false,
+            from: Time::ZERO,
+            until: Time::MAX,
+        }
     }
 }
 
@@ -244,6 +253,18 @@ impl Lab {
         self.flows.iter().map(|flow| (flow.delivered - flow.before) / 125_000.0 / seconds).collect()
     }
 
+    /// Changes by which factor reports are wrong.
+    pub(crate) fn set_factor(&mut self, factor: f64) {
+        self.reports.factor = factor;
+    }
+
+    /// Returns why the feed of a UE is not believed, if it is not.
+    pub(crate) fn doubt(&self, ue: u32) -> Option<Doubt> {
+        let mut doubt = None;
+        self.rapid.feeds(self.now, &mut |name, feed| doubt = doubt.or(feed.doubt.filter(|_| name == ue)));
+        doubt
+    }
+
     pub(crate) fn category(&self, flow: usize) -> Category {
         self.flows[flow].decision.expect("it is decided").category
     }
@@ -273,7 +294,7 @@ impl Lab {
     }
 
     fn report(&mut self) {
-        let Reports { period, factor, queue, from, until } = self.reports;
+        let Reports { period, factor, bits: has_wrong_bits, queue, from, until } = self.reports;
         for (ue, radio) in (0..).zip(&mut self.radios) {
             if self.now < from {
                 radio.reported = radio.served;
@@ -285,9 +306,9 @@ impl Lab {
             let per_slot = radio.capacity * 8.0 * 0.001;
             let bits = (radio.served - radio.reported) * OVERHEAD * 8.0;
             radio.reported = radio.served;
-            let mut report = report(self.now, period, bits * factor);
+            let mut report = report(self.now, period, bits * if has_wrong_bits { factor } else { 1.0 });
             let used = (bits / per_slot * 100.0).round().min(report.all_prbs() as f64) as u64;
-            (report.prbs, report.cell_prbs) = (Some(used), Some(used));
+            (report.prbs, report.cell_prbs) = (has_wrong_bits.then_some(used), Some(used));
             report.bits_per_prb = Some(per_slot / 100.0 * factor);
             report.queue_bytes = queue.then(|| (waiting(&self.flows, ue, radio) * OVERHEAD) as u64);
             self.rapid.on_report(ue, &report, self.now);

@@ -18,6 +18,7 @@ mod best;
 mod blocks;
 mod capacity;
 mod decision;
+mod feed;
 mod flow;
 #[cfg(test)]
 mod fluid;
@@ -34,6 +35,7 @@ pub use best::parameters::Best;
 pub use blocks::TransportBlocks;
 pub use channel::tables::nr::McsTable;
 pub use decision::{Category, Decision, Sample};
+pub use feed::{Doubt, Feed, Rejected};
 pub use published::state::{Published, RadioWindow, Released, RoundTrip};
 pub use room::{LEAST_SEGMENTS, Room};
 
@@ -95,13 +97,19 @@ pub trait Control<F, U>: Send {
     fn close(&mut self, flow: F);
     /// Data has passed on a flow. Until the first update after it, a silent flow may stay as it was sampled last.
     fn on_progress(&mut self, flow: F);
-    /// The radio network reports on a UE.
+    /// The radio network reports on a UE. A report of the future, and one that no cell can make, is rejected.
     fn on_report(&mut self, ue: U, report: &RadioReport, now: Time);
     /// Returns when to call [`Control::update`]; `None` without flows.
     fn poll_timeout(&self) -> Option<Time>;
     /// Updates the flows: `sample` returns what the proxy sees of one, `each` takes its settings. A silent flow keeps the settings
     /// that it has if neither is called for it.
     fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision));
+    /// Calls `each` for each UE that has flows and of which there was a report.
+    fn feeds(&self, _now: Time, _each: &mut dyn FnMut(U, &Feed)) {}
+    /// Returns how many reports were rejected.
+    fn rejected(&self) -> Rejected {
+        Rejected::default()
+    }
 }
 
 /// Divides the radio among flows.
@@ -116,6 +124,7 @@ pub struct Rapid<F, U> {
     /// The UEs that have flows.
     busy: BTreeSet<U>,
     next: Option<Time>,
+    rejected: Rejected,
     /// When UEs that are gone were forgotten last.
     forgotten: Time,
 }
@@ -124,7 +133,8 @@ impl<F, U> Rapid<F, U> {
     /// Creates an instance without flows.
     pub fn new(config: Config) -> Rapid<F, U> {
         let (ues, by_key, busy) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Rapid { config, ues, flows: Slab::new(), by_key, opened: 0, busy, next: None, forgotten: Time::ZERO }
+        let (flows, rejected) = (Slab::new(), Rejected::default());
+        Rapid { config, ues, flows, by_key, opened: 0, busy, next: None, rejected, forgotten: Time::ZERO }
     }
 }
 
@@ -177,8 +187,13 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
     }
 
     fn on_report(&mut self, ue: U, report: &RadioReport, now: Time) {
-        if self.ues.len() < MOST_UES || self.ues.contains_key(&ue) {
-            self.ues.entry(ue).or_default().capacity.on_report(report, now);
+        if feed::is_ahead(report, now) {
+            self.rejected.ahead += 1;
+        } else if feed::is_impossible(report) {
+            self.rejected.impossible += 1;
+        } else if self.ues.len() < MOST_UES || self.ues.contains_key(&ue) {
+            let is_latest = self.ues.entry(ue).or_default().capacity.on_report(report, now);
+            self.rejected.overtaken += u64::from(!is_latest);
         }
         if now.saturating_since(self.forgotten) >= FORGET {
             self.forgotten = now;
@@ -189,6 +204,18 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
 
     fn poll_timeout(&self) -> Option<Time> {
         self.next
+    }
+
+    fn feeds(&self, now: Time, each: &mut dyn FnMut(U, &Feed)) {
+        for (&name, ue) in self.busy.iter().filter_map(|name| self.ues.get_key_value(name)) {
+            let Some(age) = ue.capacity.age(now) else { continue };
+            let (is_stale, delivered) = (age > ue.capacity.believed() + best::FADE, ue.best.delivered);
+            each(name, &Feed { age, is_stale, doubt: ue.best.trust.doubt(), delivered });
+        }
+    }
+
+    fn rejected(&self) -> Rejected {
+        self.rejected
     }
 
     fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision)) {

@@ -1,6 +1,7 @@
 //! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
 
 use super::parameters::{Best, FRESH, PACING, PAYLOAD, SMOOTHING};
+use super::trust::Trust;
 use crate::capacity::Capacity;
 use units::{Span, Time};
 
@@ -36,6 +37,13 @@ const UNTOLD: f64 = 2.0;
 /// The interval of corrections, their steps, and their bounds.
 const CORRECTION: Span = Span::from_millis(20);
 const UP: f64 = 1.01;
+/// After a rise by the first factor without any sign of a queue, the reports are too low, and nobody knows by how much: the capacity
+/// rises by larger steps, as long as this part of what should be delivered was in the last interval. Where little is delivered,
+/// corrections are as rare as `RARE`, and the second values count. Fitted: a step and a round trip are behind.
+const LONG_RISE: (f64, f64) = (1.5, 1.1);
+const RARE: Span = Span::from_millis(100);
+const UP_FAST: (f64, f64) = (1.05, 1.25);
+const DELIVERED_FAST: f64 = 0.9;
 /// The most that is promised, as a part of what is delivered.
 const PROMISED: f64 = 1.02;
 const STRETCH: f64 = 1.02;
@@ -46,6 +54,11 @@ const IDLE: f64 = 0.96;
 const NO_QUEUE: f64 = 2.0;
 const UNQUEUED: f64 = 1.5;
 const WAITING: f64 = 4.0;
+/// Segments of each flow that are no queue at rates at which they would seem to be a long one: two in a burst (`tcp_min_tso_segs`
+/// of Linux), and one that has arrived while its acknowledgement is delayed.
+const BURST: f64 = 3.0;
+/// For so long, all that is promised must be delivered for a short queue that no report tells to be none: bursts look like one.
+const KEPT_UP: Span = Span::from_secs(2);
 const MOST_STRETCHED: f64 = 32.0;
 const DOWN: f64 = 0.1;
 /// The part of what should be delivered that must be, for a capacity to be raised.
@@ -74,15 +87,26 @@ pub(crate) struct BestUe {
     /// The gain from which a queue has lowered it, and whether it still does.
     high: f64,
     is_lowered: bool,
+    /// When it delivered less than promised last, or a queue was long or told by reports.
+    behind: Time,
+    /// The gain when the radio was last seen not to deliver all that is promised.
+    risen_from: f64,
     /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
     pub(crate) delivered: f64,
     unseen: f64,
+    /// Averages over the time of the reports: the payload that the UE has decoded by them, and what it has received of our flows.
+    pub(crate) decoded: f64,
+    pub(crate) received: f64,
+    /// Whether the reports are believed.
+    pub(crate) trust: Trust,
     /// When the queue was longer than what our flows have on the leg.
     shared: Option<Time>,
     /// What flows of unknown demand have delivered, as an average in bytes a second, and what the UE used of the block-slots
     /// that it could have, as an average part.
     pub(crate) unknown: f64,
     used: f64,
+    /// When something was delivered last.
+    pub(crate) progressed: Time,
     /// When `delivered` was updated, and what has been delivered.
     pub(crate) updated: Option<Time>,
     total: u64,
@@ -136,11 +160,17 @@ impl Default for BestUe {
             told: 0.0,
             high: 0.0,
             is_lowered: false,
+            behind: Time::ZERO,
+            risen_from: 1.0,
             delivered: 0.0,
             unseen: 0.0,
+            decoded: 0.0,
+            received: 0.0,
+            trust: Trust::default(),
             shared: None,
             unknown: 0.0,
             used: 1.0,
+            progressed: Time::ZERO,
             updated: None,
             total: 0,
             report: Time::ZERO,
@@ -173,6 +203,9 @@ impl BestUe {
     /// and have `in_flight`.
     pub(crate) fn measure(&mut self, [new, unknown, in_flight]: [u64; 3], capacity: &mut Capacity, now: Time) {
         self.total += new;
+        if new > 0 {
+            self.progressed = now;
+        }
         // Bytes in flight that are not queued are at the UE, or their acknowledgements on the way.
         let queue = capacity.queue(now, FRESH).map_or(in_flight, |queue| queue as u64);
         let received = self.total + in_flight.saturating_sub(queue);
@@ -193,8 +226,12 @@ impl BestUe {
         let Some((decoded, made)) = capacity.take_decoded() else { return };
         let span = (now - self.reported.0).as_secs_f64();
         let told = if self.is_shared(now) { 1.0 } else { self.gain.min(1.0) };
-        let unseen = decoded * PAYLOAD * told - (received as f64 - self.reported.1 as f64) / span;
-        self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
+        let of_ours = (received as f64 - self.reported.1 as f64) / span;
+        let unseen = decoded * PAYLOAD * told - of_ours;
+        let weight = span / (span + SMOOTHING);
+        self.unseen += (unseen - self.unseen) * weight;
+        self.decoded += (decoded * PAYLOAD - self.decoded) * weight;
+        self.received += (of_ours - self.received) * weight;
         (self.report, self.reported) = (made, (now, received));
         self.hear(capacity);
     }
@@ -233,6 +270,12 @@ impl BestUe {
     pub(crate) fn lose_capacity(&mut self, now: Time) {
         self.begin_interval(now);
         (self.least_queue, self.draining, self.has_capacity, self.settling) = (None, None, false, None);
+    }
+
+    /// Takes back what was learnt from reports that turned out wrong.
+    pub(crate) fn start_anew(&mut self) {
+        (self.gain, self.risen_from, self.untold, self.high, self.is_lowered) = (1.0, 1.0, 0.0, 0.0, false);
+        (self.stretch, self.is_busy) = (1.0, false);
     }
 
     fn begin_interval(&mut self, now: Time) {
@@ -289,14 +332,16 @@ impl BestUe {
                 Some(before.min(on_leg - queue)).filter(|time| self.base.is_some_and(|base| *time > WAITING * base));
         }
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
-        // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
         let none = self.unqueued.map_or(self.base.map(|base| NO_QUEUE * base), |time| Some(UNQUEUED * time));
-        let inferred = on_leg.zip(none).map(|(on_leg, none)| {
-            ((on_leg - none) * delivered / interval.as_secs_f64() - seen.segments) / seen.service
-        });
+        // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
+        let is_slow = BURST * seen.segment > 2.0 * self.target(of) * seen.service;
+        let burst = if is_slow { BURST * seen.segments } else { seen.segments };
+        let inferred = on_leg
+            .zip(none)
+            .map(|(on_leg, none)| ((on_leg - none) * delivered / interval.as_secs_f64() - burst) / seen.service);
         if let Some(queue) = reported.or(inferred) {
             let before = self.gain;
-            self.correct(of, seen, queue, now);
+            self.correct(of, seen, queue, delivered / interval.as_secs_f64(), now);
             self.untold += (self.gain / before).ln();
         }
         let is_missed = |(reported, inferred)| reported > LONG * self.target(of) && inferred < reported / 2.0;
@@ -318,14 +363,20 @@ impl BestUe {
         self.settling.is_some()
     }
 
-    /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds.
-    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
+    /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds, while `rate` was
+    /// delivered.
+    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64, rate: f64, now: Time) {
         let target = self.target(of);
         self.is_queued = queue > 2.0 * target;
         let (delivered, expected) = (self.delivered, self.expected);
         let is_short = |part: f64| delivered < part * expected;
         let possible = (seen.service / seen.capacity * self.gain).min(1.0);
         let has_unseen = self.unseen(seen.capacity).is_some();
+        if !self.is_busy || seen.late_queue.is_some() || self.is_queued || is_short(SHORT) {
+            self.behind = now;
+        }
+        let is_empty = queue < target / 2.0 || now.saturating_since(self.behind) >= KEPT_UP;
+        let fast_step = self.rises(seen, is_empty, rate, now);
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
         } else if has_unseen || self.is_shared(now) {
@@ -340,10 +391,12 @@ impl BestUe {
                 self.high = if is_back { self.gain } else { (self.high + self.gain) / 2.0 };
             }
             self.lower((DOWN * excess.min(1.0)).min(most));
-        } else if queue > target / 2.0 {
+        } else if !is_empty {
             if is_short(SHORT) {
                 self.lower(DOWN / 20.0);
             }
+        } else if let Some(step) = fast_step {
+            self.gain *= step;
         } else if !is_short(DELIVERED) {
             // What was delivered bounds what is promised next.
             let most = PROMISED * delivered / seen.capacity;
@@ -370,6 +423,23 @@ impl BestUe {
             self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
         }
         self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
+    }
+
+    /// Returns the step by which the capacity rises next if it has risen for long without any sign that the radio is full, as when
+    /// reports are far too low. At the first such sign, what was delivered bounds it.
+    fn rises(&mut self, seen: &Seen, is_empty: bool, rate: f64, now: Time) -> Option<f64> {
+        let is_rare = now.saturating_since(self.corrected) >= RARE;
+        let (long, step) = if is_rare { (LONG_RISE.1, UP_FAST.1) } else { (LONG_RISE.0, UP_FAST.0) };
+        let was_rising = self.gain > long * self.risen_from;
+        let must = if was_rising { DELIVERED_FAST } else { SHORT };
+        let goes_on = self.is_busy && is_empty && rate.max(self.delivered) >= must * self.expected;
+        if !goes_on {
+            if was_rising && self.is_busy && seen.late_queue.is_none() {
+                self.gain *= (PROMISED * rate.max(self.delivered) / seen.capacity).min(1.0);
+            }
+            self.risen_from = self.gain;
+        }
+        (goes_on && was_rising && seen.late_queue.is_none()).then_some(step)
     }
 
     /// Lowers the capacity by a part.
@@ -451,6 +521,8 @@ pub(crate) struct Seen {
     pub(crate) in_flight: u64,
     /// A segment of each flow that has data on its way, in bytes.
     pub(crate) segments: f64,
+    /// The longest of these segments.
+    pub(crate) segment: f64,
     /// The least round-trip time in seconds.
     pub(crate) radio_rtt: f64,
     /// The reported queue in bytes, if there is a fresh report of it, and the interval between reports.

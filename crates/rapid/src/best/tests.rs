@@ -1,6 +1,6 @@
 use super::parameters::Best;
 use crate::fluid::{Lab, Reports};
-use crate::{Category, Policy};
+use crate::{Category, Doubt, Policy};
 use units::{Span, Time};
 
 fn lab(reports: Reports) -> Lab {
@@ -258,5 +258,73 @@ fn a_handover_is_survived() {
         at_least("bulk", got[1], 0.95, 45.0);
         assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
         promised_at_most(&lab, most);
+    }
+}
+
+/// Returns what a bulk flow receives of 40 Mbit/s, from the start and after 10 s, and the longest queue after that.
+fn bulk_with(reports: Reports) -> ([f64; 2], Span) {
+    let mut lab = lab(reports);
+    let ue = lab.ue(40.0);
+    lab.flow(ue, 20, None);
+    lab.begin();
+    let early = lab.run(10.0)[0];
+    // At first, a queue that has no limit in this model may grow.
+    lab.begin();
+    ([early, lab.run(10.0)[0]], lab.delay)
+}
+
+/// Some feeds tell only what a block carries wrongly, and no blocks: then only the radio leg shows that they are too low.
+#[test]
+fn a_feed_that_is_wrong_by_any_factor_costs_no_more_than_having_none() {
+    let (none, longest) = bulk_with(Reports { until: Time::ZERO, ..Reports::default() });
+    for factor in [0.01, 0.1, 0.25, 4.0, 10.0, 100.0] {
+        for (queue, bits) in [(true, true), (false, true), (true, false), (false, false)] {
+            let what = format!("{factor} queue {queue} bits {bits}");
+            let (got, delay) = bulk_with(Reports { factor, queue, bits, ..Reports::default() });
+            if bits || factor > 1.0 {
+                at_least(&what, got[0], 0.9, none[0]);
+            }
+            at_least(&what, got[1], 0.98, none[1]);
+            assert!(delay <= longest, "{what}: {delay:?} of {longest:?}");
+        }
+    }
+}
+
+#[test]
+fn a_feed_in_doubt_is_believed_again_once_it_agrees() {
+    for (factor, doubt) in [(0.1, Doubt::TooLow), (10.0, Doubt::TooHigh)] {
+        let mut lab = app_beside_bulk(40.0, 4.0, (20, 20), Reports { factor, ..Reports::default() });
+        assert_eq!(lab.doubt(0), Some(doubt));
+        lab.set_factor(1.0);
+        lab.run(1.0);
+        assert_eq!(lab.doubt(0), Some(doubt), "too early");
+        lab.run(6.0);
+        assert_eq!(lab.doubt(0), None);
+        lab.begin();
+        let got = lab.run(10.0);
+        at_least("bulk", got[1], 0.95, 36.0);
+        assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+        // The second time, agreement must last for longer.
+        lab.set_factor(factor);
+        lab.run(4.0);
+        assert_eq!(lab.doubt(0), Some(doubt));
+        lab.set_factor(1.0);
+        lab.run(3.0);
+        assert_eq!(lab.doubt(0), Some(doubt));
+    }
+}
+
+#[test]
+fn reports_that_are_right_or_wrong_by_a_factor_of_two_are_never_in_doubt() {
+    let cases = [(0.5, 40.0, 0.0), (2.0, 40.0, 0.0), (0.5, 5.0, 0.0), (2.0, 5.0, 0.0), (1.0, 100.0, 50.0)];
+    for (factor, capacity, unseen) in cases {
+        let mut lab = lab(Reports { factor, ..Reports::default() });
+        let ue = lab.ue(capacity);
+        lab.unseen(ue, unseen);
+        lab.flow(ue, 20, None);
+        for tenth in 1..100 {
+            lab.run(0.1);
+            assert_eq!(lab.doubt(ue), None, "{factor} of {capacity} after {tenth} tenths of a second");
+        }
     }
 }

@@ -138,6 +138,21 @@ fn an_app_limited_flow_has_its_demand_and_a_download_the_rest_whatever_the_repor
     }
 }
 
+/// The reports are far from the truth: the radio leg shows it, and CUBIC rules it as without reports.
+#[test]
+fn reports_that_are_wrong_by_any_factor_cost_no_more_than_none() {
+    let bulk = download("bulk", "cubic");
+    // No report arrives.
+    let none = run(&lte(&proxy("lte", "reports = { loss = 1 }"), &bulk));
+    let (all, longest) = (goodput(&none, "bulk"), delay(&none, "bulk"));
+    for factor in [0.01, 0.1, 10.0, 100.0] {
+        let wrong = run(&lte(&proxy("lte", &format!("reports = {{ factor = {factor:?} }}")), &bulk));
+        println!("{factor}: {} of {all} Mbit/s, {} of {longest} ms", goodput(&wrong, "bulk"), delay(&wrong, "bulk"));
+        at_least("bulk", goodput(&wrong, "bulk"), 0.9, all);
+        assert!(delay(&wrong, "bulk") <= 1.05 * longest, "{} of {longest}", delay(&wrong, "bulk"));
+    }
+}
+
 /// The JSON that a base station sends for the reports on its UEs in an interval.
 type Message = fn(&[RadioReport]) -> String;
 type MakeParser = fn(Carrier) -> Parser;
