@@ -14,8 +14,8 @@ reports runs on the hosts' processor, and beside the others as well, for nothing
   are the limit;
 - connections per second (connect, a byte there and back, end) one after the other and 64 at a time, and the proxy's
   processor time for each: its reciprocal is what one processor carries, also where the hosts are the limit;
-- memory of the proxy for each of some connections on which the server sends and the UE stops reading: its sockets
-  (`ss -m`), what is in its pipes, and its own;
+- memory of the proxy for each of some connections on which the server sends and the UE stops reading, at once or after
+  4 MB: its sockets (`ss -m`), what is in its pipes, and its own;
 - the round trip of a byte on an open connection, median and 99th percentile.
 
 `target/bench/proxy.json` holds the figures. Timings are reported; no test depends on them.
@@ -52,6 +52,8 @@ AT_ONCE = 64
 PARTS = ("transfers", "connections", "round-trips", "memory")
 # The longest that a program may take, in s: one whose connection stands still does not end.
 PATIENCE = 60
+# Bytes that a UE takes before it stops reading.
+TAKEN = 4_000_000
 # The most that it accepts.
 PEPSAL_CONNECTIONS = "4096"
 # The proxies that are not ours.
@@ -155,8 +157,8 @@ if sys.argv[1:]:
     s = socket.socket(socket.AF_UNIX)
     s.connect(sys.argv[1])
     send = s.sendall
-report = {"interval_us": 5000, "cell": 1, "rnti": 61, "address": "10.1.0.2", "n_prb": 100, "slots": 5, "cell_prbs": 0,
-    "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0, "bits_per_prb": 200000}
+report = {"interval_us": 5000, "cell": 1, "rnti": 61, "address": "10.1.0.2", "n_prb": 1700, "slots": 5, "cell_prbs": 0,
+    "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0, "bits_per_prb": 12000}
 while True:
     send((json.dumps({"time_us": int(time.time() * 1e6), **report}) + "\\n").encode())
     time.sleep(0.005)
@@ -169,6 +171,9 @@ for _ in range(int(sys.argv[1])):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
     s.connect(("10.2.0.2", 5201))
     s.sendall(b"s")
+    left = int(sys.argv[2])
+    while left > 0:
+        left -= len(s.recv(min(left, 1 << 16)))
     held.append(s)
 print("ready", flush=True)
 sys.stdin.read()
@@ -392,18 +397,19 @@ def round_trips() -> dict[str, float]:
     return {"round trip us, median": median, "round trip us, 99 %": most}
 
 
-def memory(count: int, process: int) -> dict[str, float]:
-    """KB for each connection: of the process, and with its sockets and pipes."""
+def memory(count: int, process: int, taken: int = 0) -> dict[str, float]:
+    """KB for each connection, of which the UE has taken so many bytes: of the process, and with its sockets and pipes."""
     before = resident(process)
-    command = inside(UE, sys.executable, "-c", HOLD, str(count))
+    command = inside(UE, sys.executable, "-c", HOLD, str(count), str(taken))
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     holder.stdout.readline()
     time.sleep(3)
     own = resident(process) - before
+    after = f" after {taken / 1e6:.0f} MB" if taken else ""
     figures = {
-        "resident kB/connection": own / count,
-        "memory kB/connection": (own + in_sockets() + in_pipes(process)) / count,
+        f"resident kB/connection{after}": own / count,
+        f"memory kB/connection{after}": (own + in_sockets() + in_pipes(process)) / count,
     }
     holder.communicate("")
     time.sleep(1)
@@ -417,7 +423,9 @@ def figures_of(name: str, process: int | None, arguments: argparse.Namespace) ->
         "transfers": [partial(transfers, flows, seconds, process) for flows in (1, 16, 1000)],
         "connections": [partial(connections, program, at_once, seconds, process) for at_once in (1, AT_ONCE)],
         "round-trips": [round_trips],
-        "memory": [partial(memory, arguments.connections, process)] if process is not None else [],
+        "memory": [partial(memory, arguments.connections, process, taken) for taken in (0, TAKEN)]
+        if process is not None
+        else [],
     }
     for part in [part for name in arguments.parts for part in parts[name]]:
         try:

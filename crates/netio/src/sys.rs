@@ -156,6 +156,30 @@ pub fn send_memory(socket: BorrowedFd) -> io::Result<(u32, u32)> {
     Ok((all[5], all[3]))
 }
 
+/// Returns the size of a page of memory in bytes.
+pub fn page_size() -> u64 {
+    // SAFETY: it reads no memory of ours.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// The memory of a socket's packets, in bytes with the kernel's overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketMemory {
+    /// Of those received that nobody has read.
+    pub received: u32,
+    /// Of those to be sent or acknowledged.
+    pub to_send: u32,
+}
+
+/// Returns the memory of the packets that a socket holds (`SO_MEMINFO`).
+pub fn socket_memory(socket: BorrowedFd) -> io::Result<SocketMemory> {
+    let mut all = [0_u32; 9];
+    // SAFETY: any bytes are numbers.
+    unsafe { get_option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut all) }?;
+    // SK_MEMINFO_RMEM_ALLOC and SK_MEMINFO_WMEM_QUEUED.
+    Ok(SocketMemory { received: all[0], to_send: all[5] })
+}
+
 /// Drops up to `most` bytes that a TCP socket has received, without copying them. Returns how many there were; 0 at the end of the
 /// stream. It does not wait.
 pub fn discard(socket: BorrowedFd, most: usize) -> io::Result<usize> {

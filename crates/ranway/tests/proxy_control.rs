@@ -7,7 +7,7 @@ mod common;
 use common::proxied::*;
 use rapid::{Control, Decision, Sample};
 use rnis::RadioReport;
-use services::proxy::{Connection, FlowKey, Governor, Inbox, Notice, Proxy, RadioWindows, Settings};
+use services::proxy::{Connection, FlowKey, Governor, Inbox, Notice, Proxy, RadioWindows, Settings, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -468,6 +468,78 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
     let all = 0.8 * BOTTLENECK..1.1 * BOTTLENECK;
     assert!(before.promised_mbps.is_none() && with.promised_mbps.is_some_and(|mbps| all.contains(&mbps)), "{with:?}");
     assert_eq!([before.radio_congestion, after.radio_congestion], ["cubic", "cubic"]);
+}
+
+#[test]
+fn root_wrong_reports_cost_no_more_than_none_and_are_shown() {
+    conclusive(wrong_reports_cost_no_more_than_none_and_are_shown);
+}
+
+fn wrong_reports_cost_no_more_than_none_and_are_shown(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    if granted(ebpf::rapid::check()).is_none() {
+        return;
+    }
+    net.on_router(
+        "tc",
+        &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("reports").display().to_string();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&["--cc", "cubic", "--reports", &format!("recording:unix:{path}")]);
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+    read_for(&mut client, Duration::from_millis(1500));
+    let none = observe(&net, &mut client, Duration::from_secs(2));
+    let trust = || net.status().feeds.first().map(|feed| feed.trust);
+    assert_eq!(trust(), None);
+    for (factor, expected) in
+        [(0.01, Trust::TooLow), (0.1, Trust::TooLow), (10.0, Trust::TooHigh), (30.0, Trust::TooHigh)]
+    {
+        let cell = Cell::start(&path, BOTTLENECK * factor);
+        let start = Instant::now();
+        while trust() != Some(expected) {
+            assert!(start.elapsed() < 3 * PATIENCE, "{factor}: {:?}", net.status().feeds);
+            read_for(&mut client, Duration::from_millis(100));
+        }
+        let doubted = start.elapsed();
+        read_for(&mut client, Duration::from_millis(1500));
+        let (mbps, leg) = observe(&net, &mut client, Duration::from_secs(2));
+        println!(
+            "{factor}: doubted after {doubted:.1?}, {mbps:.1} of {:.1} Mbit/s, {:.1} ms",
+            none.0, leg.radio_rtt_ms
+        );
+        assert!(mbps > 0.9 * none.0, "{factor}: {mbps} of {}", none.0);
+        drop(cell);
+        // Right reports are believed again, each time after a longer time.
+        if factor > 1.0 {
+            continue;
+        }
+        let cell = Cell::start(&path, BOTTLENECK);
+        let start = Instant::now();
+        while trust() != Some(Trust::Believed) {
+            assert!(start.elapsed() < 4 * PATIENCE, "{factor}: {:?}", net.status().feeds);
+            read_for(&mut client, Duration::from_millis(100));
+        }
+        println!("believed again after {:.1?}", start.elapsed());
+        drop(cell);
+    }
+    // No block carries so much.
+    let cell = Cell::start(&path, 100.0 * BOTTLENECK);
+    read_for(&mut client, Duration::from_secs(1));
+    drop(cell);
+    let cell = Cell::ahead(&path, BOTTLENECK, Duration::from_secs(60));
+    read_for(&mut client, Duration::from_secs(3));
+    let status = net.status();
+    let unused = status.unused_reports;
+    assert!(unused.ahead > 100 && unused.impossible > 50, "{unused:?}");
+    assert_eq!(trust(), Some(Trust::Stale));
+    drop(cell);
+    drop(client);
+    sender.join().expect("it does not panic");
 }
 
 #[test]

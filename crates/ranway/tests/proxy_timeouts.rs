@@ -9,7 +9,7 @@ use common::proxied::*;
 use common::spaces::ip;
 use common::text;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
@@ -320,4 +320,30 @@ fn root_a_missing_or_failing_tool_is_one_line_and_changes_nothing() {
     let why = "error: run `nft -i`: it did not make its table";
     assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(1), why));
     assert_eq!(net.traces(), before);
+}
+
+/// Readers that take some data, so that much may be on its way to them, and then stop.
+#[test]
+fn root_readers_that_have_stopped_take_no_more_memory_than_is_permitted() {
+    const STOPPED: usize = 60;
+    const PERMITTED: u64 = 16 << 20;
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--threads", "1", "--memory", "16 MiB"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut busy, mut busy_server) = net.pair(&listener);
+    let stopped: Vec<TcpStream> = (0..STOPPED)
+        .map(|_| {
+            let (mut client, mut server) = net.pair(&listener);
+            thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+            client.read_exact(&mut vec![0; 1 << 20]).expect("no reset");
+            client
+        })
+        .collect();
+    let status = net
+        .until("the largest are reset", |status| status.totals.starved > 0 && status.totals.memory_bytes <= PERMITTED);
+    println!("{:?}", status.totals);
+    // As few as that takes.
+    assert!(status.totals.open > 5, "{:?}", status.totals);
+    exchange(&mut busy, &mut busy_server);
+    drop(stopped);
 }

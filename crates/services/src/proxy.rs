@@ -22,11 +22,14 @@
 mod admission;
 mod book;
 mod control;
+mod feeds;
+mod flood;
 mod flow;
 mod gate;
 mod guardian;
 mod inbox;
 mod listen;
+mod memory;
 mod metrics;
 mod obstacles;
 mod relay;
@@ -41,6 +44,7 @@ mod worker;
 
 pub use book::Reason;
 pub use control::{FlowKey, Governor, RadioWindows};
+pub use feeds::{Feed, Trust, Unused};
 pub use flow::{Flow, Observation, Side};
 pub use guardian::guard;
 pub use inbox::Inbox;
@@ -421,6 +425,8 @@ impl Proxy {
                 }
             }
         }
+        self.look_at_flood(now);
+        self.notices.extend(self.workers.iter().flat_map(|running| running.shared.registry.take_notices()));
         if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
             self.end_control();
             return Ok(Some(Notice::Failed(

@@ -13,8 +13,10 @@ use netio::process::{Happened, Signals, wait_for_no_reader};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
-use services::proxy::{self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status};
-use services::rnis::{Follower, Log};
+use services::proxy::{
+    self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status, Unused,
+};
+use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
@@ -128,6 +130,10 @@ pub(crate) struct ProxyArgs {
     /// Data that a socket accepts beyond what it has sent
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     unsent: Bytes,
+    /// Memory that connections may take together, in sockets and pipes; beyond it, those whose readers have stopped are reset, the
+    /// largest first [default: half of net.ipv4.tcp_mem's second value, or of the control group's memory]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
     /// Congestion control towards UEs as long as RAPID sets no window, by its name in the kernel [default: the kernel's]
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
@@ -475,6 +481,7 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         buffer: size(args.buffer),
         receive_buffer: size(args.receive_buffer),
         unsent: size(args.unsent),
+        memory: args.memory.map_or(defaults.memory, Bytes::get),
         connect_timeout: time(args.connect_timeout),
         idle_timeout: time(args.idle_timeout),
         half_closed_timeout: time(args.half_closed_timeout),
@@ -571,8 +578,12 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
         of.connect_timeouts + of.idle_timeouts + of.half_closed_timeouts,
         of.overloads,
     )?;
-    if !bypassed.is_empty() {
-        writeln!(stdout, "bypassed the proxy: {}", bypassed.join(", "))?;
+    let Unused { ahead, old, impossible, overtaken } = status.unused_reports;
+    if ahead + old + impossible + overtaken > 0 {
+        writeln!(
+            stdout,
+            "reports discarded: {ahead} from the future, {old} too old, {impossible} impossible, {overtaken} overtaken"
+        )?;
     }
     if !status.connections.is_empty() {
         writeln!(stdout, "\n{}", table(&status))?;
@@ -593,6 +604,7 @@ fn table(status: &Status) -> Table {
         "held kB",
         "radio Mbit/s",
         "promised",
+        "feed",
         "radio RTT ms",
         "wired RTT ms",
         "wired window kB",
@@ -612,6 +624,7 @@ fn table(status: &Status) -> Table {
             sum(Connection::waiting),
             format!("{rate:.2}"),
             promised(Connection::all_promised_mbps(connections)),
+            status.feed(ue).map_or_else(String::new, |feed| format!("{} {:.0} ms", feed.trust, feed.age_s * 1e3)),
         ]);
         for one in connections {
             let arrow = if one.from_ue { "→" } else { "←" };
@@ -624,6 +637,7 @@ fn table(status: &Status) -> Table {
                 kilo(one.waiting()),
                 format!("{:.2}", one.radio_mbps),
                 promised(one.promised_mbps),
+                String::new(),
                 format!("{:.1}", one.radio_rtt_ms),
                 format!("{:.1}", one.wired_rtt_ms),
                 kilo(one.wired_window),
@@ -631,7 +645,7 @@ fn table(status: &Status) -> Table {
             ]);
         }
     }
-    for column in 2..12 {
+    for column in 2..13 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }

@@ -280,12 +280,17 @@ pub(crate) struct Cell {
 impl Cell {
     /// Writes reports to the socket at `path`.
     pub(crate) fn start(path: &str, mbps: f64) -> Cell {
+        Cell::ahead(path, mbps, Duration::ZERO)
+    }
+
+    /// The same with a clock that is ahead.
+    pub(crate) fn ahead(path: &str, mbps: f64, ahead: Duration) -> Cell {
         let (stop, path) = (Arc::new(AtomicBool::new(false)), path.to_owned());
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut socket = UnixStream::connect(&path).expect("the proxy has made it");
             while !stopped.load(Relaxed) {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
+                let now = (SystemTime::now() + ahead).duration_since(UNIX_EPOCH).expect("it is later").as_micros();
                 let line = format!(
                     concat!(
                         r#"{{"time_us":{},"interval_us":5000,"cell":1,"rnti":61,"address":"{}","second_address":"{}","n_prb":100,"slots":5,"#,

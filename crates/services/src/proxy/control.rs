@@ -27,7 +27,8 @@ use rapid::{Category, Control, Decision, LEAST_SEGMENTS, Sample};
 use rustix::net::sockopt;
 use units::{Span, Time};
 
-use super::flow::{Flow, Following, News};
+use super::feeds::{Feed, Trust, Unused, Watch};
+use super::flow::{Flow, Following, News, Registry};
 use super::inbox::Inbox;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
@@ -60,6 +61,8 @@ const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
 /// Time between a change of a receive buffer's limit and a small reduction.
 const SETTLING: Span = Span::from_secs(1);
+/// Interval between looks at the feeds.
+const LOOK: Span = Span::from_millis(500);
 
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +151,9 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
     let controlling =
         AssertUnwindSafe(|| drive(&mut *control, &reports, &mut ues, &mut windows, &mut flows, workers, stop));
     let is_well = catch_unwind(controlling).is_ok();
+    if let Some(shared) = workers.first() {
+        shared.registry.feeds.publish(Vec::new(), Unused::default());
+    }
     let most = bounds(workers);
     flows.controlled.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows, Time::ZERO));
     is_well
@@ -167,6 +173,7 @@ fn drive(
     let mut news = Vec::new();
     let mut extended = None;
     let mut rests_until = Instant::now();
+    let (mut watch, mut looked) = (Watch::default(), Time::ZERO);
     while !stop.load(Relaxed) {
         for (shared, following) in &all {
             following.take(&mut news);
@@ -184,6 +191,12 @@ fn drive(
             extended = Some(now);
             // If it fails, the windows do not count.
             let _ = windows.renew(IN_FORCE);
+        }
+        if let Some((shared, _)) = all.first()
+            && now.saturating_since(looked) >= LOOK
+        {
+            looked = now;
+            look_at_feeds(control, reports, &mut watch, flows, &shared.registry, now);
         }
         match control.poll_timeout() {
             Some(due) if due <= now && rests_until <= Instant::now() => {
@@ -205,6 +218,34 @@ fn drive(
             }
         }
     }
+}
+
+/// Publishes what is known of the feeds of UEs that have connections.
+fn look_at_feeds(
+    control: &dyn Control<FlowKey, IpAddr>,
+    reports: &Inbox,
+    watch: &mut Watch,
+    flows: &Flows,
+    to: &Registry,
+    now: Time,
+) {
+    let mut feeds = BTreeMap::new();
+    control.feeds(now, &mut |ue, feed| {
+        feeds.insert(ue, *feed);
+    });
+    // Connections have addresses, and a UE has several.
+    let mut by_address = BTreeMap::new();
+    for controlled in flows.controlled.values() {
+        let Some(feed) = controlled.ue.and_then(|ue| feeds.get(&ue)) else { continue };
+        if let Some(flow) = controlled.flow.upgrade() {
+            let ue = flow.ue().ip();
+            let (age_s, trust) = (feed.age.as_secs_f64(), Trust::of(feed));
+            by_address.entry(ue).or_insert(Feed { ue, age_s, trust });
+        }
+    }
+    let unused = Unused::new(control.rejected(), reports.old());
+    to.notify(watch.look(&feeds, unused, now));
+    to.feeds.publish(by_address.into_values().collect(), unused);
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.

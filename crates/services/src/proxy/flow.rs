@@ -11,6 +11,8 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::Notice;
+use super::feeds::Feeds;
 use super::relay::NO_LIMIT;
 use super::settings::Settings;
 use super::window::set_whole;
@@ -163,13 +165,18 @@ impl Flow {
         }
     }
 
-    /// Gives a leg its whole receive buffer.
-    pub(super) fn enlarge(&self, source: usize) {
-        set_whole(self.legs()[source], self.receive_buffer);
+    /// Gives a leg a receive buffer of so many bytes, whose host has shown that it reads.
+    pub(super) fn enlarge(&self, source: usize, bytes: usize) {
+        set_whole(self.legs()[source], bytes);
         if self.is_to_ue(source) {
             // Only then: a control that limits the buffer does so again.
             self.is_whole.store(true, Release);
         }
+    }
+
+    /// Whether a control limits the receive buffer of a leg.
+    pub(super) fn is_limited(&self, source: usize) -> bool {
+        self.is_to_ue(source) && self.passing.load(Relaxed) != NO_LIMIT
     }
 
     /// Whether [`Flow::enlarge`] has enlarged the wired leg's receive buffer, or it was whole from the start.
@@ -290,6 +297,10 @@ pub(super) struct Registry {
     followed: AtomicBool,
     /// The news since the control took them last.
     news: Mutex<Vec<News>>,
+    /// The feeds of a control, for all workers in the registry of the first.
+    pub(super) feeds: Feeds,
+    /// What the operator has not been told yet.
+    notices: Mutex<Vec<Notice>>,
 }
 
 impl Registry {
@@ -336,6 +347,16 @@ impl Registry {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Flow>>> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the operator.
+    pub(super) fn notify(&self, notices: impl IntoIterator<Item = Notice>) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+    }
+
+    /// Takes what the operator has not been told yet.
+    pub(super) fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns a connection, unless it has ended.

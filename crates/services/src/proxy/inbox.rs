@@ -1,6 +1,7 @@
 //! Reports of the radio network on their way to the control.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rnis::RadioReport;
@@ -11,7 +12,11 @@ const MOST: usize = 65_536;
 
 /// Reports since the last update, in the order of their arrival.
 #[derive(Clone, Debug, Default)]
-pub struct Inbox(Arc<Mutex<VecDeque<RadioReport>>>);
+pub struct Inbox {
+    waiting: Arc<Mutex<VecDeque<RadioReport>>>,
+    /// Reports that were made before the control began.
+    old: Arc<AtomicU64>,
+}
 
 impl Inbox {
     /// Puts a report. One without the UE's address is of no use. Returns how many UEs have lost their latest report, for which
@@ -20,20 +25,31 @@ impl Inbox {
         if report.ue.address.is_none() {
             return 0;
         }
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = if waiting.len() >= MOST { make_room(&mut waiting) } else { 0 };
         waiting.push_back(report.clone());
         lost
     }
 
-    /// Takes the reports, with times on the clock of `now`. `present` is `now` on the clock of the reports.
+    /// Takes the reports, with times on the clock of `now`. `present` is `now` on the clock of the reports, which may be ahead.
     pub fn take(&self, now: Time, present: Time) -> impl Iterator<Item = RadioReport> + use<> {
-        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let old = Arc::clone(&self.old);
         waiting.into_iter().filter_map(move |mut report| {
+            let ahead = report.time.saturating_since(present);
             // A report from before the control began, such as one of an old recording, says nothing about the present.
-            report.time = Time::from_nanos(now.as_nanos().checked_sub(report.age(present).as_nanos())?);
+            let Some(time) = (now + ahead).as_nanos().checked_sub(report.age(present).as_nanos()) else {
+                old.fetch_add(1, Relaxed);
+                return None;
+            };
+            report.time = Time::from_nanos(time);
             Some(report)
         })
+    }
+
+    /// Returns how many reports were made before the control began.
+    pub fn old(&self) -> u64 {
+        self.old.load(Relaxed)
     }
 }
 
@@ -83,9 +99,10 @@ mod tests {
         let take = |now, present| -> Vec<_> {
             inbox.take(micros(now), micros(present)).map(|report| (report.time, report.ue.address)).collect()
         };
-        let expected = [(300, "10.0.0.1"), (100, "10.0.0.2"), (400, "10.0.0.1"), (500, "fd00::1")];
+        let expected = [(300, "10.0.0.1"), (100, "10.0.0.2"), (400, "10.0.0.1"), (900_000, "fd00::1")];
         assert_eq!(take(500, 1_000_500), expected.map(|(at, address)| (micros(at), address.parse().ok())));
         assert_eq!(take(600, 1_000_600), []);
+        assert_eq!(inbox.old(), 1);
     }
 
     fn addresses(inbox: &Inbox) -> Vec<Option<IpAddr>> {

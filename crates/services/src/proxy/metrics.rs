@@ -11,8 +11,9 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
 
-use super::book::Reason;
+use super::feeds::{Trust, Unused};
 use super::status::{Status, status};
 use super::worker::Shared;
 use crate::metrics::{self, MOST_READERS, MetricsAccess, router};
@@ -78,7 +79,7 @@ struct Totals(Status);
 
 impl Collector for Totals {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let Status { totals: of, accepting, .. } = &self.0;
+        let Status { totals: of, accepting, feeds, unused_reports: unused, .. } = &self.0;
         let gauges = [
             ("connections", "Connections at present", of.open),
             ("half_open", "Connections at present whose handshake is not complete", of.half_open),
@@ -88,6 +89,9 @@ impl Collector for Totals {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
+        let memory = ConstGauge::new(i64::try_from(of.memory_bytes).unwrap_or(i64::MAX));
+        let (name, help) = ("memory", "Memory of connections, in sockets and pipes");
+        memory.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), memory.metric_type())?)?;
         let counters = [
             ("established", "Connections of which both legs were established", of.established),
             ("closed", "Connections that ended after both sides had everything", of.closed),
@@ -102,6 +106,7 @@ impl Collector for Totals {
             ("overloads", "How often new connections began to bypass the proxy", of.overloads),
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
+            ("starved", "Connections with stopped readers, reset because all took too much memory", of.starved),
         ];
         for (name, help, value) in counters {
             let counter = ConstCounter::new(value);
@@ -118,12 +123,24 @@ impl Collector for Totals {
                 ConstCounter::new(value).encode(family.encode_family(&[(label, side)])?)?;
             }
         }
-        let kind = ConstCounter::new(0_u64).metric_type();
-        let help = "Connections that bypassed the proxy although it was asked";
-        let mut family = encoder.encode_descriptor("bypassed", help, None, kind)?;
-        for reason in Reason::ALL {
-            let count = of.bypassed.get(&reason).copied().unwrap_or_default();
-            ConstCounter::new(count).encode(family.encode_family(&[("reason", reason.name())])?)?;
+        let (name, help) = ("feeds", "Addresses of UEs with connections, by whether the reports on them are believed");
+        let mut family = encoder.encode_descriptor(name, help, None, ConstGauge::new(0_i64).metric_type())?;
+        for trust in Trust::ALL {
+            let count = feeds.iter().filter(|feed| feed.trust == trust).count();
+            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+            gauge.encode(family.encode_family(&[("trust", trust.name())])?)?;
+        }
+        // Without a feed, there is no age.
+        if let Some(oldest) = feeds.iter().map(|feed| feed.age_s).max_by(f64::total_cmp) {
+            let gauge = ConstGauge::new(oldest);
+            let (name, help) = ("feed_age", "The greatest age of the latest report on a UE with connections");
+            gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Seconds), gauge.metric_type())?)?;
+        }
+        let (name, help) = ("reports_discarded", "Reports that were of no use");
+        let mut family = encoder.encode_descriptor(name, help, None, ConstCounter::new(0_u64).metric_type())?;
+        let Unused { ahead, old, impossible, overtaken } = *unused;
+        for (why, value) in [("ahead", ahead), ("old", old), ("impossible", impossible), ("overtaken", overtaken)] {
+            ConstCounter::new(value).encode(family.encode_family(&[("why", why)])?)?;
         }
         Ok(())
     }
@@ -136,12 +153,35 @@ fn text(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::Totals as Counted;
+    use crate::proxy::{Feed, Totals as Counted};
+    use axum::body::Body;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn metrics_are_served_at_their_path_alone() {
+        let app = router(|| "all of them\n".to_owned());
+        for (method, path, status) in
+            [("GET", "/metrics", 200), ("GET", "/", 200), ("GET", "/other", 404), ("POST", "/", 405)]
+        {
+            let request =
+                axum::http::Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
+            let answer = app.clone().oneshot(request).await.expect("an answer");
+            assert_eq!(answer.status().as_u16(), status, "{method} {path}");
+            if status == 200 {
+                assert_eq!(answer.headers()[CONTENT_TYPE], metrics::CONTENT);
+                let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+                assert_eq!(&body[..], b"all of them\n");
+            }
+        }
+    }
 
     #[test]
     fn each_counter_is_in_the_text() {
         let totals = Counted { open: 3, from_ue: 5, to_ue_bytes: 1 << 40, ..Counted::default() };
-        let text = text(&Status { totals, accepting: true, connections: Vec::new() });
+        let feed = |age_s, trust| Feed { ue: [10, 0, 0, 1].into(), age_s, trust };
+        let feeds = vec![feed(0.5, Trust::Believed), feed(2.25, Trust::TooLow)];
+        let unused_reports = Unused { old: 4, ..Unused::default() };
+        let text = text(&Status { totals, accepting: true, feeds, unused_reports, connections: Vec::new() });
         for line in [
             "# TYPE ranway_proxy_connections gauge",
             "ranway_proxy_connections 3",
@@ -149,7 +189,10 @@ mod tests {
             "ranway_proxy_accepted_total{from=\"ran\"} 5",
             "ranway_proxy_bytes_total{to=\"ran\"} 1099511627776",
             "ranway_proxy_reset_total 0",
-            "ranway_proxy_bypassed_total{reason=\"half_open_ue\"} 0",
+            "ranway_proxy_feeds{trust=\"too-low\"} 1",
+            "ranway_proxy_feeds{trust=\"stale\"} 0",
+            "ranway_proxy_feed_age_seconds 2.25",
+            "ranway_proxy_reports_discarded_total{why=\"old\"} 4",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

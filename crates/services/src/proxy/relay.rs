@@ -327,7 +327,8 @@ impl Direction {
 
     /// Reads from the source to the pipe. Returns whether anything came.
     fn fill(&mut self, source: BorrowedFd, most: usize, tools: &mut Tools) -> Result<bool, Fault> {
-        let size = if self.proven { tools.size } else { tools.size.min(UNPROVEN) };
+        // What a sink has no room for is as well kept in the receive buffer.
+        let size = if self.proven && self.writable { tools.size } else { tools.size.min(UNPROVEN) };
         let room = size.min(most).saturating_sub(self.held);
         if room == 0 {
             return Ok(false);

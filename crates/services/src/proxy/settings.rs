@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use netio::Error;
+use netio::sys::page_size;
 use rustix::process::{Resource, getrlimit};
 
 use super::relay::LEAST_PIPE;
@@ -25,6 +26,9 @@ pub(super) const MOST_HALF_OPEN: usize = 2_000;
 /// enough has arrived.
 const LEAST_FIRST: usize = 64 << 10;
 
+/// The least memory for a worker's connections.
+const LEAST_MEMORY: u64 = 16 << 20;
+
 /// Processors at the start. Others may be assigned while it runs.
 static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
@@ -36,13 +40,19 @@ fn kernel_receive_buffers() -> Option<[usize; 2]> {
     Some([first, most])
 }
 
-/// Packets whose mark has the bits `value` where `mask` is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The bits.
-    pub value: u32,
-    /// Where they count.
-    pub mask: u32,
+/// Returns what connections may take together by default: half of what makes the kernel save memory for TCP (the second value of
+/// `net.ipv4.tcp_mem`, in pages), so that others' connections have as much, and half of what this process's control group may
+/// have.
+fn default_memory() -> u64 {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let pressure = read("/proc/sys/net/ipv4/tcp_mem")
+        .and_then(|all| all.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .map(|pages| pages.saturating_mul(page_size()));
+    // Version 2 alone; `0::/…` names the group.
+    let group = read("/proc/self/cgroup")
+        .and_then(|all| Some(all.lines().find_map(|line| line.strip_prefix("0::"))?.to_owned()))
+        .and_then(|group| read(&format!("/sys/fs/cgroup{group}/memory.max"))?.trim().parse::<u64>().ok());
+    pressure.into_iter().chain(group).min().unwrap_or(1 << 30) / 2
 }
 
 /// The settings of a proxy.
@@ -90,7 +100,9 @@ pub struct Settings {
     pub kernel_receive_buffers: Option<[usize; 2]>,
     /// Bytes that a leg's socket holds beyond those that it has sent.
     pub unsent: usize,
-    /// Time that a server has to accept a connection, before it bypasses the proxy.
+    /// Bytes that connections may take together, in sockets and pipes.
+    pub memory: u64,
+    /// Time to connect.
     pub connect_timeout: Duration,
     /// Time without a byte after which a connection is reset.
     pub idle_timeout: Duration,
@@ -127,7 +139,8 @@ impl Settings {
             receive_buffer: 1 << 20,
             kernel_receive_buffers: kernel_receive_buffers(),
             unsent: 256 << 10,
-            connect_timeout: Duration::from_secs(3),
+            memory: default_memory(),
+            connect_timeout: Duration::from_secs(60),
             // RFC 5382, REQ-5.
             idle_timeout: Duration::from_secs((2 * 60 + 4) * 60),
             half_closed_timeout: Duration::from_secs(15 * 60),
@@ -139,6 +152,11 @@ impl Settings {
     /// Returns the receive buffer with which legs begin if the kernel tunes it at first.
     pub(super) fn first_receive_buffer(&self) -> Option<usize> {
         self.kernel_receive_buffers.and_then(|kernels| tuned(kernels, self.receive_buffer))
+    }
+
+    /// Bytes that the connections of a worker may take together.
+    pub(super) fn memory_each(&self) -> u64 {
+        self.memory / self.threads.max(1) as u64
     }
 
     /// Whether the kernel tunes receive buffers at first.
@@ -197,6 +215,9 @@ impl Settings {
             return wrong(
                 "the receive buffer must be between 16 KiB and 1 GiB, and unsent data between 4 KiB and 1 GiB",
             );
+        }
+        if self.memory_each() < LEAST_MEMORY {
+            return wrong("connections need at least 16 MiB of memory for each thread");
         }
         Ok(())
     }

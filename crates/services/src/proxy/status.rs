@@ -20,8 +20,7 @@ use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-use super::admission::Hall;
-use super::book::Reason;
+use super::feeds::{Feed, Unused};
 use super::flow::{Flow, Side};
 use super::worker::Shared;
 
@@ -39,6 +38,10 @@ pub struct Status {
     pub totals: Totals,
     /// Whether new connections pass through the proxy; otherwise they bypass it.
     pub accepting: bool,
+    /// The reports on UEs that have connections, ordered by address.
+    pub feeds: Vec<Feed>,
+    /// How many reports were of no use since RAPID started.
+    pub unused_reports: Unused,
     /// The connections, ordered by UE.
     pub connections: Vec<Connection>,
 }
@@ -82,6 +85,10 @@ pub struct Totals {
     pub exhausted: u64,
     /// Connections ended by an error in the proxy.
     pub internal_errors: u64,
+    /// Connections with readers that had stopped, reset because all together took too much memory.
+    pub starved: u64,
+    /// Bytes of memory that connections take at present, in sockets and pipes.
+    pub memory_bytes: u64,
     /// Bytes taken from wired legs.
     pub to_ue_bytes: u64,
     /// Bytes taken from radio legs.
@@ -182,6 +189,8 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
             (&mut totals.other_port, &of.other_port),
             (&mut totals.exhausted, &of.exhausted),
             (&mut totals.internal_errors, &of.internal_errors),
+            (&mut totals.starved, &of.starved),
+            (&mut totals.memory_bytes, &of.memory),
             (&mut totals.to_ue_bytes, &of.to_ue_bytes),
             (&mut totals.from_ue_bytes, &of.from_ue_bytes),
         ] {
@@ -206,7 +215,8 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
     totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);
     flows.sort_by_key(|flow| (flow.ue(), flow.peer()));
     let connections = flows.iter().filter_map(|flow| Connection::of(flow)).collect();
-    Status { totals, accepting: is_leased && gate.is_some_and(|gate| gate.is_open()), connections }
+    let (feeds, unused_reports) = workers.first().map(|shared| shared.registry.feeds.get()).unwrap_or_default();
+    Status { totals, accepting: gate.is_some_and(|gate| gate.is_open()), feeds, unused_reports, connections }
 }
 
 /// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`. `None` if others have all
@@ -318,6 +328,12 @@ fn name(ran: u32, n: u32) -> std::io::Result<Name> {
 }
 
 impl Status {
+    /// Returns the reports on the UE that has an address, if there are any.
+    pub fn feed(&self, ue: IpAddr) -> Option<&Feed> {
+        let at = self.feeds.binary_search_by_key(&ue, |feed| feed.ue).ok()?;
+        self.feeds.get(at)
+    }
+
     /// Returns the connections of each UE.
     pub fn by_ue(&self) -> impl Iterator<Item = (IpAddr, &[Connection])> {
         self.connections.chunk_by(|one, other| one.ue.ip() == other.ue.ip()).map(|chunk| (chunk[0].ue.ip(), chunk))

@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use slab::Slab;
 
-use super::admission::{Hall, Mailbox, Message, count};
-use super::book::{Ends, Place, Reason};
-use super::flow::{Flow, Registry};
+use super::Notice;
+use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
-use super::listen::{connect_as, control};
+use super::listen::{Listener, connect_as, destination};
+use super::memory::{self, Sizes};
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 use super::syn::Syn;
@@ -43,13 +43,12 @@ const CHECK_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that a host has to acknowledge before its connection may hold much for it.
 const PROOF: u64 = 64 << 10;
-/// A host whose packets take this many times the memory that a receive buffer allows, with the kernel's overhead, is an attacker: short
-/// packets with gaps between them, of which none can be read.
-const HOARD: u64 = 4;
-/// The same in bytes, at least: short packets of which none is missing take up to 4 KiB each, and the first window is 64 KiB.
-const LEAST_HOARD: u64 = 4 << 20;
+/// The shortest interval between notices of the same kind.
+const NOTICES: Duration = Duration::from_secs(10);
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
+/// A connection that holds bytes and has moved none for this long has a reader that has stopped.
+const STALLED: Duration = Duration::from_secs(2);
 /// A closed socket's state in `TCP_INFO`.
 const TCP_CLOSE: u8 = 7;
 
@@ -72,6 +71,10 @@ pub(super) struct Counters {
     pub(super) exhausted: AtomicU64,
     pub(super) other_port: AtomicU64,
     pub(super) internal_errors: AtomicU64,
+    /// Connections that were reset because all together took too much memory.
+    pub(super) starved: AtomicU64,
+    /// Bytes of memory that connections took at the last sweep.
+    pub(super) memory: AtomicU64,
     pub(super) to_ue_bytes: AtomicU64,
     pub(super) from_ue_bytes: AtomicU64,
 }
@@ -129,6 +132,8 @@ enum End {
     ConnectTimeout,
     Idle,
     HalfClosed,
+    /// All connections together take too much memory, and this one's reader has stopped.
+    Starved,
 }
 
 /// A connection whose client's handshake is not complete.
@@ -149,6 +154,8 @@ struct Connection {
     place: Place,
     /// From the client and to it.
     directions: [Direction; 2],
+    /// The receive buffers of the legs.
+    sizes: [Sizes; 2],
     phase: Phase,
     generation: u32,
     /// Whether it is in the list of those with more to move.
@@ -186,6 +193,10 @@ pub(super) struct Worker {
     swept: Instant,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
+    /// Whether connections take all the memory that they may: no buffer grows.
+    is_short: bool,
+    /// When the operator was last told that connections were reset for that.
+    told_starved: Option<Instant>,
     vigil: Vigil,
 }
 
@@ -218,6 +229,8 @@ impl Worker {
             now,
             swept: now,
             exhausted: None,
+            is_short: false,
+            told_starved: None,
             vigil: Vigil::new(now),
         })
     }
@@ -430,8 +443,9 @@ impl Worker {
             id,
             place,
             directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
-            phase: if is_connected { Phase::Open } else { Phase::Connecting },
-            generation,
+            sizes: Default::default(),
+            phase: Phase::Connecting,
+            generation: self.generation,
             queued: false,
             active: self.now,
         });
@@ -534,8 +548,13 @@ impl Worker {
                 && ((new > 0 && is_read(direction, legs[1 - source]))
                     || (direction.is_blocked() && is_larger(legs[source], flow.receive_buffer)))
             {
-                direction.on_proven();
-                flow.enlarge(source);
+                if !self.is_short {
+                    direction.on_proven();
+                    flow.enlarge(source, connection.sizes[source].first(direction.taken(), flow.receive_buffer));
+                }
+            } else if new > 0 && direction.is_proven() && !self.is_short && !flow.is_limited(source) {
+                let larger = connection.sizes[source].next(direction.taken(), legs[source], flow.receive_buffer);
+                larger.into_iter().for_each(|bytes| flow.enlarge(source, bytes));
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
@@ -631,8 +650,38 @@ impl Worker {
             End::ConnectTimeout => &counters.connect_timeouts,
             End::Idle => &counters.idle_timeouts,
             End::HalfClosed => &counters.half_closed_timeouts,
+            End::Starved => &counters.starved,
         };
         counter.fetch_add(1, Relaxed);
+    }
+
+    /// Keeps the `memory` of all connections below `most`. Returns those of the `stalled` ones to end for that, the largest first:
+    /// what a socket has received can be given back in no other way.
+    fn save(&mut self, memory: u64, mut stalled: Vec<(u64, usize)>, most: u64) -> Vec<usize> {
+        self.shared.counters.memory.store(memory, Relaxed);
+        // Buffers grow again once there is room for some.
+        self.is_short = memory > if self.is_short { most / 4 * 3 } else { most };
+        let (mut excess, mut ended) = (memory.saturating_sub(most), Vec::new());
+        stalled.sort_unstable();
+        while excess > 0
+            && let Some((bytes, key)) = stalled.pop()
+        {
+            excess = excess.saturating_sub(bytes);
+            ended.push(key);
+        }
+        if !ended.is_empty() && self.told_starved.is_none_or(|then| self.now.saturating_duration_since(then) >= NOTICES)
+        {
+            self.told_starved = Some(self.now);
+            let count = ended.len();
+            self.shared.registry.notify([Notice::Failed(
+                format!(
+                    "connections take all the memory that --memory permits: {count} of those whose readers have stopped were \
+                     reset, the largest first"
+                )
+                .into(),
+            )]);
+        }
+        ended
     }
 
     /// Ends what took too long, and looks after listeners.
@@ -640,20 +689,27 @@ impl Worker {
         let settings = self.shared.settings.get();
         let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *settings;
         self.tools.set_most(settings.pipes_each());
-        let mut over = Vec::new();
-        for (key, connection) in &self.connections {
+        let (mut over, mut stalled, mut memory) = (Vec::new(), Vec::new(), 0);
+        for (key, connection) in &mut self.connections {
             let idle = self.now.saturating_duration_since(connection.active);
+            let taken = memory::Taken::of(connection.flow.legs(), &connection.directions);
+            memory += taken.all();
+            let is_stalled = idle >= STALLED && taken.all() > 0;
             let half_closed = connection.directions.iter().any(Direction::is_finished);
             let end = match connection.phase {
-                Phase::Connecting | Phase::Open if hoards(&connection.flow) => Some(End::Reset),
+                Phase::Connecting | Phase::Open if taken.is_hoard(connection.flow.receive_buffer) => Some(End::Reset),
                 Phase::Connecting => (idle >= connect_timeout).then_some(End::ConnectTimeout),
                 Phase::Closing if is_closed(&connection.flow) => Some(End::Closed),
                 Phase::Open if !half_closed => (idle >= idle_timeout).then_some(End::Idle),
                 Phase::Open | Phase::Closing => (idle >= half_closed_timeout).then_some(End::HalfClosed),
                 Phase::Failed { .. } => None,
             };
+            if is_stalled && end.is_none() {
+                stalled.push((taken.all(), key));
+            }
             over.extend(end.map(|end| (key, end)));
         }
+        over.extend(self.save(memory, stalled, settings.memory_each()).into_iter().map(|key| (key, End::Starved)));
         for (key, end) in over {
             self.end(key, end);
         }
@@ -692,12 +748,6 @@ fn is_read(direction: &Direction, sink: BorrowedFd) -> bool {
 /// memory.
 fn is_larger(leg: BorrowedFd, bytes: usize) -> bool {
     sockopt::socket_recv_buffer_size(leg).is_ok_and(|found| found > 2 * bytes)
-}
-
-/// Whether the packets that a host has sent take far more memory than they may.
-fn hoards(flow: &Flow) -> bool {
-    let most = (HOARD * 2 * flow.receive_buffer as u64).max(LEAST_HOARD);
-    flow.legs().iter().any(|leg| sys::received_memory(*leg).is_ok_and(|bytes| u64::from(bytes) > most))
 }
 
 /// Whether descriptors or memory have run out.

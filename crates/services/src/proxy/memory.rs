@@ -1,0 +1,103 @@
+//! The memory that connections take.
+//!
+//! A host that has shown that it reads may have more on its way. Its connection's receive buffer grows by need, as the kernel would
+//! let it grow (`tcp_rcv_space_adjust`): it doubles as long as half of it or more is read in a round trip. So a reader that stops
+//! leaves no more behind than its rate was worth. What all take together is bounded by the settings.
+
+use std::os::fd::BorrowedFd;
+
+use netio::sys;
+
+use super::relay::Direction;
+
+/// The receive buffer of a leg whose other host has shown that it reads: less makes small turns of a worker that is late.
+const FIRST: usize = 256 << 10;
+/// So many times the buffer must be read before it may grow: the kernel's measure of a round trip must have seen it full.
+const ROUNDS: u64 = 2;
+/// A host whose packets take this many times the memory that a receive buffer allows, with the kernel's overhead, is an attacker: short
+/// packets with gaps between them, of which none can be read.
+const HOARD: u64 = 4;
+/// The same in bytes, at least: short packets of which none is missing take up to 4 KiB each, and the first window is 64 KiB.
+const LEAST_HOARD: u64 = 4 << 20;
+
+/// The size of a leg's receive buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sizes {
+    bytes: usize,
+    /// How many bytes must have been read before it may grow.
+    next: u64,
+}
+
+impl Sizes {
+    /// Returns the first size of a proven leg of which `taken` bytes were read, at most `whole`.
+    pub(super) fn first(&mut self, taken: u64, whole: usize) -> usize {
+        self.set(FIRST.min(whole), taken)
+    }
+
+    /// Returns the next size if the leg needs a larger one.
+    pub(super) fn next(&mut self, taken: u64, leg: BorrowedFd, whole: usize) -> Option<usize> {
+        if taken < self.next || self.bytes == 0 || self.bytes >= whole {
+            return None;
+        }
+        let needs = sys::tcp_info(leg).is_ok_and(|info| info.rcv_space as usize >= self.bytes / 2);
+        let bytes = if needs { (2 * self.bytes).min(whole) } else { self.bytes };
+        self.set(bytes, taken);
+        needs.then_some(bytes)
+    }
+
+    fn set(&mut self, bytes: usize, taken: u64) -> usize {
+        *self = Sizes { bytes, next: taken + ROUNDS * bytes as u64 };
+        bytes
+    }
+}
+
+/// The memory of a connection in bytes, with the kernel's overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Of the packets that each leg has received and nobody has read.
+    received: [u64; 2],
+    /// Of the rest.
+    other: u64,
+}
+
+impl Taken {
+    /// Asks the kernel.
+    pub(super) fn of(legs: [BorrowedFd; 2], directions: &[Direction; 2]) -> Taken {
+        let sockets = legs.map(|leg| sys::socket_memory(leg).unwrap_or_default());
+        let in_pipes: usize = directions.iter().map(Direction::held).sum();
+        let to_send: u64 = sockets.iter().map(|of| u64::from(of.to_send)).sum();
+        Taken { received: sockets.map(|of| of.received.into()), other: to_send + in_pipes as u64 }
+    }
+
+    /// Returns all of it.
+    pub(super) fn all(&self) -> u64 {
+        self.received.iter().sum::<u64>() + self.other
+    }
+
+    /// Whether the packets that a host has sent take far more memory than a receive buffer allows.
+    pub(super) fn is_hoard(&self, receive_buffer: usize) -> bool {
+        let most = (HOARD * 2 * receive_buffer as u64).max(LEAST_HOARD);
+        self.received.iter().any(|&bytes| bytes > most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_a_few_bytes_are_a_hoard() {
+        let taken = |bytes| Taken { received: [0, bytes], other: 1 << 40 };
+        assert!(!taken(8 << 20).is_hoard(1 << 20));
+        assert!(taken((8 << 20) + 1).is_hoard(1 << 20));
+        assert!(!taken(4 << 20).is_hoard(16 << 10));
+    }
+
+    #[test]
+    fn a_buffer_begins_small_and_does_not_exceed_the_whole() {
+        let mut sizes = Sizes::default();
+        assert_eq!(sizes.first(64 << 10, 1 << 20), FIRST);
+        assert_eq!(sizes.first(64 << 10, 100_000), 100_000);
+        assert_eq!(sizes.next, (64 << 10) + 200_000);
+    }
+}
