@@ -347,3 +347,55 @@ fn root_readers_that_have_stopped_take_no_more_memory_than_is_permitted() {
     exchange(&mut busy, &mut busy_server);
     drop(stopped);
 }
+
+/// Loses what arrives at the UE, if `rule` says so.
+fn lose_at_ue(net: &Net, rule: &str) {
+    let rules = format!(
+        "add table netdev lossy\n\
+         add chain netdev lossy arriving {{ type filter hook ingress device u0 priority 0; }}\n\
+         add rule netdev lossy arriving {rule} drop\n"
+    );
+    let file = net.dir.path().join("lossy.nft");
+    fs::write(&file, rules).expect("it is ours");
+    let status = net.command(UE, "nft").arg("-f").arg(&file).status().expect("it starts");
+    assert!(status.success());
+}
+
+#[test]
+fn root_a_server_that_asks_hears_of_a_dead_ue_and_of_a_living_one_nothing() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--dead-peer-time", "5 s"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    let second = Duration::from_secs(1);
+    // By itself, the server would give up after a minute.
+    netio::socket::Keepalive { silence: second, interval: second, probes: 60 }.set(&server).expect("it is open");
+    exchange(&mut client, &mut server);
+    thread::sleep(8 * second);
+    exchange(&mut client, &mut server);
+    lose_at_ue(&net, "meta l4proto tcp");
+    let start = Instant::now();
+    assert_eq!(ending(&mut server), Some(ErrorKind::ConnectionReset));
+    let waited = start.elapsed();
+    println!("heard after {waited:.1?}");
+    assert!(waited < 15 * second, "{waited:?}");
+}
+
+#[test]
+fn root_a_path_that_loses_large_packets_without_a_word_is_survived() {
+    let Some(net) = Net::new() else { return };
+    let probing = || net.on_router("sysctl", &["-n", "net.ipv4.tcp_mtu_probing"]).trim().to_owned();
+    // Segments arrive as they are sent.
+    net.on_router("ip", &["link", "set", "ran", "gso_max_segs", "1"]);
+    lose_at_ue(&net, "ip length > 1300");
+    let before = probing();
+    let proxy = net.proxy(&[]);
+    let (mut client, mut server) = net.pair(&net.listen(SERVER, SERVERS[0]));
+    let sender = thread::spawn(move || server.write_all(&vec![7; 1_000_000]).expect("it is read"));
+    let start = Instant::now();
+    client.read_exact(&mut vec![0; 1_000_000]).expect("no reset");
+    println!("arrived after {:.1?}", start.elapsed());
+    sender.join().expect("it does not panic");
+    proxy.end(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(probing(), before);
+}

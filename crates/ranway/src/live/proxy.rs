@@ -161,6 +161,9 @@ pub(crate) struct ProxyArgs {
     /// Time without data after which a connection is reset if one side has ended
     #[arg(long, value_name = "TIME", default_value = "900 s")]
     half_closed_timeout: Span,
+    /// Time without an answer after which a host is dead, if the other host asks for it by keepalives. The other half is then reset
+    #[arg(long, value_name = "TIME", default_value = "15 s")]
+    dead_peer_time: Span,
     /// Time that connections have to end before the proxy does
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     drain: Span,
@@ -485,6 +488,7 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         connect_timeout: time(args.connect_timeout),
         idle_timeout: time(args.idle_timeout),
         half_closed_timeout: time(args.half_closed_timeout),
+        dead_peer_time: time(args.dead_peer_time),
         radio_congestion: args.cc.clone(),
         ..defaults
     };

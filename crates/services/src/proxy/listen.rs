@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use netio::socket::Keepalive;
+use netio::socket::bound_device;
 use netio::{Error, sys};
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,13 +25,8 @@ const BACKLOG: i32 = 4096;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A process or thread that is silent for this long hangs.
 pub(super) const HANGS: Duration = Duration::from_millis(600);
-/// Connections that the kernel has accepted wait for it until it has been silent for this long.
-pub(super) const LOST: Duration = Duration::from_secs(3);
-/// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
-const KEEPALIVES: u32 = 9;
-/// The bits of the TOS byte or traffic class that are the DSCP.
-const DSCP: u8 = 0xfc;
+/// Connections that were begun before wait for it until it has been silent for this long.
+const LOST: Duration = Duration::from_secs(3);
 
 /// A socket that listens for one family.
 #[derive(Debug)]
@@ -166,8 +161,7 @@ fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result
     sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_oobinline(socket, true)?;
-    let silence = settings.keepalive.max(Duration::from_secs(1));
-    Keepalive { silence, interval: KEEPALIVE_INTERVAL, probes: KEEPALIVES }.set(socket)?;
+    settings.keepalives().set(socket)?;
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
     if !settings.is_tuned() {
         // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.

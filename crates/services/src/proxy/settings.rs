@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use netio::Error;
+use netio::socket::Keepalive;
 use netio::sys::page_size;
 use rustix::process::{Resource, getrlimit};
 
@@ -26,6 +27,9 @@ pub(super) const MOST_HALF_OPEN: usize = 2_000;
 /// enough has arrived.
 const LEAST_FIRST: usize = 64 << 10;
 
+/// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
+const KEEPALIVES: u32 = 9;
 /// The least memory for a worker's connections.
 const LEAST_MEMORY: u64 = 16 << 20;
 
@@ -110,6 +114,8 @@ pub struct Settings {
     pub half_closed_timeout: Duration,
     /// Time without a packet after which keepalives begin.
     pub keepalive: Duration,
+    /// Time without an answer after which a host is dead that is probed because the other one asks.
+    pub dead_peer_time: Duration,
     /// The congestion control of radio legs, by its name in the kernel; `None` for the kernel's default.
     pub radio_congestion: Option<String>,
 }
@@ -145,6 +151,7 @@ impl Settings {
             idle_timeout: Duration::from_secs((2 * 60 + 4) * 60),
             half_closed_timeout: Duration::from_secs(15 * 60),
             keepalive: Duration::from_secs(60 * 60),
+            dead_peer_time: Duration::from_secs(15),
             radio_congestion: None,
         }
     }
@@ -157,6 +164,15 @@ impl Settings {
     /// Bytes that the connections of a worker may take together.
     pub(super) fn memory_each(&self) -> u64 {
         self.memory / self.threads.max(1) as u64
+    }
+
+    /// Keepalives to a host for which nobody asks.
+    pub(super) fn keepalives(&self) -> Keepalive {
+        Keepalive {
+            silence: self.keepalive.max(Duration::from_secs(1)),
+            interval: KEEPALIVE_INTERVAL,
+            probes: KEEPALIVES,
+        }
     }
 
     /// Whether the kernel tunes receive buffers at first.

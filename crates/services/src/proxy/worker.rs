@@ -20,7 +20,9 @@ use super::Notice;
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
 use super::listen::{Listener, connect_as, destination};
+use super::liveness::Liveness;
 use super::memory::{self, Sizes};
+use super::mtu::MtuProbing;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 use super::syn::Syn;
@@ -47,6 +49,8 @@ const PROOF: u64 = 64 << 10;
 const NOTICES: Duration = Duration::from_secs(10);
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
+/// A connection on which no byte passes for this long may be probed.
+const SILENT: Duration = Duration::from_secs(1);
 /// A connection that holds bytes and has moved none for this long has a reader that has stopped.
 const STALLED: Duration = Duration::from_secs(2);
 /// A closed socket's state in `TCP_INFO`.
@@ -156,6 +160,7 @@ struct Connection {
     directions: [Direction; 2],
     /// The receive buffers of the legs.
     sizes: [Sizes; 2],
+    liveness: Liveness,
     phase: Phase,
     generation: u32,
     /// Whether it is in the list of those with more to move.
@@ -239,6 +244,8 @@ impl Worker {
     pub(super) fn run(mut self) {
         // A control, reports and the status may have the same processor, and data does not wait for them.
         wake_promptly();
+        let shared = Arc::clone(&self.shared);
+        let _probing = MtuProbing::start(|what| shared.registry.notify([Notice::Doubtful(what.into())]));
         let mut events = Vec::with_capacity(EVENTS);
         let mut ended = Instant::now();
         while !self.shared.stop.load(Relaxed) {
@@ -444,6 +451,7 @@ impl Worker {
             place,
             directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
             sizes: Default::default(),
+            liveness: Liveness::default(),
             phase: Phase::Connecting,
             generation: self.generation,
             queued: false,
@@ -695,6 +703,10 @@ impl Worker {
             let taken = memory::Taken::of(connection.flow.legs(), &connection.directions);
             memory += taken.all();
             let is_stalled = idle >= STALLED && taken.all() > 0;
+            if connection.phase == Phase::Open && idle >= SILENT {
+                let legs = connection.flow.legs();
+                connection.liveness.look(legs, settings.dead_peer_time, settings.keepalives());
+            }
             let half_closed = connection.directions.iter().any(Direction::is_finished);
             let end = match connection.phase {
                 Phase::Connecting | Phase::Open if taken.is_hoard(connection.flow.receive_buffer) => Some(End::Reset),
