@@ -420,7 +420,7 @@ def figures_of(name: str, process: int | None, arguments: argparse.Namespace) ->
     """The figures of one turn, by name. PEPsal breaks connections when there are many; such a figure is left out."""
     program, seconds = arguments.program, arguments.seconds
     parts: dict[str, list[Callable[[], dict[str, float]]]] = {
-        "transfers": [partial(transfers, flows, seconds, process) for flows in (1, 16, 1000)],
+        "transfers": [partial(transfers, flows, seconds, process) for flows in arguments.flows],
         "connections": [partial(connections, program, at_once, seconds, process) for at_once in (1, AT_ONCE)],
         "round-trips": [round_trips],
         "memory": [partial(memory, arguments.connections, process, taken) for taken in (0, TAKEN)]
@@ -445,6 +445,8 @@ def main() -> int:
     parser.add_argument("--pipe", type=int, default=1024, help="KiB of HAProxy's pipes (the kernel's default: 64)")
     parser.add_argument("--mtu", type=int, default=1500, help="of all interfaces")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default: all)")
+    parser.add_argument("--flows", nargs="+", type=int, default=(1, 16, 1000), help="of transfers")
+    parser.add_argument("--ways", nargs="+", help="the proxies to measure (default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--connections", type=int, default=300)
@@ -462,6 +464,8 @@ def main() -> int:
     has_nginx = shutil.which("nginx") is not None and NGINX_MODULE.exists()
     others = {"haproxy": True, "nginx": has_nginx, "pepsal": arguments.pepsal is not None}
     names = ["bare", *(name for name, there in others.items() if there), "ranway", "rapid"]
+    if arguments.ways is not None:
+        names = [name for name in names if name in arguments.ways]
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
         # Each has a network of its own: connections of a proxy that is killed go on in the kernel for a while.

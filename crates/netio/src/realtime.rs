@@ -45,6 +45,12 @@ pub fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
+/// How often others have taken the processor from the calling thread since its start, because it had used its time or they come
+/// first (`ru_nivcsw`).
+pub fn preemptions() -> u64 {
+    sys::preemptions()
+}
+
 /// What [`hurry`] achieved for the calling thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
@@ -100,6 +106,12 @@ const SHORT_SLICE: Duration = Duration::from_micros(100);
 pub fn wake_promptly() {
     // The kernel refuses nothing of it to any user; an older one does not know of slices.
     let _ = sys::set_slice(SHORT_SLICE);
+}
+
+/// Takes back [`wake_promptly`]: the thread has the kernel's slices.
+pub fn wake_as_others() {
+    // Zero stands for them (`__setparam_fair`).
+    let _ = sys::set_slice(Duration::ZERO);
 }
 
 /// Returns the processors that [`hurry`] would leave to other threads, as the kernel reads a set of them

@@ -156,6 +156,15 @@ pub fn send_memory(socket: BorrowedFd) -> io::Result<(u32, u32)> {
     Ok((all[5], all[3]))
 }
 
+/// Returns how often the calling thread was preempted since its start.
+pub fn preemptions() -> u64 {
+    // SAFETY: zero is a value of each of its fields.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes `usage` during the call alone.
+    let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    if done == 0 { u64::try_from(usage.ru_nivcsw).unwrap_or(0) } else { 0 }
+}
+
 /// Returns the size of a page of memory in bytes.
 pub fn page_size() -> u64 {
     // SAFETY: it reads no memory of ours.

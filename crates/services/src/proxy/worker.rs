@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use netio::realtime::wake_promptly;
+use netio::realtime::{preemptions, wake_as_others, wake_promptly};
 use netio::{Error, sys};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fs::Timespec;
@@ -25,8 +25,7 @@ use super::memory::{self, Sizes};
 use super::mtu::MtuProbing;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
-use super::syn::Syn;
-use super::vigil::Vigil;
+use super::vigil::{Promptness, Vigil};
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -248,11 +247,17 @@ impl Worker {
         let _probing = MtuProbing::start(|what| shared.registry.notify([Notice::Doubtful(what.into())]));
         let mut events = Vec::with_capacity(EVENTS);
         let mut ended = Instant::now();
+        let mut promptness = Promptness::new(ended);
         while !self.shared.stop.load(Relaxed) {
             self.shared.beat.fetch_add(1, Relaxed);
             events.clear();
             self.wait(&mut events);
             self.now = Instant::now();
+            match promptness.change(self.now, preemptions) {
+                Some(true) => wake_promptly(),
+                Some(false) => wake_as_others(),
+                None => {}
+            }
             for event in &events {
                 self.on_event(event);
             }
@@ -292,7 +297,7 @@ impl Worker {
             return;
         }
         let start = Instant::now();
-        let vigil = self.vigil.length(start);
+        let vigil = self.vigil.length(start, preemptions);
         while start.elapsed() < vigil {
             if take(&NO_SLEEP) > 0 {
                 return;
