@@ -51,7 +51,7 @@ const SPARE_PIPES: usize = 64;
 /// A connection on which no byte passes for this long may be probed.
 const SILENT: Duration = Duration::from_secs(1);
 /// A connection that holds bytes and has moved none for this long has a reader that has stopped.
-const STALLED: Duration = Duration::from_secs(2);
+const STALLED: Duration = Duration::from_secs(5);
 /// A closed socket's state in `TCP_INFO`.
 const TCP_CLOSE: u8 = 7;
 
