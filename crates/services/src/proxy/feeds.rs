@@ -48,9 +48,9 @@ impl Trust {
 
     pub(super) fn of(feed: &rapid::Feed) -> Trust {
         match feed.doubt {
+            _ if feed.is_stale => Trust::Stale,
             Some(Doubt::TooLow) => Trust::TooLow,
             Some(Doubt::TooHigh) => Trust::TooHigh,
-            None if feed.is_stale => Trust::Stale,
             None => Trust::Believed,
         }
     }
