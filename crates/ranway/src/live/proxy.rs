@@ -131,7 +131,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     unsent: Bytes,
     /// Memory that connections may take together, in sockets and pipes; beyond it, those whose readers have stopped are reset, the
-    /// largest first [default: half of net.ipv4.tcp_mem's second value, or of the control group's memory]
+    /// largest first [default: half of what makes the kernel save memory for TCP, or of the control group's memory]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
     /// Congestion control towards UEs as long as RAPID sets no window, by its name in the kernel [default: the kernel's]
