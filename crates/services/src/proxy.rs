@@ -255,10 +255,12 @@ impl Proxy {
         let beat = syn::beat(mark(ran[0]))?;
         let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, beat, [wan, ran])?;
 
-        let orders = Orders { undo: plan.undo_commands(), reports: None };
+        let mut orders = Orders { undo: plan.undo_commands(), ..Orders::default() };
         let guardian = Guardian::start(guardian_command(), &orders, &hall.listeners)?;
         let steering = plan.clone().start()?;
         refuse(obstacles.in_rules()?)?;
+        let probing = mtu::turn_on();
+        orders.probing = probing == Some(true);
         let mut proxy = Proxy {
             settings,
             interfaces,
@@ -296,8 +298,12 @@ impl Proxy {
             proxy.workers.push(running);
         }
         proxy.admission = Some(start("proxy-admission".into(), move || admission.run())?);
+        // This tells the guardian its orders, too.
         proxy.set_governor(governor)?;
         proxy.answer()?;
+        if probing.is_none() {
+            proxy.notices.push_back(Notice::Failed(mtu::OFF.into()));
+        }
         Ok(proxy)
     }
 
@@ -607,6 +613,9 @@ impl Drop for Proxy {
         let threads = self.admission.take().into_iter().chain(workers).chain(self.others.drain(..));
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));
+        if self.orders.probing {
+            mtu::turn_off();
+        }
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct ProxyArgs {
     /// Destination ports of the connections to split, such as 80,443,8000-8080
     #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports, default_value = "1-65535")]
     ports: Vec<RangeInclusive<u16>>,
-    /// Destination ports of connections that the proxy accepts before their server does. It saves a round trip to the server; but a \
+    /// Destination ports of connections that the proxy accepts before their server does. It saves a round trip to the server; but a
     /// closed port looks open for a moment, and programs that try another address if one fails notice that late
     #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports)]
     early_accept: Vec<RangeInclusive<u16>>,

@@ -23,6 +23,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::listen::{HANGS, LOST, Listener, shut};
+use super::mtu;
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
@@ -37,6 +38,8 @@ const LONGEST: usize = 32 << 10;
 pub(super) struct Orders {
     /// For each family, lines for `ip -batch`.
     pub(super) undo: Vec<(String, String)>,
+    /// Whether the proxy has turned on the probing of the path MTU.
+    pub(super) probing: bool,
     /// The socket of the reports, if the proxy has made one.
     pub(super) reports: Option<SocketFile>,
 }
@@ -149,7 +152,10 @@ pub fn guard() -> Result<(), Error> {
         }
     }
     listeners.iter().for_each(|listener| shut(listener.as_fd()));
-    let Orders { undo, reports } = orders.unwrap_or_default();
+    let Orders { undo, probing, reports } = orders.unwrap_or_default();
+    if probing {
+        mtu::turn_off();
+    }
     for (family, lines) in undo {
         // What is gone is fine.
         let _ = ip(&[&family, "-force"], &lines);

@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_cannot_change_waits_for_a_restart_and_keeps_nothing_else_from_changing() {
-        let old = Settings::new("wan0", "ran0");
+        let old = Settings::new(&["wan0"], &["ran0"]);
         let (unsent, buffer) = (old.unsent / 2, old.buffer * 2);
         let new = Settings { unsent, buffer, threads: old.threads + 1, ..old.clone() };
         let (changed, waiting) = old.changed(new.clone()).expect("it is valid");

@@ -1,8 +1,10 @@
 //! A thread that connects to servers and moves the bytes of connections.
 
+mod opening;
+
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,15 +19,16 @@ use rustix::net::sockopt;
 use slab::Slab;
 
 use super::Notice;
-use super::flow::{Flow, Registry, Side};
+use super::admission::{Hall, Mailbox, Message};
+use super::book::{Ends, Place};
+use super::flow::{Flow, Registry};
 use super::gate::Gate;
-use super::listen::{Listener, connect_as, destination};
 use super::liveness::Liveness;
 use super::memory::{self, Sizes};
-use super::mtu::MtuProbing;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 use super::vigil::{Promptness, Vigil};
+use opening::Opening;
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -55,8 +58,6 @@ const STALLED: Duration = Duration::from_secs(5);
 /// A closed socket's state in `TCP_INFO`.
 const TCP_CLOSE: u8 = 7;
 
-/// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
-const HANDSHAKE: Duration = Duration::from_secs(15);
 /// The token of the waker, which belongs to no connection, and the bit of tokens of legs whose connection has no client yet.
 const WAKE: u64 = u64::MAX;
 const OPENING: u64 = 1 << 63;
@@ -137,18 +138,6 @@ enum End {
     HalfClosed,
     /// All connections together take too much memory, and this one's reader has stopped.
     Starved,
-}
-
-/// A connection whose client's handshake is not complete.
-struct Opening {
-    syn: Syn,
-    place: Place,
-    outgoing: OwnedFd,
-    /// Whether the server has answered.
-    is_connected: bool,
-    /// When it began, or the server has answered.
-    since: Instant,
-    generation: u32,
 }
 
 struct Connection {
@@ -243,8 +232,6 @@ impl Worker {
     pub(super) fn run(mut self) {
         // A control, reports and the status may have the same processor, and data does not wait for them.
         wake_promptly();
-        let shared = Arc::clone(&self.shared);
-        let _probing = MtuProbing::start(|what| shared.registry.notify([Notice::Doubtful(what.into())]));
         let mut events = Vec::with_capacity(EVENTS);
         let mut ended = Instant::now();
         let mut promptness = Promptness::new(ended);
@@ -338,143 +325,6 @@ impl Worker {
         self.shared.counters.exhausted.fetch_add(1, Relaxed);
         self.exhausted.get_or_insert(self.now);
         self.shared.gate.shut_for_want();
-    }
-
-    /// Begins to connect to the server of a SYN.
-    fn connect(&mut self, syn: Syn, place: Place) {
-        let settings = self.shared.settings.get();
-        let outgoing = match connect_as(&settings, &syn) {
-            Ok(outgoing) => outgoing,
-            Err(error) => {
-                let is_want = Errno::from_io_error(&error).is_some_and(is_exhaustion);
-                if is_want {
-                    self.on_exhausted();
-                }
-                return self.let_pass(&syn, place, if is_want { Reason::Exhausted } else { Reason::Refused });
-            }
-        };
-        if !outgoing.same_port {
-            self.shared.counters.other_port.fetch_add(1, Relaxed);
-        }
-        self.generation = (self.generation + 1) & 0x7fff_ffff;
-        let generation = self.generation;
-        let opening =
-            Opening { syn, place, outgoing: outgoing.socket, is_connected: false, since: self.now, generation };
-        let ends = opening.place.ends();
-        let key = self.openings.insert(opening);
-        self.by_ends.insert(ends, key);
-        let token = EventData::new_u64(OPENING | u64::from(generation) << 32 | key as u64);
-        if epoll::add(&self.epoll, &self.openings[key].outgoing, token, EventFlags::OUT | EventFlags::ET).is_err() {
-            self.on_exhausted();
-            self.give_up(key, Reason::Exhausted);
-        }
-    }
-
-    /// Lets a SYN pass whose connection the proxy cannot serve, unless its client has an answer already.
-    fn let_pass(&self, syn: &Syn, place: Place, reason: Reason) {
-        let hall = &self.shared.hall;
-        match reason {
-            Reason::Silent => self.shared.counters.connect_timeouts.fetch_add(1, Relaxed),
-            _ => self.shared.counters.connect_failed.fetch_add(1, Relaxed),
-        };
-        let is_early = syn.is_early(&self.shared.settings.get().early);
-        if !is_early {
-            hall.book.remember(syn.ends, self.now);
-        }
-        // After that, the same SYN is a stranger.
-        drop(place);
-        if !is_early {
-            hall.pass(&syn.held, reason);
-        }
-    }
-
-    fn remove_opening(&mut self, key: usize) -> Opening {
-        let opening = self.openings.remove(key);
-        self.by_ends.remove(&opening.place.ends());
-        opening
-    }
-
-    fn give_up(&mut self, key: usize, reason: Reason) {
-        let Opening { syn, place, outgoing, .. } = self.remove_opening(key);
-        drop(outgoing);
-        self.let_pass(&syn, place, reason);
-    }
-
-    /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
-    fn forsake(&mut self) {
-        for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
-            if self.openings[key].is_connected {
-                drop(self.remove_opening(key));
-                self.shared.counters.reset.fetch_add(1, Relaxed);
-            } else {
-                self.give_up(key, Reason::Closed);
-            }
-        }
-    }
-
-    /// The server of a connection without a client has answered.
-    fn on_opening(&mut self, token: u64, flags: EventFlags) {
-        let key = (token & 0xffff_ffff) as usize;
-        let now = self.now;
-        let Some(opening) = self.openings.get_mut(key) else { return };
-        if OPENING | u64::from(opening.generation) << 32 | key as u64 != token {
-            return;
-        }
-        // Without an error, room to write means that it is connected.
-        let has_failed =
-            flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
-        if has_failed && !opening.is_connected {
-            return self.give_up(key, Reason::Refused);
-        }
-        if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
-            // Its client learns that as soon as it has one.
-            return;
-        }
-        opening.is_connected = true;
-        opening.since = now;
-        if !opening.syn.is_early(&self.shared.settings.get().early) {
-            opening.place.deliver();
-            self.shared.hall.deliver(&opening.syn);
-        }
-    }
-
-    /// Joins a client whose handshake is complete with its server.
-    fn join(&mut self, ends: Ends, accepted: OwnedFd) {
-        // If it is gone, closing resets the client.
-        let Some(&key) = self.by_ends.get(&ends) else { return };
-        let Opening { syn, place, outgoing, is_connected, generation, .. } = self.remove_opening(key);
-        let settings = &*self.shared.settings.get();
-        // The kernel's default is as good.
-        let _ = control(accepted.as_fd(), settings, syn.side);
-        count(&self.shared.hall.admitted, syn.side);
-        let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
-        self.opened += 1;
-        let id = self.opened;
-        let key = self.connections.insert(Connection {
-            flow: Arc::clone(&flow),
-            id,
-            place,
-            directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
-            sizes: Default::default(),
-            liveness: Liveness::default(),
-            phase: Phase::Connecting,
-            generation: self.generation,
-            queued: false,
-            active: self.now,
-        });
-        self.shared.registry.insert(id, &flow);
-        if is_connected {
-            self.on_established(key);
-        }
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
-        let [client, server] = flow.legs();
-        let token = |leg| EventData::new_u64(self.token(key) | leg);
-        let added = epoll::add(&self.epoll, client, token(0), interest);
-        // It tells at once what the leg has had to tell before.
-        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), interest)).is_err() {
-            self.on_exhausted();
-            self.end(key, End::ConnectFailed);
-        }
     }
 
     fn on_established(&mut self, key: usize) {
@@ -734,20 +584,7 @@ impl Worker {
             self.exhausted = None;
             self.shared.gate.retry();
         }
-        let over = |opening: &Opening| {
-            let patience = if opening.is_connected { HANDSHAKE } else { connect_timeout };
-            self.now.saturating_duration_since(opening.since) >= patience
-        };
-        let over: Vec<usize> = self.openings.iter().filter(|(_, opening)| over(opening)).map(|(key, _)| key).collect();
-        for key in over {
-            if self.openings[key].is_connected {
-                // The client does not go on with its handshake. Its server learns that it is gone.
-                drop(self.remove_opening(key));
-                self.shared.counters.reset.fetch_add(1, Relaxed);
-            } else {
-                self.give_up(key, Reason::Silent);
-            }
-        }
+        self.sweep_openings(connect_timeout);
     }
 }
 

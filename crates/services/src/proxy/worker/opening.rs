@@ -1,0 +1,190 @@
+//! Connections whose client's handshake is not complete.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use super::super::admission::count;
+use super::super::book::{Ends, Place, Reason};
+use super::super::flow::Flow;
+use super::super::listen::{connect_as, control};
+use super::super::liveness::Liveness;
+use super::super::relay::Direction;
+use super::super::syn::Syn;
+use super::{Connection, End, OPENING, Phase, Worker, is_exhaustion};
+
+/// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+/// A connection whose client's handshake is not complete.
+pub(super) struct Opening {
+    syn: Syn,
+    place: Place,
+    outgoing: OwnedFd,
+    /// Whether the server has answered.
+    is_connected: bool,
+    /// When it began, or the server has answered.
+    since: Instant,
+    generation: u32,
+}
+
+impl Worker {
+    /// Begins to connect to the server of a SYN.
+    pub(super) fn connect(&mut self, syn: Syn, place: Place) {
+        let settings = self.shared.settings.get();
+        let outgoing = match connect_as(&settings, &syn) {
+            Ok(outgoing) => outgoing,
+            Err(error) => {
+                let is_want = Errno::from_io_error(&error).is_some_and(is_exhaustion);
+                if is_want {
+                    self.on_exhausted();
+                }
+                return self.let_pass(&syn, place, if is_want { Reason::Exhausted } else { Reason::Refused });
+            }
+        };
+        if !outgoing.same_port {
+            self.shared.counters.other_port.fetch_add(1, Relaxed);
+        }
+        self.generation = (self.generation + 1) & 0x7fff_ffff;
+        let generation = self.generation;
+        let opening =
+            Opening { syn, place, outgoing: outgoing.socket, is_connected: false, since: self.now, generation };
+        let ends = opening.place.ends();
+        let key = self.openings.insert(opening);
+        self.by_ends.insert(ends, key);
+        let token = EventData::new_u64(OPENING | u64::from(generation) << 32 | key as u64);
+        if epoll::add(&self.epoll, &self.openings[key].outgoing, token, EventFlags::OUT | EventFlags::ET).is_err() {
+            self.on_exhausted();
+            self.give_up(key, Reason::Exhausted);
+        }
+    }
+
+    /// Lets a SYN pass whose connection the proxy cannot serve, unless its client has an answer already.
+    fn let_pass(&self, syn: &Syn, place: Place, reason: Reason) {
+        let hall = &self.shared.hall;
+        match reason {
+            Reason::Silent => self.shared.counters.connect_timeouts.fetch_add(1, Relaxed),
+            _ => self.shared.counters.connect_failed.fetch_add(1, Relaxed),
+        };
+        let is_early = syn.is_early(&self.shared.settings.get().early);
+        if !is_early {
+            hall.book.remember(syn.ends, self.now);
+        }
+        // After that, the same SYN is a stranger.
+        drop(place);
+        if !is_early {
+            hall.pass(&syn.held, reason);
+        }
+    }
+
+    fn remove_opening(&mut self, key: usize) -> Opening {
+        let opening = self.openings.remove(key);
+        self.by_ends.remove(&opening.place.ends());
+        opening
+    }
+
+    fn give_up(&mut self, key: usize, reason: Reason) {
+        let Opening { syn, place, outgoing, .. } = self.remove_opening(key);
+        drop(outgoing);
+        self.let_pass(&syn, place, reason);
+    }
+
+    /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
+    pub(super) fn forsake(&mut self) {
+        for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
+            if self.openings[key].is_connected {
+                drop(self.remove_opening(key));
+                self.shared.counters.reset.fetch_add(1, Relaxed);
+            } else {
+                self.give_up(key, Reason::Closed);
+            }
+        }
+    }
+
+    /// The server of a connection without a client has answered.
+    pub(super) fn on_opening(&mut self, token: u64, flags: EventFlags) {
+        let key = (token & 0xffff_ffff) as usize;
+        let now = self.now;
+        let Some(opening) = self.openings.get_mut(key) else { return };
+        if OPENING | u64::from(opening.generation) << 32 | key as u64 != token {
+            return;
+        }
+        // Without an error, room to write means that it is connected.
+        let has_failed =
+            flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
+        if has_failed && !opening.is_connected {
+            return self.give_up(key, Reason::Refused);
+        }
+        if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
+            // Its client learns that as soon as it has one.
+            return;
+        }
+        opening.is_connected = true;
+        opening.since = now;
+        if !opening.syn.is_early(&self.shared.settings.get().early) {
+            opening.place.deliver();
+            self.shared.hall.deliver(&opening.syn);
+        }
+    }
+
+    /// Joins a client whose handshake is complete with its server.
+    pub(super) fn join(&mut self, ends: Ends, accepted: OwnedFd) {
+        // If it is gone, closing resets the client.
+        let Some(&key) = self.by_ends.get(&ends) else { return };
+        let Opening { syn, place, outgoing, is_connected, generation, .. } = self.remove_opening(key);
+        let settings = &*self.shared.settings.get();
+        // The kernel's default is as good.
+        let _ = control(accepted.as_fd(), settings, syn.side);
+        count(&self.shared.hall.admitted, syn.side);
+        let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
+        self.opened += 1;
+        let id = self.opened;
+        let key = self.connections.insert(Connection {
+            flow: Arc::clone(&flow),
+            id,
+            place,
+            directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
+            sizes: Default::default(),
+            liveness: Liveness::default(),
+            phase: if is_connected { Phase::Open } else { Phase::Connecting },
+            generation,
+            queued: false,
+            active: self.now,
+        });
+        self.shared.registry.insert(id, &flow);
+        if is_connected {
+            self.on_established(key);
+        }
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        let [client, server] = flow.legs();
+        let token = |leg| EventData::new_u64(self.token(key) | leg);
+        let added = epoll::add(&self.epoll, client, token(0), interest);
+        // It tells at once what the leg has had to tell before.
+        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), interest)).is_err() {
+            self.on_exhausted();
+            self.end(key, End::ConnectFailed);
+        }
+    }
+
+    /// Ends what took too long.
+    pub(super) fn sweep_openings(&mut self, connect_timeout: Duration) {
+        let over = |opening: &Opening| {
+            let patience = if opening.is_connected { HANDSHAKE } else { connect_timeout };
+            self.now.saturating_duration_since(opening.since) >= patience
+        };
+        let over: Vec<usize> = self.openings.iter().filter(|(_, opening)| over(opening)).map(|(key, _)| key).collect();
+        for key in over {
+            if self.openings[key].is_connected {
+                // The client does not go on with its handshake. Its server learns that it is gone.
+                drop(self.remove_opening(key));
+                self.shared.counters.reset.fetch_add(1, Relaxed);
+            } else {
+                self.give_up(key, Reason::Silent);
+            }
+        }
+    }
+}
