@@ -56,7 +56,9 @@ impl Proxy {
         let router = lab.router().expect("a lab with a proxy has a router");
         let [wan, ran] = SIDES;
         let mut command = lab.command(router, program.as_os_str());
-        command.args(["proxy", "--wan", wan, "--ran", ran]).args(arguments);
+        // The simulated one has no limits, and splits what servers open, too.
+        command.args(["proxy", "--wan", wan, "--ran", ran, "--from-servers", "--max-per-ue", "20000"]);
+        command.args(["--max-half-open-per-ue", "2000", "--max-half-open-per-server", "2000"]).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let failed = || Error::system("start the proxy");
         let mut child = sys::in_own_session(&mut command).spawn().map_err(failed())?;

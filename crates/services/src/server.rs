@@ -10,6 +10,7 @@ pub(crate) use gate::{Busy, Most};
 pub use host::parse_host;
 pub(crate) use host::{Hosts, is_own_page, name as host_name};
 pub use network::Network;
+pub(crate) use network::host;
 pub(crate) use site::Site;
 
 use axum::Router;

@@ -8,11 +8,11 @@ use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
-use ipnet::IpNet;
 use netio::process::{Happened, Signals, wait_for_no_reader};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
+use services::Network;
 use services::proxy::{
     self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status, Unused,
 };
@@ -87,14 +87,14 @@ pub(crate) struct ProxyArgs {
     #[arg(long)]
     from_servers: bool,
     /// Networks and addresses whose connections bypass the proxy, of servers and of UEs, such as 192.0.2.0/24,2001:db8::1
-    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
-    bypass: Vec<IpNet>,
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
+    bypass: Vec<Network>,
     /// Marks of packets (nft `meta mark`) whose connections bypass the proxy, such as 0x10 or 0x10/0xff
     #[arg(long, value_name = "MARKS", value_delimiter = ',', value_parser = mark)]
     bypass_marks: Vec<Mark>,
     /// Networks and addresses of the UEs whose connections alone are split [default: all]
-    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
-    only: Vec<IpNet>,
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
+    only: Vec<Network>,
     /// Port at which the proxy listens, on the loopback addresses
     #[arg(long, value_name = "PORT", default_value_t = 5080, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
@@ -513,15 +513,6 @@ fn tick(text: &str) -> Result<Span, String> {
     if range.contains(&span) { Ok(span) } else { Err("expected a time from 0.5 ms to 1 s".into()) }
 }
 
-/// Parses a network or an address.
-fn network(text: &str) -> Result<IpNet, String> {
-    let address = || text.parse::<IpAddr>().map(IpNet::from).ok();
-    let network = text.parse::<IpNet>().ok().or_else(address);
-    network
-        .map(|network| network.trunc())
-        .ok_or_else(|| "expected an address or a network, such as 192.0.2.0/24".into())
-}
-
 /// Parses a mark, or its bits and where they count.
 fn mark(text: &str) -> Result<Mark, String> {
     let number = |text: &str| match text.strip_prefix("0x") {
@@ -687,12 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_and_marks_are_parsed_or_refused() {
-        assert_eq!(network("192.0.2.7/24").map(|network| network.to_string()).as_deref(), Ok("192.0.2.0/24"));
-        assert_eq!(network("2001:db8::1").map(|network| network.to_string()).as_deref(), Ok("2001:db8::1/128"));
-        for text in ["192.0.2.0/33", "host", ""] {
-            assert!(network(text).is_err(), "{text}");
-        }
+    fn marks_are_parsed_or_refused() {
         assert_eq!(mark("0x10"), Ok(Mark { value: 0x10, mask: u32::MAX }));
         assert_eq!(mark("16/0xff"), Ok(Mark { value: 0x10, mask: 0xff }));
         for text in ["0x100/0xff", "0/0", "x", "1/"] {

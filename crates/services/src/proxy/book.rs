@@ -7,7 +7,7 @@
 //! have completed one before.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::flow::Side;
 use super::gate::Gate;
 use super::settings::Settings;
+use crate::server::host;
 
 /// A client and the server that it asks for.
 pub(super) type Ends = (SocketAddr, SocketAddr);
@@ -222,10 +223,10 @@ impl Book {
             Side::Ran => (client, server),
             Side::Wan => (server, client),
         };
-        let ue = network(ue, settings.ipv6_prefix);
+        let ue = host(ue, settings.ipv6_prefix);
         let of = |counts: &BTreeMap<IpAddr, Counts>, address| counts.get(&address).copied().unwrap_or_default();
         let (of_ue, of_server) = (of(&inner.ues, ue), of(&inner.servers, server));
-        let client = network(client, settings.ipv6_prefix);
+        let client = host(client, settings.ipv6_prefix);
         let has_connections = of(&inner.ues, client).open > 0 || of(&inner.servers, client).open > 0;
         let is_proven = has_connections || inner.proven.has(&client, now);
         let share = |most: usize| if is_proven { most } else { most.div_ceil(2) };
@@ -340,17 +341,6 @@ impl Drop for Place {
         inner.leave(self, self.stage != Stage::Accepted);
         drop(inner);
         self.book.gate.leave();
-    }
-}
-
-/// Returns the network of a host: its IPv4 address, or its IPv6 prefix of this length.
-fn network(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(ipv6_prefix.min(128))).unwrap_or(0);
-            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-        }
     }
 }
 
@@ -471,7 +461,7 @@ mod tests {
 
     #[test]
     fn all_addresses_of_a_prefix_are_one_ue() {
-        let of = |text: &str| network(text.parse().expect("an address"), 64);
+        let of = |text: &str| host(text.parse().expect("an address"), 64);
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use ipnet::IpNet;
 use netio::Error;
 use netio::socket::Keepalive;
 use netio::sys::page_size;
 use rustix::process::{Resource, getrlimit};
 
 use super::relay::LEAST_PIPE;
+use crate::server::Network;
 
 /// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
 pub(super) const FILES_EACH: u64 = 2;
@@ -73,11 +73,11 @@ pub struct Settings {
     /// Whether connections that servers open are split, too.
     pub opened_by_servers: bool,
     /// Hosts whose connections bypass the proxy, on either side.
-    pub bypass: Vec<IpNet>,
+    pub bypass: Vec<Network>,
     /// Marks of connections that bypass the proxy.
     pub bypass_marks: Vec<Mark>,
     /// UEs whose connections alone are split; all if there are none here.
-    pub only: Vec<IpNet>,
+    pub only: Vec<Network>,
     /// Length of the IPv6 prefix that each UE has.
     pub ipv6_prefix: u8,
     /// The port at which the proxy listens, on the loopback addresses.

@@ -28,12 +28,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::Ipv6Net;
 use netio::program::{find_program, ip};
 use netio::{Error, sys};
 
 use super::listen::ipv6;
 use super::settings::Settings;
+use crate::server::Network;
 
 /// Before the rules that an operator is likely to have.
 const PREFERENCE: u32 = 99;
@@ -440,8 +441,8 @@ impl Plan {
     /// The sets that settings fill: name, type and elements.
     fn sets(&self) -> Vec<(&'static str, &'static str, Vec<String>)> {
         let Settings { ports, bypass, only, .. } = &self.settings;
-        let of = |all: &[IpNet], v6: bool| {
-            all.iter().filter(|network| network.addr().is_ipv6() == v6).map(ToString::to_string).collect::<Vec<_>>()
+        let of = |all: &[Network], v6: bool| {
+            all.iter().filter(|network| network.is_ipv6() == v6).map(ToString::to_string).collect::<Vec<_>>()
         };
         let port = |range: &std::ops::RangeInclusive<u16>| format!("{}-{}", range.start(), range.end());
         vec![

@@ -4,11 +4,13 @@
 //! carries all of them together, so their flows share what reports say of any.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use rnis::UeId;
 use rnis::state::KEEP;
 use units::{Span, Time};
+
+use crate::server::host;
 
 /// UEs with two addresses that are remembered. Those beyond count as two UEs.
 const MOST: usize = 65_536;
@@ -18,8 +20,8 @@ const FORGET: Span = Span::from_secs(10);
 /// Names UEs by one of their addresses, which for IPv6 is the first of the UE's prefix.
 #[derive(Debug)]
 pub(super) struct Ues {
-    /// The bits of an IPv6 address that all addresses of a UE share.
-    prefix_mask: u128,
+    /// The number of bits of an IPv6 address that all addresses of a UE share.
+    prefix_len: u8,
     /// By its second address: the name of a UE, and when a report had both last.
     seconds: BTreeMap<IpAddr, (IpAddr, Time)>,
     /// When stale ones were forgotten last.
@@ -29,8 +31,7 @@ pub(super) struct Ues {
 impl Ues {
     /// UEs whose IPv6 prefixes have this length in bits, at most 128.
     pub(super) fn new(prefix_len: u8) -> Ues {
-        let prefix_mask = u128::MAX.checked_shl(128 - u32::from(prefix_len.min(128))).unwrap_or(0);
-        Ues { prefix_mask, seconds: BTreeMap::new(), forgotten: Time::ZERO }
+        Ues { prefix_len, seconds: BTreeMap::new(), forgotten: Time::ZERO }
     }
 
     /// Returns the name of the UE that has this address.
@@ -58,10 +59,7 @@ impl Ues {
     }
 
     fn own_name(&self, address: IpAddr) -> IpAddr {
-        match address.to_canonical() {
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & self.prefix_mask).into(),
-            v4 => v4,
-        }
+        host(address, self.prefix_len)
     }
 }
 

@@ -4,64 +4,61 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
 /// Addresses with the same leading bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
-}
+pub struct Network(IpNet);
 
 impl FromStr for Network {
     type Err = String;
 
     /// Parses an address, or an address and a number of bits, such as `10.0.0.0/8`.
     fn from_str(text: &str) -> Result<Network, String> {
-        let invalid = || format!("invalid network `{text}`: expected an address, or a network such as 10.0.0.0/8");
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| invalid())?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let is_number = |bits: &str| bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = match bits {
-            Some(bits) => bits.parse().ok().filter(|&number| is_number(bits) && number <= all).ok_or_else(invalid)?,
-            None => all,
-        };
-        Ok(Network { address, bits })
+        let address = || text.parse().map(|address: IpAddr| IpNet::from(address)).ok();
+        let network = text.parse().ok().or_else(address);
+        let network: IpNet = network
+            .ok_or_else(|| format!("invalid network `{text}`: expected an address, or a network such as 10.0.0.0/8"))?;
+        Ok(Network(network.trunc()))
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}/{}", self.address, self.bits)
+        self.0.fmt(to)
     }
 }
 
 impl Network {
     /// A network of this crate's.
     pub(crate) const fn of(address: IpAddr, bits: u8) -> Network {
-        Network { address, bits }
+        Network(match address {
+            IpAddr::V4(address) => IpNet::V4(Ipv4Net::new_assert(address, bits)),
+            IpAddr::V6(address) => IpNet::V6(Ipv6Net::new_assert(address, bits)),
+        })
     }
 
     /// Returns whether an address is in the network. An IPv4 address in IPv6 form counts as what it is.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (address.to_canonical(), self.address) {
-            (IpAddr::V4(address), IpAddr::V4(network)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                address.to_bits() & mask == network.to_bits() & mask
-            }
-            (IpAddr::V6(address), IpAddr::V6(network)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-                address.to_bits() & mask == network.to_bits() & mask
-            }
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
+    }
+
+    /// Whether its addresses are those of IPv6.
+    pub(crate) fn is_ipv6(&self) -> bool {
+        matches!(self.0, IpNet::V6(_))
     }
 
     /// Returns whether all addresses of the network are in `other`.
     pub(crate) fn is_in(&self, other: &Network) -> bool {
-        self.bits >= other.bits && other.contains(self.address)
+        other.0.contains(&self.0)
+    }
+}
+
+/// Returns the address that stands for a host: its IPv4 address, or the first one of its IPv6 prefix of `bits` bits.
+pub(crate) fn host(address: IpAddr, bits: u8) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Net::new(v6, bits.min(128)).map_or(v6, |net| net.network()).into(),
+        v4 => v4,
     }
 }
 
