@@ -188,8 +188,11 @@ fn every_byte_passes_once_and_in_order_whatever_the_hosts_do(limits: bool) {
         assert!(lost.is_some_and(|lost| lost > 10), "{said}");
     }
     assert!(whole >= 45, "{whole}");
-    let status = net.until("all have ended", |status| status.totals.open == 0);
-    assert_eq!((status.totals.from_ue, status.totals.internal_errors), (60, 0));
+    let totals = net.until("all have ended", |status| status.totals.open == 0).totals;
+    // A server whose answers are lost for too long is reached without the proxy.
+    let passed = totals.connect_timeouts;
+    assert_eq!((totals.from_ue + passed, totals.internal_errors), (60, 0), "{totals:?}");
+    assert!(passed <= 5, "{totals:?}");
 }
 
 /// Reads and checks all that comes. Returns how many bytes there were, and what [`ending`] returns.
