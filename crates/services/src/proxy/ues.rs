@@ -66,6 +66,7 @@ impl Ues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     const NOW: Time = Time::from_nanos(100_000_000_000);
 
