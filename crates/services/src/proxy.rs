@@ -22,6 +22,7 @@
 mod admission;
 mod book;
 mod control;
+mod demux;
 mod feeds;
 mod flood;
 mod flow;
@@ -59,8 +60,8 @@ use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -226,6 +227,7 @@ impl Proxy {
             injector: Injector::new(mark(ran[0]), listen::ipv6())?,
             admitted: Admitted::default(),
             listeners,
+            again: Mutex::default(),
             waker: settings.threads,
             leased: AtomicBool::new(false),
             forsaken: AtomicU64::new(0),
@@ -261,6 +263,7 @@ impl Proxy {
         refuse(obstacles.in_rules()?)?;
         let probing = mtu::turn_on();
         orders.probing = probing == Some(true);
+        orders.demux = demux::turn_off();
         let mut proxy = Proxy {
             settings,
             interfaces,
@@ -615,6 +618,9 @@ impl Drop for Proxy {
         threads.for_each(|thread| drop(thread.join()));
         if self.orders.probing {
             mtu::turn_off();
+        }
+        if self.orders.demux {
+            demux::turn_on();
         }
     }
 }

@@ -51,6 +51,8 @@ pub(super) enum Message {
     Connect(Syn, Place),
     /// The client of such a connection has completed its handshake.
     Accepted(Ends, OwnedFd),
+    /// The client of a connection that there is begins one again.
+    Again(Syn),
 }
 
 /// Messages for a worker.
@@ -93,6 +95,8 @@ pub(super) struct Hall {
     pub(super) injector: Injector,
     pub(super) admitted: Admitted,
     pub(super) listeners: Vec<Listener>,
+    /// SYNs to decide about once more.
+    pub(super) again: Mutex<Vec<Syn>>,
     /// The number of the thread's waker.
     pub(super) waker: usize,
     /// Whether the proxy has its lease, as of the last beat.
@@ -114,6 +118,12 @@ impl Hall {
             // The client sends it again, and it is remembered that it passes.
             self.admitted.failed.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Lets the thread decide about a SYN once more.
+    pub(super) fn ask_again(&self, syn: Syn) {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner).push(syn);
+        self.gate.waker(self.waker).wake();
     }
 
     /// Gives a SYN to the listener.
@@ -194,7 +204,14 @@ impl Admission {
             for event in &events {
                 match event.data.u64() {
                     LOGGED => self.on_logged(),
-                    WAKE => self.hall.gate.waker(self.hall.waker).clear(),
+                    WAKE => {
+                        self.hall.gate.waker(self.hall.waker).clear();
+                        let again =
+                            std::mem::take(&mut *self.hall.again.lock().unwrap_or_else(PoisonError::into_inner));
+                        for syn in again {
+                            admit(&self.hall, &self.workers, &mut self.worker, syn, Instant::now());
+                        }
+                    }
                     n => self.accept((n - LISTEN) as usize),
                 }
             }
@@ -308,6 +325,10 @@ fn admit(hall: &Hall, workers: &[Arc<Shared>], worker: &mut usize, syn: Syn, now
         }
         Answer::Pass(reason) => hall.pass(&syn.held, reason),
         Answer::Deliver => hall.deliver(&syn),
+        Answer::Check(worker) => {
+            workers[worker].mailbox.put(Message::Again(syn));
+            hall.gate.waker(worker).wake();
+        }
         Answer::Wait => {}
     }
 }

@@ -52,11 +52,13 @@ pub enum Reason {
     Again,
     /// Its first packet is in fragments, or the like.
     Unreadable,
+    /// The client's packets to this port did not reach the proxy before, as with a rule of a firewall.
+    Unheard,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 11] = [
+    pub const ALL: [Reason; 12] = [
         Reason::Closed,
         Reason::Ue,
         Reason::Server,
@@ -68,6 +70,7 @@ impl Reason {
         Reason::Exhausted,
         Reason::Again,
         Reason::Unreadable,
+        Reason::Unheard,
     ];
 
     /// Its name in metrics.
@@ -84,6 +87,7 @@ impl Reason {
             Reason::Exhausted => "exhausted",
             Reason::Again => "again",
             Reason::Unreadable => "unreadable",
+            Reason::Unheard => "unheard",
         }
     }
 }
@@ -106,8 +110,10 @@ pub(super) enum Answer {
     Take(Place),
     /// It passes.
     Pass(Reason),
-    /// The proxy has it already, and its listener or socket answers.
+    /// The listener has it already, and answers again.
     Deliver,
+    /// This worker has a connection of the same addresses and ports, which may be over.
+    Check(usize),
     /// The proxy has it already, and is not ready to answer.
     Wait,
 }
@@ -136,6 +142,10 @@ struct Inner {
     passed: Memory<Ends>,
     /// Clients that have completed a handshake.
     proven: Memory<IpAddr>,
+    /// Clients of which the proxy heard nothing after its SYN-ACK, and the ports.
+    unheard: Memory<(IpAddr, u16)>,
+    /// The same of clients that have completed a handshake.
+    heard: Memory<(IpAddr, u16)>,
 }
 
 /// Things of the last time, of which the oldest are forgotten.
@@ -188,6 +198,10 @@ pub(super) struct Place {
     ue: IpAddr,
     server: IpAddr,
     stage: Stage,
+    /// Whether its client had completed a handshake before.
+    is_proven: bool,
+    /// Whether its addresses and ports are free for another connection.
+    is_released: bool,
 }
 
 impl Book {
@@ -209,10 +223,11 @@ impl Book {
         now: Instant,
     ) -> Answer {
         let mut inner = self.lock();
-        match inner.known.get(&ends).map(|entry| entry.stage) {
-            Some(Stage::Connecting) => return Answer::Wait,
-            // The SYN-ACK was lost, or the client has forgotten the connection: its socket asks it.
-            Some(Stage::Delivered | Stage::Accepted) => return Answer::Deliver,
+        match inner.known.get(&ends).map(|entry| (entry.stage, entry.worker)) {
+            Some((Stage::Connecting, _)) => return Answer::Wait,
+            // The SYN-ACK was lost.
+            Some((Stage::Delivered, _)) => return Answer::Deliver,
+            Some((Stage::Accepted, worker)) => return Answer::Check(worker),
             None => {}
         }
         if inner.passed.has(&ends, now) {
@@ -233,6 +248,7 @@ impl Book {
         let most_half_open = if self.gate.is_on_trial() { 1 } else { share(settings.max_half_open) };
         let reasons = [
             (Reason::Closed, !self.gate.is_open()),
+            (Reason::Unheard, inner.unheard.has(&(ends.0.ip(), ends.1.port()), now)),
             (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
             (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
             (Reason::HalfOpenUe, of_ue.half_open >= settings.max_half_open_per_ue),
@@ -249,7 +265,17 @@ impl Book {
         inner.half_open[side as usize] += 1;
         drop(inner);
         self.gate.enter();
-        Answer::Take(Place { book: Arc::clone(self), ends, side, ue, server, stage: Stage::Connecting })
+        let place = Place {
+            book: Arc::clone(self),
+            ends,
+            side,
+            ue,
+            server,
+            stage: Stage::Connecting,
+            is_proven,
+            is_released: false,
+        };
+        Answer::Take(place)
     }
 
     /// Returns the worker of a connection that the listener has accepted; `None` if there is none that waits for it.
@@ -302,6 +328,28 @@ impl Place {
         self.ends
     }
 
+    /// Whether the client had completed a handshake before.
+    pub(super) fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
+    /// The client is gone, and may open another connection from the same port.
+    pub(super) fn release(&mut self) {
+        if !std::mem::replace(&mut self.is_released, true) {
+            self.book.lock().known.remove(&self.ends);
+        }
+    }
+
+    /// The client has not gone on with its handshake, although its server has: something between them drops its packets. For a
+    /// while, its connections to that port pass.
+    pub(super) fn is_unheard(&self, now: Instant) {
+        let (mut inner, what) = (self.book.lock(), (self.ends.0.ip(), self.ends.1.port()));
+        // Whoever forges its address could otherwise keep the client from the proxy.
+        if !inner.heard.has(&what, now) {
+            inner.unheard.note(what, now);
+        }
+    }
+
     /// The listener is about to have the client's SYN.
     pub(super) fn deliver(&mut self) {
         self.stage = Stage::Delivered;
@@ -328,6 +376,10 @@ impl Place {
         if !inner.proven.has(&client, now + REMEMBERED / 2) {
             inner.proven.note(client, now);
         }
+        let what = (self.ends.0.ip(), self.ends.1.port());
+        if !inner.heard.has(&what, now + REMEMBERED / 2) {
+            inner.heard.note(what, now);
+        }
         if let Some(entry) = inner.known.get_mut(&self.ends) {
             entry.stage = Stage::Accepted;
         }
@@ -337,7 +389,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut inner = self.book.lock();
-        inner.known.remove(&self.ends);
+        if !self.is_released {
+            inner.known.remove(&self.ends);
+        }
         inner.leave(self, self.stage != Stage::Accepted);
         drop(inner);
         self.book.gate.leave();
@@ -439,13 +493,29 @@ mod tests {
         assert!(matches!(ask(1, now), Answer::Deliver));
         assert_eq!((book.accept(ends(1, 1, 1)), book.accept(ends(1, 1, 1))), (Some(3), None));
         place.establish(now);
-        assert!(matches!(ask(1, now), Answer::Deliver));
+        assert!(matches!(ask(1, now), Answer::Check(3)));
         assert_eq!(reason(&ask(2, now)), Some(Reason::Closed));
+        // Its client has gone, and comes again.
+        place.release();
+        assert_eq!(reason(&ask(1, now)), Some(Reason::Closed));
         drop(place);
         assert_eq!(reason(&ask(2, now + Duration::from_secs(100))), Some(Reason::Again));
         drop(take(ask(2, now + REMEMBERED)));
         book.remember(ends(1, 1, 1), now);
         assert_eq!(reason(&ask(1, now)), Some(Reason::Again));
+    }
+
+    #[test]
+    fn clients_that_are_not_heard_at_a_port_pass_there() {
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        let ask = |ue, port| book.ask(ends(ue, port, 1), Side::Ran, 0, &settings, now);
+        take(ask(1, 1)).is_unheard(now);
+        assert_eq!(reason(&ask(1, 2)), Some(Reason::Unheard));
+        let mut place = take(ask(2, 1));
+        place.establish(now);
+        // Somebody else may have sent this one.
+        take(ask(2, 2)).is_unheard(now);
+        drop(take(ask(2, 3)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::listen::{HANGS, LOST, Listener, shut};
-use super::mtu;
+use super::{demux, mtu};
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
@@ -40,6 +40,8 @@ pub(super) struct Orders {
     pub(super) undo: Vec<(String, String)>,
     /// Whether the proxy has turned on the probing of the path MTU.
     pub(super) probing: bool,
+    /// Whether the proxy has turned off early demultiplexing.
+    pub(super) demux: bool,
     /// The socket of the reports, if the proxy has made one.
     pub(super) reports: Option<SocketFile>,
 }
@@ -152,7 +154,10 @@ pub fn guard() -> Result<(), Error> {
         }
     }
     listeners.iter().for_each(|listener| shut(listener.as_fd()));
-    let Orders { undo, probing, reports } = orders.unwrap_or_default();
+    let Orders { undo, probing, demux, reports } = orders.unwrap_or_default();
+    if demux {
+        demux::turn_on();
+    }
     if probing {
         mtu::turn_off();
     }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use netio::socket::bound_device;
 use netio::{Error, sys};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{Priority, TcpMaxSeg};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, connect_unspec, getsockname, ipproto, listen, socket_with,
@@ -17,6 +19,7 @@ use rustix::net::{
 
 use super::flow::Side;
 use super::settings::Settings;
+use super::steering::CONNECTING;
 use super::syn::Syn;
 
 /// Connections that wait to be accepted, at most, per listener.
@@ -186,7 +189,7 @@ pub(super) struct Outgoing {
 }
 
 /// Begins to connect to the server of a SYN from the address of its client, and from its port if that is free. The connection has
-/// the SYN's mark, by which routes are chosen, and its DSCP.
+/// the SYN's mark, by which routes are chosen, its DSCP, and no larger segments than it permits.
 pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outgoing> {
     let (client, server) = syn.ends;
     let v6 = client.is_ipv6();
@@ -197,6 +200,11 @@ pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outg
         sockopt::set_socket_reuseaddr(&socket, true)?;
         if syn.held.mark != 0 {
             sys::set_mark(socket.as_fd(), syn.held.mark)?;
+        }
+        set_priority(&socket, CONNECTING)?;
+        if let Some(mss) = syn.mss {
+            // A smaller one than the kernel permits is as none.
+            let _ = setsockopt(&socket, TcpMaxSeg, &u32::from(mss));
         }
         match syn.tos & DSCP {
             0 => {}
@@ -221,6 +229,11 @@ pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outg
     bind(&socket, &any_port)?;
     begin(&socket, server)?;
     Ok(Outgoing { socket, same_port: false })
+}
+
+/// Sets a socket's priority (`SO_PRIORITY`), by which rules of nftables know its packets.
+pub(super) fn set_priority(socket: &OwnedFd, priority: u32) -> std::io::Result<()> {
+    Ok(setsockopt(socket, Priority, &(priority as i32))?)
 }
 
 fn begin(socket: &OwnedFd, server: SocketAddr) -> Result<(), Errno> {

@@ -185,10 +185,14 @@ impl Divergence {
     /// show that it is not some host whose packets a rule drops on purpose.
     pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, is_stuck: bool) -> State {
         let (before, accepted_before) = self.before.unwrap_or((counts, accepted));
-        let steered = counts.steered.saturating_sub(before.steered);
-        let lost = steered.saturating_sub(counts.arrived.saturating_sub(before.arrived));
+        let lost = |led: u64, led_before: u64, come: u64, come_before: u64| {
+            let led = led.saturating_sub(led_before);
+            2 * led.saturating_sub(come.saturating_sub(come_before)) > led
+        };
+        let is_led_astray = lost(counts.steered, before.steered, counts.arrived, before.arrived);
+        let is_kept_back = lost(counts.sent, before.sent, counts.left, before.left);
         self.before = Some((counts, accepted));
-        let is_lost = 2 * lost > steered && accepted == accepted_before && is_stuck;
+        let is_lost = (is_led_astray || is_kept_back) && accepted == accepted_before && is_stuck;
         self.state = match self.state {
             State::Missing(until) if now < until => State::Missing(until),
             State::Missing(_) => State::OnTrial,
@@ -207,13 +211,16 @@ impl Divergence {
     }
 }
 
-/// Returns a rule in the output of `ip rule show` that chooses a table for packets from one of these interfaces.
+/// Returns a rule in the output of `ip rule show` that chooses a table, or other rules, for packets from one of these interfaces or from this
+/// machine itself.
 fn by_interface<'a>(rules: &'a str, interfaces: &[&str]) -> Option<&'a str> {
     let found = rules.lines().find(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let after = |word| words.iter().position(|other| *other == word).and_then(|at| words.get(at + 1));
-        let chooses = after("lookup").is_some_and(|table| !["local", "main", "default"].contains(table));
-        chooses && after("iif").is_some_and(|name| interfaces.contains(name))
+        let after = |word| words.iter().position(|other| *other == word).and_then(|at| words.get(at + 1)).copied();
+        let chooses = after("lookup").is_some_and(|table| !["local", "main", "default"].contains(&table));
+        let is_about =
+            after("iif").is_some_and(|name| name == "lo" || words.contains(&"not") || interfaces.contains(&name));
+        is_about && (chooses || after("goto").is_some())
     });
     Some(found?.split_once(':')?.1.trim())
 }
@@ -306,7 +313,12 @@ mod tests {
     fn packets_that_never_arrive_are_noticed_and_tried_again_less_and_less_often() {
         let (start, mut divergence) = (Instant::now(), Divergence::new());
         let mut look = |seconds, steered, arrived, accepted, is_stuck| {
-            divergence.look(start + Duration::from_secs(seconds), Counts { steered, arrived }, accepted, is_stuck)
+            divergence.look(
+                start + Duration::from_secs(seconds),
+                Counts { steered, arrived, ..Counts::default() },
+                accepted,
+                is_stuck,
+            )
         };
         let missing = |seconds| State::Missing(start + Duration::from_secs(seconds));
         assert_eq!(look(0, 1000, 900, 50, true), State::Arriving);

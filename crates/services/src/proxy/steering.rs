@@ -46,7 +46,9 @@ const ZONE: u32 = BASE >> 16;
 pub(super) const GROUP: u16 = (BASE >> 16) as u16;
 /// Before connection tracking; and after all rules of others that may refuse a packet or give it a mark.
 const EARLY: i32 = -300;
-const LAST: i32 = 10_000;
+const LAST: i32 = i32::MAX;
+/// Before the first.
+const FIRST: i32 = EARLY - 1;
 /// How long the proxy's lease lasts without another packet of the proxy, in ms.
 pub(super) const LEASE: u64 = 1000;
 /// SYNs of a side in a second, and at once, beyond which further ones pass without the proxy being asked. For a host, it is as many as it
@@ -56,8 +58,15 @@ const SYNS: usize = 1_000;
 /// Hosts whose SYNs are counted, of each family, and how long, in seconds. Those of further hosts are not limited one by one.
 const HOSTS: u32 = 65_536;
 const COUNTED: u32 = 10;
-/// The priority (`SO_PRIORITY`) of SYNs from servers that the proxy gives to itself, which belong to no zone.
-pub(super) const OF_SERVERS: u32 = 1;
+/// The priority (`SO_PRIORITY`) of SYNs that the proxy gives to itself, of UEs and of servers, which belong to no zone; and of what it
+/// lets pass. It stays with a packet, and no rule of others knows it.
+pub(super) const OF_UES: u32 = 0x7261_0001;
+pub(super) const OF_SERVERS: u32 = 0x7261_0002;
+pub(super) const PASSING: u32 = 0x7261_0003;
+/// The priority of connections to servers that are not established.
+pub(super) const CONNECTING: u32 = 0x7261_0004;
+/// How long packets of a connection that passes are not held, in seconds.
+const PASSED: u32 = 130;
 /// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP
 /// (RFC 8684) and fast open (RFC 7413).
 const OPTIONS: [u8; 4] = [19, 29, 30, 34];
@@ -112,7 +121,7 @@ impl Plan {
         let table = &self.table;
         let mut all = String::new();
         let mut say = |words: std::fmt::Arguments| write!(all, "{words}; ").expect("it is text");
-        for counter in [STEERED, ARRIVED] {
+        for counter in [STEERED, ARRIVED, SENT, LEFT] {
             say(format_args!("add counter inet {table} {counter}"));
         }
         // What it contains is of no importance.
@@ -131,13 +140,21 @@ impl Plan {
                 "add set inet {table} {set} {{ type {kind}; flags dynamic, timeout; size {HOSTS}; timeout {COUNTED}s; }}"
             ));
         }
+        for (set, kind) in [("passed4", "ipv4_addr"), ("passed6", "ipv6_addr")] {
+            say(format_args!(
+                "add set inet {table} {set} {{ type {kind} . inet_service . {kind} . inet_service; flags dynamic, timeout; \
+                 size {HOSTS}; timeout {PASSED}s; }}"
+            ));
+        }
         for (chain, hook) in [
             ("hold", None),
+            ("first", Some(("prerouting", FIRST))),
             ("early", Some(("prerouting", EARLY))),
-            ("output", Some(("output", EARLY))),
+            ("output", Some(("output", FIRST))),
             ("prerouting", Some(("prerouting", LAST))),
             ("input", Some(("input", LAST))),
             ("forward", Some(("forward", LAST))),
+            ("postrouting", Some(("postrouting", LAST))),
         ] {
             let hook = hook
                 .map(|(hook, priority)| format!("{{ type filter hook {hook} priority {priority}; policy accept; }}"));
@@ -314,7 +331,7 @@ impl Steering {
         };
         let text = nft(&["list", "counters", "table", "inet", &self.plan.table], "").map_err(failed)?;
         let of = |name| packets(&text, name).ok_or_else(|| failed("there is none".into()));
-        Ok(Counts { steered: of(STEERED)?, arrived: of(ARRIVED)? })
+        Ok(Counts { steered: of(STEERED)?, arrived: of(ARRIVED)?, sent: of(SENT)?, left: of(LEFT)? })
     }
 
     /// Whether the table is still there, as far as can be told cheaply.
@@ -419,6 +436,8 @@ fn comment(generation: u32) -> String {
 /// Counters of packets that are led to the proxy, and of those among them that have passed the rules for this machine's packets.
 const STEERED: &str = "steered";
 const ARRIVED: &str = "arrived";
+const SENT: &str = "sent";
+const LEFT: &str = "left";
 
 fn nfproto(family: &str) -> &'static str {
     if family == "ip" { "ipv4" } else { "ipv6" }
@@ -429,6 +448,14 @@ fn nfproto(family: &str) -> &'static str {
 pub(super) struct Counts {
     pub(super) steered: u64,
     pub(super) arrived: u64,
+    /// SYNs of the proxy to servers, and those of them that have left.
+    pub(super) sent: u64,
+    pub(super) left: u64,
+}
+
+/// A priority as nftables writes it.
+fn class(priority: u32) -> String {
+    format!("{:x}:{:x}", priority >> 16, priority & 0xffff)
 }
 
 /// Returns the packets that a counter has counted, in the output of `nft list counters`.
@@ -474,30 +501,58 @@ impl Plan {
             (
                 "prerouting",
                 format!(
-                    "iifname {both} {flags} != syn {ours} meta mark set {mark:#x} counter name {STEERED} accept comment \"{}\"",
+                    "iifname {both} {flags} != syn {ours} meta mark set {mark:#x} accept comment \"{}\"",
                     comment(self.generation)
                 ),
             ),
             // ICMP tells a socket that a packet was too long for a link behind.
             ("prerouting", format!("iifname {both} {icmp} {ours} meta mark set {mark:#x} accept")),
+            // Rules of others must not save this mark with the connection: it would lead its answers here.
+            ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_UES))),
+            ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_SERVERS))),
         ];
         for (family, address) in [("ip", "127.0.0.1"), ("ip6", "[::1]")] {
             if family == "ip6" && !self.families.contains(&"-6") {
                 continue;
             }
             let (port, alone) = (settings.port, address.trim_matches(['[', ']']));
-            all.push((
-                "prerouting",
-                format!(
-                    "iifname lo meta mark {mark:#x} meta nfproto {} meta l4proto {TCP} counter name {STEERED} tproxy \
-                     {family} to {address}:{port} accept",
-                    nfproto(family),
-                ),
-            ));
+            for priority in [OF_UES, OF_SERVERS] {
+                all.push((
+                    "prerouting",
+                    format!(
+                        "iifname lo meta priority {} meta nfproto {} meta l4proto {TCP} meta mark set {mark:#x} tproxy {family} \
+                         to {address}:{port} accept",
+                        class(priority),
+                        nfproto(family),
+                    ),
+                ));
+            }
             // Other programs of this machine have no business there.
             all.push(("prerouting", format!("iifname lo {family} daddr {alone} tcp dport {port} drop")));
         }
         all.push(("output", format!("meta mark {mark:#x} meta l4proto {UDP} update @lease {{ {lease} }} drop")));
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
+            all.push((
+                "output",
+                format!("meta priority {} update @passed{number} {{ {ends} }} accept", class(PASSING)),
+            ));
+            all.push(("hold", format!("{ends} @passed{number} return")));
+        }
+        // Handshakes alone are counted: of other packets, hosts decide, and what rules drop of theirs tells nothing.
+        let own_syn = format!("meta priority {} {flags} == syn", class(CONNECTING));
+        all.push(("output", format!("{own_syn} counter name {SENT}")));
+        all.push(("postrouting", format!("{own_syn} counter name {LEFT}")));
+        for priority in [OF_UES, OF_SERVERS] {
+            all.push(("output", format!("oifname lo meta priority {} counter name {STEERED}", class(priority))));
+            all.push((
+                "input",
+                format!("meta mark {mark:#x} meta priority {} counter name {ARRIVED}", class(priority)),
+            ));
+        }
+        let answer = format!("{flags} == (syn | ack)");
+        all.push(("first", format!("iifname {both} {answer} {ours} counter name {STEERED}")));
+        all.push(("input", format!("meta mark {mark:#x} {answer} counter name {ARRIVED}")));
         if *tracked {
             // Before connections are tracked; but marks of others are restored after that.
             all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));
@@ -508,7 +563,6 @@ impl Plan {
             ));
             all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
         }
-        all.push(("input", format!("meta mark {mark:#x} counter name {ARRIVED}")));
         let mut ways = vec![(&ran, &wan)];
         if settings.opened_by_servers {
             ways.push((&wan, &ran));

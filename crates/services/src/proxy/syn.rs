@@ -5,16 +5,16 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 
 use netio::{Error, nflog::Logged, sys};
-use nix::sys::socket::{setsockopt, sockopt};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 use wire::checksum::Sum;
-use wire::{ip, tcp};
+use wire::{Options, ip, tcp};
 
 use super::book::Ends;
 use super::flow::Side;
-use super::steering::OF_SERVERS;
+use super::listen::set_priority;
+use super::steering::{OF_SERVERS, OF_UES, PASSING};
 
 /// The protocol's number.
 const TCP: u8 = 6;
@@ -39,6 +39,8 @@ pub(super) struct Syn {
     pub(super) side: Side,
     /// Its TOS byte or traffic class.
     pub(super) tos: u8,
+    /// The maximum segment size that its client, or a rule of this router, permits.
+    pub(super) mss: Option<u16>,
     pub(super) held: Held,
 }
 
@@ -65,7 +67,8 @@ impl Syn {
         let (Some(side), Some(tcp)) = (side, tcp) else { return Err(Some(held)) };
         let client = SocketAddr::new(ip.source, tcp.source_port());
         let server = SocketAddr::new(ip.destination, tcp.destination_port());
-        Ok(Syn { ends: (client, server), side, tos: ip.tos, held })
+        let mss = if let Options::Syn(options) = tcp.segment().options { Some(options.mss) } else { None };
+        Ok(Syn { ends: (client, server), side, tos: ip.tos, mss, held })
     }
 
     /// Whether its server's port is one of these.
@@ -101,9 +104,8 @@ impl Injector {
         let own = |v6: bool, side: Side| -> std::io::Result<OwnedFd> {
             let socket = raw(v6)?;
             sys::set_mark(socket.as_fd(), mark)?;
-            if side == Side::Wan {
-                setsockopt(&socket, sockopt::Priority, &(OF_SERVERS as i32))?;
-            }
+            let priority = if side == Side::Ran { OF_UES } else { OF_SERVERS };
+            set_priority(&socket, priority)?;
             // Without the rule for the mark it must not leave this machine.
             sys::bind_to_device(socket.as_fd(), "lo")?;
             Ok(socket)
@@ -120,10 +122,12 @@ impl Injector {
         send(if syn.side == Side::Ran { of_ues } else { of_servers }, &syn.held)
     }
 
-    /// Lets a packet pass, as if it had not been held.
+    /// Lets a packet pass, as if it had not been held. The rules of nftables take note of it: should it not get through, because rules
+    /// treat this machine's own packets otherwise, the client's next one is not held.
     pub(super) fn pass(&self, held: &Held) -> std::io::Result<()> {
         let socket = raw(held.destination.is_ipv6())?;
         sys::set_mark(socket.as_fd(), held.mark)?;
+        set_priority(&socket, PASSING)?;
         sys::bind_to_interface(socket.as_fd(), held.outgoing)?;
         Ok(send(&socket, held)?)
     }

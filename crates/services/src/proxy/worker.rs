@@ -172,6 +172,8 @@ pub(super) struct Worker {
     /// Their keys.
     by_ends: BTreeMap<Ends, usize>,
     connections: Slab<Connection>,
+    /// The keys of those that there are, by their ends, but for those whose client is gone.
+    joined: BTreeMap<Ends, usize>,
     tools: Tools,
     ready: VecDeque<u64>,
     /// Tokens of all connections in [`Phase::Failed`]. Some may have ended.
@@ -212,6 +214,7 @@ impl Worker {
             openings: Slab::new(),
             by_ends: BTreeMap::new(),
             connections: Slab::new(),
+            joined: BTreeMap::new(),
             tools,
             ready: VecDeque::new(),
             failed: Vec::new(),
@@ -302,6 +305,7 @@ impl Worker {
                 match message {
                     Message::Connect(syn, place) => self.connect(syn, place),
                     Message::Accepted(ends, accepted) => self.join(ends, accepted),
+                    Message::Again(syn) => self.check(syn),
                 }
             }
         } else if token & OPENING != 0 {
@@ -463,6 +467,10 @@ impl Worker {
             Phase::Open | Phase::Closing => {}
         }
         connection.phase = Phase::Failed { leg, acked: 0, since: self.now };
+        if leg == 0 {
+            connection.place.release();
+            self.joined.remove(&connection.place.ends());
+        }
         connection.directions[leg].on_source_failed(reported);
         connection.directions[1 - leg].discard();
         connection.flow.passed(1 - leg).held.store(0, Relaxed);
@@ -504,6 +512,10 @@ impl Worker {
     /// Ends a connection. Legs that are not closed are reset, because they do not linger.
     fn end(&mut self, key: usize, end: End) {
         let Some(connection) = self.connections.try_remove(key) else { return };
+        let ends = connection.place.ends();
+        if self.joined.get(&ends) == Some(&key) {
+            self.joined.remove(&ends);
+        }
         self.shared.registry.remove(connection.id);
         let counters = &self.shared.counters;
         let counter = match end {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use netio::sys;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -12,14 +13,17 @@ use rustix::net::sockopt;
 use super::super::admission::count;
 use super::super::book::{Ends, Place, Reason};
 use super::super::flow::Flow;
-use super::super::listen::{connect_as, control};
+use super::super::listen::{connect_as, control, set_priority};
 use super::super::liveness::Liveness;
 use super::super::relay::Direction;
 use super::super::syn::Syn;
-use super::{Connection, End, OPENING, Phase, Worker, is_exhaustion};
+use super::{Connection, End, OPENING, Phase, TCP_CLOSE, Worker, is_exhaustion};
 
 /// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
 const HANDSHAKE: Duration = Duration::from_secs(15);
+/// The same for a client that has never completed one: anybody may have sent its SYN.
+const FIRST_HANDSHAKE: Duration = Duration::from_secs(5);
+
 /// A connection whose client's handshake is not complete.
 pub(super) struct Opening {
     syn: Syn,
@@ -123,12 +127,30 @@ impl Worker {
             // Its client learns that as soon as it has one.
             return;
         }
+        // From now on its packets are as any others. It cannot fail.
+        let _ = set_priority(&opening.outgoing, 0);
         opening.is_connected = true;
         opening.since = now;
         if !opening.syn.is_early(&self.shared.settings.get().early) {
             opening.place.deliver();
             self.shared.hall.deliver(&opening.syn);
         }
+    }
+
+    /// A client begins a connection from the port of one that there is. If that one is over for the client, the new one is as any
+    /// other; otherwise its socket answers (RFC 5961, section 4).
+    pub(super) fn check(&mut self, syn: Syn) {
+        let found = self.joined.get(&syn.ends).copied();
+        let is_over = found.is_none_or(|key| {
+            sys::tcp_info(self.connections[key].flow.legs()[0]).is_ok_and(|info| info.state == TCP_CLOSE)
+        });
+        if !is_over {
+            return self.shared.hall.deliver(&syn);
+        }
+        if let Some(key) = found {
+            self.fail(key, 0, None);
+        }
+        self.shared.hall.ask_again(syn);
     }
 
     /// Joins a client whose handshake is complete with its server.
@@ -155,6 +177,7 @@ impl Worker {
             queued: false,
             active: self.now,
         });
+        self.joined.insert(ends, key);
         self.shared.registry.insert(id, &flow);
         if is_connected {
             self.on_established(key);
@@ -173,14 +196,20 @@ impl Worker {
     /// Ends what took too long.
     pub(super) fn sweep_openings(&mut self, connect_timeout: Duration) {
         let over = |opening: &Opening| {
-            let patience = if opening.is_connected { HANDSHAKE } else { connect_timeout };
+            let patience = match (opening.is_connected, opening.place.is_proven()) {
+                (false, _) => connect_timeout,
+                (true, false) => FIRST_HANDSHAKE,
+                (true, true) => HANDSHAKE,
+            };
             self.now.saturating_duration_since(opening.since) >= patience
         };
         let over: Vec<usize> = self.openings.iter().filter(|(_, opening)| over(opening)).map(|(key, _)| key).collect();
         for key in over {
             if self.openings[key].is_connected {
                 // The client does not go on with its handshake. Its server learns that it is gone.
-                drop(self.remove_opening(key));
+                let opening = self.remove_opening(key);
+                opening.place.is_unheard(self.now);
+                drop(opening);
                 self.shared.counters.reset.fetch_add(1, Relaxed);
             } else {
                 self.give_up(key, Reason::Silent);
