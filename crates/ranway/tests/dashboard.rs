@@ -260,7 +260,7 @@ fn a_hundred_flows_are_cheap(_: &mut Watch) {
     write!(page, "GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", shown.address).expect("it is open");
     let reader = std::thread::spawn(move || std::io::copy(&mut page, &mut std::io::sink()));
     // Each renewal of the page adds some of the connections.
-    let flows = || shown.get("/metrics", &[]).1.matches("\nranway_flow_goodput_mbps{").count();
+    let flows = || shown.get("/metrics", &[]).1.matches("\nranway_flow_goodput_bytes_per_second{").count();
     let start = Instant::now();
     while flows() < 100 {
         assert!(start.elapsed() < PATIENCE, "{} flows", flows());
@@ -359,7 +359,7 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
         }
     }
     // The first scrapes may come before the download has its rate.
-    let query = "max_over_time(ranway_flow_goodput_mbps{flow=\"download\"}[1m])";
+    let query = "8e-6 * max_over_time(ranway_flow_goodput_bytes_per_second{flow=\"download\"}[1m])";
     let value = || queried(&own, query).expect("it is scraped");
     eventually("the download has its rate", || value() > 1.0);
     let value = value();

@@ -60,12 +60,12 @@ fn the_page_of_rnis_has_the_queues_that_reports_tell_and_no_others() {
 fn reported(shown: &Shown) {
     let expected = [
         ("ranway_ue_dl_queue_bytes{ue=\"10.45.0.61\"}", 12_345.0),
-        ("ranway_ue_dl_prbs{ue=\"10.45.0.61\"}", 0.25),
+        ("ranway_ue_dl_prbs_ratio{ue=\"10.45.0.61\"}", 0.25),
         ("ranway_ue_dl_mcs{ue=\"10.45.0.61\"}", 20.0),
-        ("ranway_ue_dl_bler{ue=\"10.45.0.61\"}", 0.1),
-        ("ranway_ue_dl_mbps{ue=\"10.45.0.61\"}", 8.0),
-        ("ranway_ue_dl_mbps{ue=\"10.45.0.62\"}", 4.0),
-        ("ranway_cell_dl_prbs{cell=\"cell 7\"}", 0.6),
+        ("ranway_ue_dl_bler_ratio{ue=\"10.45.0.61\"}", 0.1),
+        ("ranway_ue_dl_bytes_per_second{ue=\"10.45.0.61\"}", 1e6),
+        ("ranway_ue_dl_bytes_per_second{ue=\"10.45.0.62\"}", 5e5),
+        ("ranway_cell_dl_prbs_ratio{cell=\"cell 7\"}", 0.6),
     ];
     let is_near = |value: Option<f64>, wanted: f64| value.is_some_and(|value| (value - wanted).abs() < 1e-9);
     let metrics = found("the values of the reports", || {
@@ -74,7 +74,7 @@ fn reported(shown: &Shown) {
         if all { Ok(metrics) } else { Err(metrics) }
     });
     let of_second: Vec<&str> = metrics.lines().filter(|line| line.contains("10.45.0.62")).collect();
-    assert!(of_second.len() == 1 && of_second[0].starts_with("ranway_ue_dl_mbps"), "{of_second:?}");
+    assert!(of_second.len() == 1 && of_second[0].starts_with("ranway_ue_dl_bytes_per_second"), "{of_second:?}");
     for unknown in ["ue_rsrp_dbm", "ue_ul_queue_bytes", "ue_los", "cell_ul_prbs"] {
         assert!(!metrics.contains(&format!("ranway_{unknown}{{")), "{unknown}: {metrics}");
     }
@@ -112,7 +112,7 @@ fn the_page_of_rnis_has_all_reports_of_a_feed_that_falls_silent() {
     feed.write_all((1..=9).map(report).collect::<String>().as_bytes()).expect("it is open");
     found("each UE of the burst", || {
         let metrics = shown.metrics();
-        let is_there = |rnti| metric(&metrics, &format!("ranway_ue_dl_mbps{{ue=\"7/{rnti:#x}\"}}")) == Some(8.0);
+        let is_there = |rnti| metric(&metrics, &format!("ranway_ue_dl_bytes_per_second{{ue=\"7/{rnti:#x}\"}}")) == Some(1e6);
         if (1..=9).all(is_there) { Ok(()) } else { Err(metrics) }
     });
     shown.signal("-INT");
@@ -131,9 +131,9 @@ fn the_page_of_a_measurement_has_each_of_its_flows() {
             let series = format!("ranway_flow_{column}{{flow=\"upload\",conn=\"{conn}\"}}");
             metric(&metrics, &series).is_some_and(|value| value > 0.0)
         };
-        let columns = ["goodput_mbps", "cwnd_bytes", "srtt_ms"];
+        let columns = ["goodput_bytes_per_second", "cwnd_bytes", "srtt_seconds"];
         let all = (0..3).all(|conn| columns.iter().all(|column| is_there(column, conn)));
-        let has_probes = metric(&metrics, "ranway_probe_rtt_ms{probe=\"request\"}").is_some_and(|rtt| rtt > 0.0);
+        let has_probes = metric(&metrics, "ranway_probe_rtt_seconds{probe=\"request\"}").is_some_and(|rtt| rtt > 0.0);
         if all && has_probes { Ok(()) } else { Err(metrics) }
     });
     let events = events(&shown.address, "/events");
@@ -234,12 +234,12 @@ fn root_the_pages_of_backlog_and_the_pep_have_rates_queues_and_counters() {
             thread::spawn(move || sends(stream));
             thread::spawn(move || reads(other));
         }
-        let series = format!("ranway_flow_goodput_mbps{{flow=\"{flow}\",conn=\"0\"}}");
+        let series = format!("ranway_flow_goodput_bytes_per_second{{flow=\"{flow}\",conn=\"0\"}}");
         found(flow, || {
             let (metrics, whole) = net.inside(router, || (shown.metrics(), shown.whole()));
             let rate = metric(&metrics, &series);
             // The backlog service keeps 8 Mbit/s; nothing limits what passes a PEP.
-            let has_rate = rate.is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0));
+            let has_rate = rate.map(|rate| rate * 8e-6).is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0));
             let rest = if flow == "all traffic" { has_queue } else { has_reports };
             if has_rate && rest(&metrics, &whole) { Ok(()) } else { Err(metrics) }
         });
@@ -256,7 +256,7 @@ fn has_queue(metrics: &str, whole: &Value) -> bool {
     let dropped = metric(metrics, "ranway_backlog_dropped_total");
     assert!(!metrics.contains("ranway_link_dropped{link=\"modem"), "{metrics}");
     assert_eq!(newest(whole, "queue", "modem (estimated)", "dropped"), None);
-    ["bytes", "packets", "sojourn_ms"].iter().all(|column| is_positive(of_host(column)))
+    ["bytes", "packets", "sojourn_seconds"].iter().all(|column| is_positive(of_host(column)))
         && is_positive(dropped)
         && of_host("dropped") == dropped
         && is_positive(newest(whole, "queue", "host", "bytes"))
@@ -267,7 +267,7 @@ fn has_reports(metrics: &str, whole: &Value) -> bool {
     let is_positive = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
     let counted = ["flows", "segments", "reports"].map(|what| metric(metrics, &format!("ranway_pep_{what}_total")));
     let mut counters = whole["live"]["counters"].as_array().expect("a list").iter();
-    let rate = metric(metrics, "ranway_flow_goodput_mbps{flow=\"reports to servers\",conn=\"0\"}");
+    let rate = metric(metrics, "ranway_flow_goodput_bytes_per_second{flow=\"reports to servers\",conn=\"0\"}");
     is_positive(rate)
         && counted.into_iter().all(is_positive)
         && counters.any(|counter| counter["name"] == "pep_reports" && counter["value"].as_u64() > Some(0))

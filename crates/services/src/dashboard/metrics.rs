@@ -1,16 +1,27 @@
 //! Metrics for Prometheus: the newest value of everything that the page draws over time.
 
 use super::hub::Hub;
-use crate::metrics;
+use crate::metrics::{self, Page};
 use netio::realtime::thread_time;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use record::report::live::{Counter, Progress};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Ends of columns' names that tell a unit, those of base units, and how many of these it is.
+const UNITS: [(&str, &str, f64); 2] = [("_mbps", "_bytes_per_second", 125_000.0), ("_ms", "_seconds", 1e-3)];
+/// Columns that are shares from 0 to 1.
+const RATIOS: [&str; 4] = ["dl_prbs", "ul_prbs", "dl_bler", "ul_bler"];
+
+/// Returns the name and the value that a column has in metrics, in base units.
+fn in_base_units(column: &str, value: f64) -> (String, f64) {
+    if RATIOS.contains(&column) {
+        return (format!("{column}_ratio"), value);
+    }
+    let unit = UNITS.iter().find_map(|(end, base, of)| Some((column.strip_suffix(end)?, base, of)));
+    unit.map_or_else(|| (column.to_owned(), value), |(name, base, of)| (format!("{name}{base}"), value * of))
+}
 
 /// A value's labels.
 type Labels = Vec<(&'static str, String)>;
@@ -38,9 +49,10 @@ impl Snapshot {
                 labels.extend(latest.conn.map(|conn| (key, conn.to_string())));
                 labels.extend(latest.technology.map(|technology| ("technology", technology.to_owned())));
                 let help = || format!("Newest value of each {}, as in the plots of the page", latest.of);
-                let name = format!("{}_{}", latest.of, latest.column);
+                let (name, value) = in_base_units(latest.column, latest.value);
+                let name = format!("{}_{name}", latest.of);
                 let family = series.entry(name).or_insert_with(|| (help(), Vec::new()));
-                family.1.push((labels, latest.value));
+                family.1.push((labels, value));
             }
             let live = board.live();
             Snapshot {
@@ -59,13 +71,14 @@ impl Snapshot {
 }
 
 impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let mut page = Page(encoder);
         for (name, (help, values)) in &self.series {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for (labels, value) in values {
+            let values = values.iter().map(|(labels, value)| {
                 let labels: Vec<(&str, &str)> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
-                ConstGauge::new(*value).encode(family.encode_family(&labels)?)?;
-            }
+                (labels, *value)
+            });
+            page.gauges(name, help, values)?;
         }
         let progress = self.progress;
         let gauges = [
@@ -73,22 +86,18 @@ impl Collector for Snapshot {
             ("run_ended", "1 if the run has ended", Some(f64::from(u8::from(self.ended)))),
             ("runs", "Runs in all", progress.map(|progress| progress.of as f64)),
             ("runs_finished", "Runs that have finished", progress.map(|progress| progress.done as f64)),
-            ("runs_share", "Completed share of all simulated time", progress.map(|progress| progress.share)),
+            ("runs_completed_ratio", "Completed share of all simulated time", progress.map(|progress| progress.share)),
             ("dashboard_readers", "Pages that are open", Some(self.readers as f64)),
         ];
         for (name, help, value) in gauges {
-            let Some(value) = value else { continue };
-            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            value.map_or(Ok(()), |value| page.gauge(name, help, value))?;
         }
         let own = [
             ("dashboard_batches", "Batches of new data", self.batches as f64),
             ("dashboard_cpu_seconds", "Processor time of the dashboard's thread, for batches and answers", self.cpu_s),
         ];
         let counted = self.counters.iter().map(|Counter { name, what, value }| (*name, *what, *value as f64));
-        for (name, help, value) in own.into_iter().chain(counted) {
-            ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
-        }
-        Ok(())
+        own.into_iter().chain(counted).try_for_each(|(name, help, value)| page.counter(name, help, value))
     }
 }
 
@@ -141,13 +150,13 @@ mod tests {
         });
         let text = text(&Hub::new(board));
         for line in [
-            "# TYPE ranway_flow_goodput_mbps gauge",
-            "ranway_flow_goodput_mbps{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 7.5",
-            "ranway_flow_cwnd_bytes{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 14480.0",
-            "ranway_link_bytes{link=\"s1\"} 3000.0",
+            "# TYPE ranway_flow_goodput_bytes_per_second gauge",
+            "ranway_flow_goodput_bytes_per_second{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 937500",
+            "ranway_flow_cwnd_bytes{flow=\"tcp \\\"server\\\":80 > ue\",conn=\"1\"} 14480",
+            "ranway_link_bytes{link=\"s1\"} 3000",
             "ranway_run_time_seconds 0.2",
-            "ranway_dashboard_batches_total 0.0",
-            "ranway_pep_reports_total 7.0",
+            "ranway_dashboard_batches_total 0",
+            "ranway_pep_reports_total 7",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

@@ -213,6 +213,10 @@ impl Gate {
         Ok(())
     }
 
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Returns connections, flows, connections that wait, and how many of those were ended to make room.
     pub(super) fn counts(&self) -> (usize, usize, usize, u64) {
         let book = self.book();

@@ -1,12 +1,10 @@
 //! Metrics for Prometheus, over HTTP.
 
 use super::limits::{Busy, Gate};
-use crate::metrics;
+use crate::metrics::{self, Page};
 use measure::rmbt::server::Direction;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,9 +45,6 @@ impl Counters {
     }
 }
 
-/// A name, its help, its label, and a value for each value of the label.
-type Family<'a> = (&'a str, &'a str, &'a str, Vec<(&'a str, u64)>);
-
 #[derive(Debug)]
 struct Totals {
     gate: Arc<Gate>,
@@ -57,49 +52,39 @@ struct Totals {
 }
 
 impl Collector for Totals {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let mut page = Page(encoder);
         let (connections, flows, waiting, evicted) = self.gate.counts();
-        let gauges = [
+        let limits = self.gate.limits();
+        for (name, help, value) in [
             ("open", "Connections at present", connections),
+            ("open_limit", "The most connections", limits.connections),
             ("flows", "Connections that have presented a token", flows),
+            ("flows_limit", "The most connections that have presented a token", limits.flows),
             ("waiting", "Connections that have not presented a token", waiting),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        ] {
+            page.gauge(name, help, value as f64)?;
         }
         let of = &self.counters;
-        let counters = [
-            ("connections", "Connections accepted", of.connections.load(Relaxed)),
-            ("evicted", "Connections without a token that made room for others", evicted),
-            ("tls_failures", "TLS handshakes that failed", of.tls_failures.load(Relaxed)),
-            ("faults", "Connections ended because of what the client sent", of.faults.load(Relaxed)),
-            ("timeouts", "Connections without a byte for too long", of.timeouts.load(Relaxed)),
-            ("results_stored", "Results written", of.results_stored.load(Relaxed)),
-            ("results_dropped", "Results that could not be written", of.results_dropped.load(Relaxed)),
-        ];
-        for (name, help, value) in counters {
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
-        }
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        let refused = Busy::ALL.iter().zip(&of.refused).map(|((_, name), count)| (*name, load(count))).collect();
-        let ways = |down, up| vec![("download", load(down)), ("upload", load(up))];
-        let tokens = vec![("accepted", load(&of.tokens_accepted)), ("refused", load(&of.tokens_refused))];
-        let families: [Family<'_>; 4] = [
-            ("refused", "Connections and requests that a limit refused", "limit", refused),
-            ("tokens", "Tokens presented", "result", tokens),
-            ("transfers", "Transfers that have ended", "direction", ways(&of.downloads, &of.uploads)),
-            ("bytes", "Bytes of transfers that have ended", "direction", ways(&of.bytes_sent, &of.bytes_received)),
-        ];
-        for (name, help, label, values) in families {
-            let kind = ConstCounter::new(0_u64).metric_type();
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for (of, value) in values {
-                ConstCounter::new(value).encode(family.encode_family(&[(label, of)])?)?;
-            }
+        for (name, help, value) in [
+            ("connections", "Connections accepted", load(&of.connections)),
+            ("evicted", "Connections without a token that made room for others", evicted),
+            ("tls_failures", "TLS handshakes that failed", load(&of.tls_failures)),
+            ("faults", "Connections ended because of what the client sent", load(&of.faults)),
+            ("timeouts", "Connections without a byte for too long", load(&of.timeouts)),
+            ("results_stored", "Results written", load(&of.results_stored)),
+            ("results_dropped", "Results that could not be written", load(&of.results_dropped)),
+        ] {
+            page.counter(name, help, value as f64)?;
         }
-        Ok(())
+        let refused = Busy::ALL.iter().zip(&of.refused).map(|((_, name), count)| ([("limit", *name)], load(count)));
+        page.counters("refused", "Connections and requests that a limit refused", refused)?;
+        let tokens = [("accepted", &of.tokens_accepted), ("refused", &of.tokens_refused)];
+        page.counters("tokens", "Tokens presented", tokens.map(|(result, count)| ([("result", result)], load(count))))?;
+        let ways = |down, up| [([("direction", "download")], load(down)), ([("direction", "upload")], load(up))];
+        page.counters("transfers", "Transfers that have ended", ways(&of.downloads, &of.uploads))?;
+        page.counters("bytes", "Bytes of transfers that have ended", ways(&of.bytes_sent, &of.bytes_received))
     }
 }
 
@@ -125,6 +110,7 @@ mod tests {
             "# TYPE ranway_measure_flows gauge",
             "ranway_measure_open 1",
             "ranway_measure_flows 1",
+            "ranway_measure_flows_limit 1024",
             "ranway_measure_waiting 0",
             "ranway_measure_refused_total{limit=\"uses_of_token\"} 1",
             "ranway_measure_refused_total{limit=\"connections\"} 0",
