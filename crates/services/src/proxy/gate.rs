@@ -9,6 +9,51 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use netio::Error;
 use rustix::event::{EventfdFlags, eventfd};
+use serde::{Deserialize, Serialize};
+
+/// Why all new connections bypass the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bypass {
+    /// The proxy has as many connections as it may have.
+    Full,
+    /// Descriptors or memory have run out.
+    Exhausted,
+    /// A setting of the kernel, a rule or a firewall keeps packets from the proxy.
+    Obstructed,
+    /// The proxy is about to end.
+    Draining,
+    /// The proxy hangs, or has just started.
+    NotReady,
+}
+
+impl Bypass {
+    /// All reasons.
+    pub const ALL: [Bypass; 5] =
+        [Bypass::Full, Bypass::Exhausted, Bypass::Obstructed, Bypass::Draining, Bypass::NotReady];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bypass::Full => "full",
+            Bypass::Exhausted => "exhausted",
+            Bypass::Obstructed => "obstructed",
+            Bypass::Draining => "draining",
+            Bypass::NotReady => "not_ready",
+        }
+    }
+
+    /// What it means, for the status.
+    pub fn text(self) -> &'static str {
+        match self {
+            Bypass::Full => "it has as many connections as it may have",
+            Bypass::Exhausted => "descriptors or memory have run out",
+            Bypass::Obstructed => "something keeps packets from it (its log tells what)",
+            Bypass::Draining => "it is about to end",
+            Bypass::NotReady => "it hangs or has just started",
+        }
+    }
+}
 
 /// Wakes a worker.
 #[derive(Debug)]
@@ -42,6 +87,8 @@ pub(super) struct Gate {
     count: AtomicUsize,
     most: AtomicUsize,
     shut: AtomicBool,
+    /// Whether that is for want of a resource.
+    for_want: AtomicBool,
     /// A shut gate opens at this number of connections.
     low: AtomicUsize,
     /// How often it shut.
@@ -61,6 +108,7 @@ impl Gate {
             count: AtomicUsize::new(0),
             most: AtomicUsize::new(most.max(1)),
             shut: AtomicBool::new(false),
+            for_want: AtomicBool::new(false),
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
             obstructed: AtomicBool::new(false),
@@ -72,6 +120,13 @@ impl Gate {
 
     pub(super) fn is_open(&self) -> bool {
         ![&self.shut, &self.obstructed, &self.draining].iter().any(|reason| reason.load(SeqCst))
+    }
+
+    /// Why it is not open, if it is not: what holds for longest first.
+    pub(super) fn why(&self) -> Option<Bypass> {
+        let shut = if self.for_want.load(SeqCst) { Bypass::Exhausted } else { Bypass::Full };
+        let reasons = [(&self.draining, Bypass::Draining), (&self.obstructed, Bypass::Obstructed), (&self.shut, shut)];
+        reasons.into_iter().find_map(|(holds, why)| holds.load(SeqCst).then_some(why))
     }
 
     /// Whether there are as many connections as there may be.
@@ -101,7 +156,7 @@ impl Gate {
     /// Counts a new connection.
     pub(super) fn enter(&self) {
         if self.count.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
-            self.shut_above(self.low_mark());
+            self.shut_above(self.low_mark(), false);
         }
     }
 
@@ -109,7 +164,7 @@ impl Gate {
     pub(super) fn set_most(&self, most: usize) {
         self.most.store(most.max(1), SeqCst);
         if self.count() >= most {
-            self.shut_above(self.low_mark());
+            self.shut_above(self.low_mark(), false);
         } else {
             self.retry();
         }
@@ -133,11 +188,12 @@ impl Gate {
     pub(super) fn shut_for_want(&self) {
         // Others may leave in the meantime.
         let count = self.count();
-        self.shut_above(count - count.div_ceil(10));
+        self.shut_above(count - count.div_ceil(10), true);
     }
 
-    fn shut_above(&self, low: usize) {
+    fn shut_above(&self, low: usize, for_want: bool) {
         self.low.store(low, SeqCst);
+        self.for_want.store(for_want, SeqCst);
         if !self.shut.swap(true, SeqCst) {
             self.shuts.fetch_add(1, SeqCst);
             self.wake_all();
@@ -196,12 +252,12 @@ mod tests {
     fn a_gate_that_shut_for_want_of_descriptors_opens_on_retry_and_one_that_is_full_does_not() {
         let gate = Gate::new(20, Vec::new());
         gate.shut_for_want();
-        assert!(!gate.is_open());
+        assert_eq!(gate.why(), Some(Bypass::Exhausted));
         gate.retry();
         assert!(gate.is_open());
         (0..20).for_each(|_| gate.enter());
         gate.retry();
-        assert!(!gate.is_open());
+        assert_eq!((gate.is_open(), gate.why()), (false, Some(Bypass::Full)));
     }
 
     #[test]
@@ -236,7 +292,9 @@ mod tests {
         gate.leave();
         assert!(!gate.is_open());
         gate.enter();
+        assert_eq!(gate.why(), Some(Bypass::Obstructed));
         gate.set_obstructed(false, true);
+        assert_eq!(gate.why(), Some(Bypass::Full));
         assert!(!gate.is_open() && gate.is_on_trial());
         gate.leave();
         assert!(gate.is_open());
@@ -248,6 +306,6 @@ mod tests {
         gate.enter();
         gate.drain();
         gate.leave();
-        assert!(!gate.is_open());
+        assert_eq!((gate.is_open(), gate.why()), (false, Some(Bypass::Draining)));
     }
 }

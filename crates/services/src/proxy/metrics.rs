@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use netio::Error;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Unit;
+use prometheus_client::encoding::DescriptorEncoder;
 
 use super::feeds::{Trust, Unused};
+use super::flow::Side;
+use super::gate::Bypass;
 use super::status::{Status, status};
 use super::worker::Shared;
-use crate::metrics::{self, MOST_READERS, MetricsAccess, router};
+use crate::metrics::{self, MOST_READERS, MetricsAccess, Page, router};
 use crate::server::{refused, serve};
 
 /// Interval between checks whether the proxy ends.
@@ -52,7 +51,7 @@ impl Metrics {
         let address = self.listener.local_addr().map_err(Error::system("serve metrics"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::system("serve metrics"))?;
-        let app = router(self.access, move || text(&status(&workers, false)));
+        let app = router(self.access, move || text(status(&workers, false), workers.clone()));
         let run = move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else { return };
@@ -73,26 +72,34 @@ impl Metrics {
     }
 }
 
-/// Encodes the totals of a status.
+/// Encodes a status, and the samples of workers.
 #[derive(Debug)]
-struct Totals(Status);
+struct Told {
+    status: Status,
+    workers: Vec<Arc<Shared>>,
+}
 
-impl Collector for Totals {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let Status { totals: of, accepting, feeds, unused_reports: unused, .. } = &self.0;
-        let gauges = [
+impl Collector for Told {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let Status { totals: of, accepting, bypass, limits, feeds, unused_reports: unused, .. } = &self.status;
+        let mut page = Page(encoder);
+        for (name, help, value) in [
             ("connections", "Connections at present", of.open),
+            ("connections_limit", "Connections at which new ones begin to bypass the proxy", limits.connections),
             ("half_open", "Connections at present whose handshake is not complete", of.half_open),
             ("accepting", "1 if new connections pass through the proxy, 0 if they bypass it", u64::from(*accepting)),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+            ("memory_bytes", "Memory of connections, in sockets and pipes", of.memory_bytes),
+            ("memory_limit_bytes", "What connections may take of it together", limits.memory_bytes),
+        ] {
+            page.gauge(name, help, value as f64)?;
         }
-        let memory = ConstGauge::new(i64::try_from(of.memory_bytes).unwrap_or(i64::MAX));
-        let (name, help) = ("memory", "Memory of connections, in sockets and pipes");
-        memory.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), memory.metric_type())?)?;
-        let counters = [
+        let is = |why| f64::from(u8::from(*bypass == Some(why)));
+        page.gauges(
+            "bypass",
+            "1 for the reason for which all new connections bypass the proxy at present",
+            Bypass::ALL.map(|why| ([("reason", why.name())], is(why))),
+        )?;
+        for (name, help, value) in [
             ("established", "Connections of which both legs were established", of.established),
             ("closed", "Connections that ended after both sides had everything", of.closed),
             ("reset", "Connections that one side reset", of.reset),
@@ -107,85 +114,85 @@ impl Collector for Totals {
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
             ("starved", "Connections with stopped readers, reset because all took too much memory", of.starved),
-        ];
-        for (name, help, value) in counters {
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        ] {
+            page.counter(name, help, value as f64)?;
         }
-        let families = [
-            ("accepted", "Connections accepted from a side", "from", [("ran", of.from_ue), ("wan", of.from_wan)]),
-            ("bytes", "Bytes that have arrived for a side", "to", [("ran", of.to_ue_bytes), ("wan", of.from_ue_bytes)]),
-        ];
-        for (name, help, label, values) in families {
-            let kind = ConstCounter::new(0_u64).metric_type();
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for (side, value) in values {
-                ConstCounter::new(value).encode(family.encode_family(&[(label, side)])?)?;
-            }
+        let sides = |label, [ran, wan]: [u64; 2]| [([(label, "ran")], ran), ([(label, "wan")], wan)];
+        for (name, help, values) in [
+            ("accepted", "Connections accepted from a side", sides("from", [of.from_ue, of.from_wan])),
+            ("bytes", "Bytes that have arrived for a side", sides("to", [of.to_ue_bytes, of.from_ue_bytes])),
+            (
+                "retransmissions",
+                "Segments that were sent again to a side",
+                sides("to", [of.retransmissions_to_ues, of.retransmissions_to_servers]),
+            ),
+        ] {
+            page.counters(name, help, values)?;
         }
-        let (name, help) = ("feeds", "Addresses of UEs with connections, by whether the reports on them are believed");
-        let mut family = encoder.encode_descriptor(name, help, None, ConstGauge::new(0_i64).metric_type())?;
-        for trust in Trust::ALL {
-            let count = feeds.iter().filter(|feed| feed.trust == trust).count();
-            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-            gauge.encode(family.encode_family(&[("trust", trust.name())])?)?;
-        }
+        let passed = |reason| of.bypassed.get(&reason).copied().unwrap_or_default();
+        let help = "Connections that bypassed the proxy although it was asked";
+        page.counters("bypassed", help, Reason::ALL.map(|reason| ([("reason", reason.name())], passed(reason))))?;
+        self.encode_samples(&mut page)?;
+        let of_trust = |trust| feeds.iter().filter(|feed| feed.trust == trust).count() as f64;
+        let help = "Addresses of UEs with connections, by whether the reports on them are believed";
+        page.gauges("feeds", help, Trust::ALL.map(|trust| ([("trust", trust.name())], of_trust(trust))))?;
         // Without a feed, there is no age.
         if let Some(oldest) = feeds.iter().map(|feed| feed.age_s).max_by(f64::total_cmp) {
-            let gauge = ConstGauge::new(oldest);
-            let (name, help) = ("feed_age", "The greatest age of the latest report on a UE with connections");
-            gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Seconds), gauge.metric_type())?)?;
+            page.gauge("feed_age_seconds", "The greatest age of the latest report on a UE with connections", oldest)?;
         }
-        let (name, help) = ("reports_discarded", "Reports that were of no use");
-        let mut family = encoder.encode_descriptor(name, help, None, ConstCounter::new(0_u64).metric_type())?;
         let Unused { ahead, old, impossible, overtaken } = *unused;
-        for (why, value) in [("ahead", ahead), ("old", old), ("impossible", impossible), ("overtaken", overtaken)] {
-            ConstCounter::new(value).encode(family.encode_family(&[("why", why)])?)?;
-        }
-        Ok(())
+        let why = [("ahead", ahead), ("old", old), ("impossible", impossible), ("overtaken", overtaken)];
+        page.counters("reports_discarded", "Reports that were of no use", why.map(|(why, n)| ([("why", why)], n)))
     }
 }
 
-fn text(status: &Status) -> String {
-    metrics::text("ranway_proxy", Totals(status.clone()))
+impl Told {
+    fn encode_samples(&self, page: &mut Page) -> Result<(), std::fmt::Error> {
+        let all = || self.workers.iter().map(|shared| &shared.counters.samples);
+        let help = "Time from the first SYN to a server to its answer";
+        page.histogram("handshake_seconds", help, &all().map(|of| &of.handshakes).collect::<Vec<_>>())?;
+        let sides = [("ran", Side::Ran), ("wan", Side::Wan)];
+        let rtts = sides.map(|(name, side)| ([("side", name)], all().map(|of| &of.rtts[side as usize]).collect()));
+        let help = "Smoothed round-trip times between the proxy and hosts, of connections with bytes, once a second";
+        page.histograms("rtt_seconds", help, rtts)?;
+        let waits = sides.map(|(name, side)| ([("to", name)], all().map(|of| &of.waits[side as usize]).collect()));
+        let help = "How long bytes wait in the proxy before they are sent, of connections with bytes, once a second";
+        page.histograms("wait_seconds", help, waits)
+    }
+}
+
+fn text(status: Status, workers: Vec<Arc<Shared>>) -> String {
+    metrics::text("ranway_proxy", Told { status, workers })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::{Feed, Totals as Counted};
-    use axum::body::Body;
-    use tower::ServiceExt;
-
-    #[tokio::test]
-    async fn metrics_are_served_at_their_path_alone() {
-        let app = router(|| "all of them\n".to_owned());
-        for (method, path, status) in
-            [("GET", "/metrics", 200), ("GET", "/", 200), ("GET", "/other", 404), ("POST", "/", 405)]
-        {
-            let request =
-                axum::http::Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
-            let answer = app.clone().oneshot(request).await.expect("an answer");
-            assert_eq!(answer.status().as_u16(), status, "{method} {path}");
-            if status == 200 {
-                assert_eq!(answer.headers()[CONTENT_TYPE], metrics::CONTENT);
-                let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
-                assert_eq!(&body[..], b"all of them\n");
-            }
-        }
-    }
+    use crate::proxy::{Feed, Limits, Totals};
 
     #[test]
     fn each_counter_is_in_the_text() {
-        let totals = Counted { open: 3, from_ue: 5, to_ue_bytes: 1 << 40, ..Counted::default() };
+        let totals = Totals { open: 3, from_ue: 5, to_ue_bytes: 1 << 40, memory_bytes: 7, ..Totals::default() };
         let feed = |age_s, trust| Feed { ue: [10, 0, 0, 1].into(), age_s, trust };
         let feeds = vec![feed(0.5, Trust::Believed), feed(2.25, Trust::TooLow)];
         let unused_reports = Unused { old: 4, ..Unused::default() };
-        let text = text(&Status { totals, accepting: true, feeds, unused_reports, connections: Vec::new() });
+        let limits = Limits { connections: 20, memory_bytes: 1 << 30 };
+        let bypass = Some(Bypass::Obstructed);
+        let status = Status { totals, bypass, limits, feeds, unused_reports, ..Status::default() };
+        let text = text(status, Vec::new());
         for line in [
             "# TYPE ranway_proxy_connections gauge",
             "ranway_proxy_connections 3",
-            "ranway_proxy_accepting 1",
+            "ranway_proxy_connections_limit 20",
+            "ranway_proxy_accepting 0",
+            "ranway_proxy_bypass{reason=\"obstructed\"} 1",
+            "ranway_proxy_bypass{reason=\"full\"} 0",
+            "ranway_proxy_memory_bytes 7",
+            "ranway_proxy_memory_limit_bytes 1073741824",
+            "ranway_proxy_retransmissions_total{to=\"wan\"} 0",
+            "ranway_proxy_handshake_seconds_count 0",
+            "ranway_proxy_rtt_seconds_bucket{le=\"+Inf\",side=\"wan\"} 0",
+            "ranway_proxy_wait_seconds_sum{to=\"ran\"} 0.0",
             "ranway_proxy_accepted_total{from=\"ran\"} 5",
             "ranway_proxy_bytes_total{to=\"ran\"} 1099511627776",
             "ranway_proxy_reset_total 0",

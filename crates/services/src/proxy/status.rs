@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::feeds::{Feed, Unused};
 use super::flow::{Flow, Side};
+use super::gate::Bypass;
 use super::worker::Shared;
 
 /// Interval between checks whether the proxy ends.
@@ -38,6 +39,12 @@ pub struct Status {
     pub totals: Totals,
     /// Whether new connections pass through the proxy; otherwise they bypass it.
     pub accepting: bool,
+    /// Why they bypass it, if they do.
+    #[serde(default)]
+    pub bypass: Option<Bypass>,
+    /// Connections at which new ones begin to bypass it, and the memory in bytes that they may take together.
+    #[serde(default)]
+    pub limits: Limits,
     /// The reports on UEs that have connections, ordered by address.
     pub feeds: Vec<Feed>,
     /// How many reports were of no use since RAPID started.
@@ -89,10 +96,25 @@ pub struct Totals {
     pub starved: u64,
     /// Bytes of memory that connections take at present, in sockets and pipes.
     pub memory_bytes: u64,
+    /// Segments that were sent again to UEs, as of the latest samples of connections.
+    #[serde(default)]
+    pub retransmissions_to_ues: u64,
+    /// The same to servers.
+    #[serde(default)]
+    pub retransmissions_to_servers: u64,
     /// Bytes taken from wired legs.
     pub to_ue_bytes: u64,
     /// Bytes taken from radio legs.
     pub from_ue_bytes: u64,
+}
+
+/// What connections may take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Their number at which new ones begin to bypass the proxy.
+    pub connections: u64,
+    /// Bytes of memory, in sockets and pipes.
+    pub memory_bytes: u64,
 }
 
 /// A connection.
@@ -191,6 +213,8 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
             (&mut totals.internal_errors, &of.internal_errors),
             (&mut totals.starved, &of.starved),
             (&mut totals.memory_bytes, &of.memory),
+            (&mut totals.retransmissions_to_ues, &of.samples.retransmissions[Side::Ran as usize]),
+            (&mut totals.retransmissions_to_servers, &of.samples.retransmissions[Side::Wan as usize]),
             (&mut totals.to_ue_bytes, &of.to_ue_bytes),
             (&mut totals.from_ue_bytes, &of.from_ue_bytes),
         ] {
@@ -216,7 +240,19 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
     flows.sort_by_key(|flow| (flow.ue(), flow.peer()));
     let connections = flows.iter().filter_map(|flow| Connection::of(flow)).collect();
     let (feeds, unused_reports) = workers.first().map(|shared| shared.registry.feeds.get()).unwrap_or_default();
-    Status { totals, accepting: gate.is_some_and(|gate| gate.is_open()), feeds, unused_reports, connections }
+    let accepting = is_leased && gate.is_some_and(|gate| gate.is_open());
+    let why = gate.and_then(|gate| gate.why()).unwrap_or(Bypass::NotReady);
+    let limits = workers.first().map(|shared| shared.settings.get());
+    let limits = limits.map(|of| Limits { connections: of.max_connections as u64, memory_bytes: of.memory });
+    Status {
+        totals,
+        accepting,
+        bypass: (!accepting).then_some(why),
+        limits: limits.unwrap_or_default(),
+        feeds,
+        unused_reports,
+        connections,
+    }
 }
 
 /// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`. `None` if others have all

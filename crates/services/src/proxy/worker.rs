@@ -26,6 +26,7 @@ use super::gate::Gate;
 use super::liveness::Liveness;
 use super::memory::{self, Sizes};
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
+use super::samples::{self, Sampled, Samples};
 use super::settings::{Current, Settings};
 use super::vigil::{Promptness, Vigil};
 use opening::Opening;
@@ -81,6 +82,7 @@ pub(super) struct Counters {
     pub(super) memory: AtomicU64,
     pub(super) to_ue_bytes: AtomicU64,
     pub(super) from_ue_bytes: AtomicU64,
+    pub(super) samples: Samples,
 }
 
 /// What others see of a worker.
@@ -153,8 +155,9 @@ struct Connection {
     generation: u32,
     /// Whether it is in the list of those with more to move.
     queued: bool,
-    /// When it was accepted, or a byte or the end of one side passed.
+    /// When the proxy began to connect to its server, it was accepted, or a byte or the end of one side passed.
     active: Instant,
+    sampled: Sampled,
 }
 
 /// Returns the smoothed duration of turns in ns. The last one took `turn` and ended `since` after the one before, and counts in
@@ -186,6 +189,8 @@ pub(super) struct Worker {
     forsaken: u64,
     now: Instant,
     swept: Instant,
+    /// Sweeps so far.
+    sweeps: u64,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
     /// Whether connections take all the memory that they may: no buffer grows.
@@ -224,6 +229,7 @@ impl Worker {
             forsaken: 0,
             now,
             swept: now,
+            sweeps: 0,
             exhausted: None,
             is_short: false,
             told_starved: None,
@@ -331,6 +337,145 @@ impl Worker {
         self.shared.gate.shut_for_want();
     }
 
+    /// Begins to connect to the server of a SYN.
+    fn connect(&mut self, syn: Syn, place: Place) {
+        let settings = self.shared.settings.get();
+        let outgoing = match connect_as(&settings, &syn) {
+            Ok(outgoing) => outgoing,
+            Err(error) => {
+                let is_want = Errno::from_io_error(&error).is_some_and(is_exhaustion);
+                if is_want {
+                    self.on_exhausted();
+                }
+                return self.let_pass(&syn, place, if is_want { Reason::Exhausted } else { Reason::Refused });
+            }
+        };
+        if !outgoing.same_port {
+            self.shared.counters.other_port.fetch_add(1, Relaxed);
+        }
+        self.generation = (self.generation + 1) & 0x7fff_ffff;
+        let generation = self.generation;
+        let opening =
+            Opening { syn, place, outgoing: outgoing.socket, is_connected: false, since: self.now, generation };
+        let ends = opening.place.ends();
+        let key = self.openings.insert(opening);
+        self.by_ends.insert(ends, key);
+        let token = EventData::new_u64(OPENING | u64::from(generation) << 32 | key as u64);
+        if epoll::add(&self.epoll, &self.openings[key].outgoing, token, EventFlags::OUT | EventFlags::ET).is_err() {
+            self.on_exhausted();
+            self.give_up(key, Reason::Exhausted);
+        }
+    }
+
+    /// Lets a SYN pass whose connection the proxy cannot serve, unless its client has an answer already.
+    fn let_pass(&self, syn: &Syn, place: Place, reason: Reason) {
+        let hall = &self.shared.hall;
+        match reason {
+            Reason::Silent => self.shared.counters.connect_timeouts.fetch_add(1, Relaxed),
+            _ => self.shared.counters.connect_failed.fetch_add(1, Relaxed),
+        };
+        let is_early = syn.is_early(&self.shared.settings.get().early);
+        if !is_early {
+            hall.book.remember(syn.ends, self.now);
+        }
+        // After that, the same SYN is a stranger.
+        drop(place);
+        if !is_early {
+            hall.pass(&syn.held, reason);
+        }
+    }
+
+    fn remove_opening(&mut self, key: usize) -> Opening {
+        let opening = self.openings.remove(key);
+        self.by_ends.remove(&opening.place.ends());
+        opening
+    }
+
+    fn give_up(&mut self, key: usize, reason: Reason) {
+        let Opening { syn, place, outgoing, .. } = self.remove_opening(key);
+        drop(outgoing);
+        self.let_pass(&syn, place, reason);
+    }
+
+    /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
+    fn forsake(&mut self) {
+        for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
+            if self.openings[key].is_connected {
+                drop(self.remove_opening(key));
+                self.shared.counters.reset.fetch_add(1, Relaxed);
+            } else {
+                self.give_up(key, Reason::Closed);
+            }
+        }
+    }
+
+    /// The server of a connection without a client has answered.
+    fn on_opening(&mut self, token: u64, flags: EventFlags) {
+        let key = (token & 0xffff_ffff) as usize;
+        let now = self.now;
+        let Some(opening) = self.openings.get_mut(key) else { return };
+        if OPENING | u64::from(opening.generation) << 32 | key as u64 != token {
+            return;
+        }
+        // Without an error, room to write means that it is connected.
+        let has_failed =
+            flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
+        if has_failed && !opening.is_connected {
+            return self.give_up(key, Reason::Refused);
+        }
+        if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
+            // Its client learns that as soon as it has one.
+            return;
+        }
+        opening.is_connected = true;
+        self.shared.counters.samples.handshakes.add(now.saturating_duration_since(opening.since));
+        opening.since = now;
+        if !opening.syn.is_early(&self.shared.settings.get().early) {
+            opening.place.deliver();
+            self.shared.hall.deliver(&opening.syn);
+        }
+    }
+
+    /// Joins a client whose handshake is complete with its server.
+    fn join(&mut self, ends: Ends, accepted: OwnedFd) {
+        // If it is gone, closing resets the client.
+        let Some(&key) = self.by_ends.get(&ends) else { return };
+        let Opening { syn, place, outgoing, is_connected, since, generation } = self.remove_opening(key);
+        let settings = &*self.shared.settings.get();
+        // The kernel's default is as good.
+        let _ = control(accepted.as_fd(), settings, syn.side);
+        count(&self.shared.hall.admitted, syn.side);
+        let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
+        self.opened += 1;
+        let id = self.opened;
+        let key = self.connections.insert(Connection {
+            flow: Arc::clone(&flow),
+            id,
+            place,
+            directions: [(); 2].map(|()| Direction::new(!settings.is_tuned())),
+            sizes: Default::default(),
+            liveness: Liveness::default(),
+            phase: if is_connected { Phase::Open } else { Phase::Connecting },
+            generation,
+            queued: false,
+            active: if is_connected { self.now } else { since },
+            sampled: Sampled::default(),
+        });
+        self.shared.registry.insert(id, &flow);
+        if is_connected {
+            self.on_established(key);
+        }
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        let [client, server] = flow.legs();
+        let token = |leg| EventData::new_u64(self.token(key) | leg);
+        let added = epoll::add(&self.epoll, client, token(0), interest);
+        // It tells at once what the leg has had to tell before.
+        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), interest)).is_err() {
+            self.on_exhausted();
+            self.end(key, End::ConnectFailed);
+        }
+    }
+
     fn on_established(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         connection.place.establish(self.now);
@@ -363,7 +508,8 @@ impl Worker {
                 return self.end(key, End::ConnectFailed);
             }
             connection.phase = Phase::Open;
-            connection.active = self.now;
+            let began = std::mem::replace(&mut connection.active, self.now);
+            self.shared.counters.samples.handshakes.add(self.now.saturating_duration_since(began));
             self.on_established(key);
         }
         let connection = &mut self.connections[key];
@@ -518,6 +664,7 @@ impl Worker {
         }
         self.shared.registry.remove(connection.id);
         let counters = &self.shared.counters;
+        counters.samples.end(&connection.flow, connection.sampled);
         let counter = match end {
             End::Closed => &counters.closed,
             End::Reset => &counters.reset,
@@ -565,7 +712,12 @@ impl Worker {
         let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *settings;
         self.tools.set_most(settings.pipes_each());
         let (mut over, mut stalled, mut memory) = (Vec::new(), Vec::new(), 0);
+        let (sweep, count) = (self.sweeps, self.connections.len());
+        self.sweeps += 1;
         for (key, connection) in &mut self.connections {
+            if samples::is_due(connection.id, sweep, count) {
+                self.shared.counters.samples.take(&connection.flow, &mut connection.sampled);
+            }
             let idle = self.now.saturating_duration_since(connection.active);
             let taken = memory::Taken::of(connection.flow.legs(), &connection.directions);
             memory += taken.all();
