@@ -15,7 +15,9 @@ mod follower;
 mod http;
 mod hub;
 mod input;
+mod intake;
 mod log;
+mod metrics;
 mod outbox;
 mod problem;
 mod query;
@@ -30,6 +32,7 @@ pub use input::{Input, SocketFile};
 pub use log::Log;
 pub use settings::{Error, Limits};
 
+use crate::metrics::{self as shared, MOST_READERS, MetricsAccess};
 use crate::server::{Hosts, Most, Network as Addresses, refused, serve};
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
@@ -69,6 +72,8 @@ pub struct Options {
     pub callbacks: CallbackPolicy,
     /// Limits of delivery.
     pub limits: Limits,
+    /// Where metrics are served over HTTP, and who may read them, if they are.
+    pub metrics: Option<MetricsAccess>,
     /// Where messages go.
     pub log: Log,
 }
@@ -88,6 +93,7 @@ impl Default for Options {
             proxies: Vec::new(),
             callbacks: CallbackPolicy::default(),
             limits: Limits::default(),
+            metrics: None,
             log: Log::default(),
         }
     }
@@ -98,6 +104,7 @@ impl Default for Options {
 pub struct Service {
     hub: Arc<Hub>,
     address: SocketAddr,
+    metrics: Option<SocketAddr>,
     inputs: Vec<input::Opened>,
     tasks: JoinSet<Result<(), Error>>,
 }
@@ -152,7 +159,27 @@ impl Service {
                 Ok(())
             });
         }
-        Ok(Service { hub, address, inputs, tasks })
+        let mut metrics = None;
+        if let Some(access) = options.metrics {
+            let address = access.address();
+            let wrong = |why: std::io::Error| {
+                Error(format!("metrics cannot be served at {address}: {}", refused(&why, "--metrics")))
+            };
+            let listener = TcpListener::bind(address).await.map_err(wrong)?;
+            metrics = Some(listener.local_addr().map_err(wrong)?);
+            let of_pages = hub.clone();
+            let pages = shared::router(access, move || metrics::text(&of_pages));
+            tasks.spawn(async move {
+                serve(listener, pages, MOST_READERS, Vec::new()).await;
+                Ok(())
+            });
+        }
+        Ok(Service { hub, address, metrics, inputs, tasks })
+    }
+
+    /// Returns where metrics are served.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
     }
 
     /// Returns where HTTP is served.
@@ -202,7 +229,7 @@ pub type TakeRecord = Box<dyn FnMut(&Record) -> bool + Send>;
 
 /// Runs a service until Ctrl-C or SIGTERM. `started` learns where HTTP is served; `take` is called for each report and event, if
 /// there is one, and ends the service by returning `false`.
-pub fn run(options: Options, started: impl FnOnce(SocketAddr), take: Option<TakeRecord>) -> Result<(), Error> {
+pub fn run(options: Options, started: impl FnOnce(&Service), take: Option<TakeRecord>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
     let result = runtime.block_on(async {
@@ -211,7 +238,7 @@ pub fn run(options: Options, started: impl FnOnce(SocketAddr), take: Option<Take
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let mut service = Service::start(options).await?;
         let records = take.map(|take| service.hub().for_each_record(take));
-        started(service.address());
+        started(&service);
         let result = tokio::select! {
             result = service.run() => result,
             Some(()) = OptionFuture::from(records) => Ok(()),

@@ -2,13 +2,13 @@
 
 use crate::failure::Failure;
 use crate::live::dashboard::{DashboardArgs, Reports, untitled};
-use crate::live::secrets::BrokerArgs;
+use crate::live::secrets::{BrokerArgs, MetricsArgs};
 use crate::terminal;
 use clap::Args as ClapArgs;
 use rnis::feed::{Carrier, recording};
 use rnis::identity::{Plmn, Rat};
 use rnis::{AddressMap, Network as Cells, Record};
-use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, TakeRecord, run as serve};
+use services::rnis::{CallbackPolicy, Error, Input, Limits, Log, Options, Service, TakeRecord, run as serve};
 use services::{Network, parse_host};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -97,6 +97,8 @@ pub(crate) struct RnisArgs {
     #[arg(long, value_name = "URL")]
     api_root: Option<String>,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     dashboard: DashboardArgs,
     /// Print each report and event as a line of JSON, which is a recording
     #[arg(long)]
@@ -127,9 +129,11 @@ pub(crate) fn run(args: &RnisArgs) -> Result<(), Failure> {
     let quiet = args.quiet;
     let options = options(args)?;
     let count = options.inputs.len();
-    let started = |address| {
+    let started = |service: &Service| {
         if !quiet {
-            terminal::message!("serving http://{address}/rni/v2 from {count} inputs; press Ctrl-C to stop");
+            let address = service.address();
+            let metrics = service.metrics().map_or_else(String::new, |at| format!(", metrics at http://{at}/metrics"));
+            terminal::message!("serving http://{address}/rni/v2 from {count} inputs{metrics}; press Ctrl-C to stop");
         }
     };
     let title = || untitled("Radio network information".to_owned());
@@ -193,6 +197,7 @@ fn options(args: &RnisArgs) -> Result<Options, Failure> {
         proxies: args.trusted_proxy.clone(),
         callbacks: CallbackPolicy::new(args.callback_network.clone()),
         limits: Limits::default(),
+        metrics: args.metrics.access()?,
         log: Log::new(move |line| {
             if !quiet {
                 terminal::message!("{line}");

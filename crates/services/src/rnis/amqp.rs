@@ -13,7 +13,8 @@ mod session;
 
 pub use broker::{Broker, Credentials};
 
-use super::hub::{Hub, Mailbox};
+use super::hub::Mailbox;
+use super::intake::Intake;
 use super::log::{Faults, Log};
 use rnis::amqp::{Event, Role, ShortText};
 use rnis::feed::{LONGEST_MESSAGE, recording};
@@ -47,8 +48,8 @@ impl Broker {
     }
 
     /// Takes in reports until the future is dropped; reconnects when the broker goes away.
-    pub(super) async fn consume(&self, hub: &Arc<Hub>, log: &Log) {
-        let faults = Arc::new(tokio::sync::Mutex::new(Faults::new(log.clone(), self.name())));
+    pub(super) async fn consume(&self, hub: &Intake, log: &Log) {
+        let faults = Arc::new(tokio::sync::Mutex::new(hub.faults(log, self.name())));
         let open = || {
             let (broker, hub, log, faults) = (self.clone(), hub.clone(), log.clone(), faults.clone());
             async move {
@@ -134,7 +135,7 @@ async fn publish_all(session: &mut Session, mailbox: &Mailbox) -> Failure {
 }
 
 /// Takes in reports until the broker fails or ends the subscription.
-async fn consume_all(session: &mut Session, hub: &Hub, faults: &mut Faults) -> Failure {
+async fn consume_all(session: &mut Session, hub: &Intake, faults: &mut Faults) -> Failure {
     loop {
         while let Some(event) = session.next() {
             match event {

@@ -338,7 +338,7 @@ impl App {
         let upgrade = upgrade.map_err(|why| Problem::new(why.status(), why.body_text()))?;
         let counted = Sockets::open(&self.sockets, Site::of(address))
             .ok_or_else(|| Problem::new(StatusCode::TOO_MANY_REQUESTS, "this client has its maximum of WebSockets"))?;
-        Ok(websocket::upgrade(upgrade, outbox, (counted, busy)))
+        Ok(websocket::upgrade(upgrade, outbox, self.hub.counters.clone(), (counted, busy)))
     }
 
     async fn create(&self, request: Request) -> Reply {

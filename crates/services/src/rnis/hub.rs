@@ -1,7 +1,9 @@
 //! What the parts of the service share: the state, the subscriptions, and who is to be told of what.
 
 use super::callback::{CallbackPolicy, Target};
+use super::intake::Counts;
 use super::log::{Log, Losses};
+use super::metrics::Counters;
 use super::outbox::{Next, Outbox};
 use super::settings::Limits;
 use crate::secret;
@@ -12,6 +14,7 @@ use rnis::{AddressMap, Network, RadioReport, Record, State};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
@@ -45,6 +48,8 @@ pub struct Hub {
     congestion: Mutex<Option<Congestion>>,
     callbacks: Arc<Semaphore>,
     runtime: Handle,
+    inputs: Mutex<Vec<Arc<Counts>>>,
+    pub(super) counters: Arc<Counters>,
 }
 
 #[derive(Debug)]
@@ -165,6 +170,8 @@ impl Hub {
             congestion: Mutex::new(None),
             callbacks: Arc::new(Semaphore::new(MOST_CALLBACKS)),
             runtime: Handle::current(),
+            inputs: Mutex::default(),
+            counters: Arc::default(),
         })
     }
 
@@ -187,7 +194,8 @@ impl Hub {
         for occurrence in &accepted.occurrences {
             for (id, notification) in inner.book.matching(occurrence, &self.network) {
                 if let Some(outbox) = inner.outboxes.get(&id) {
-                    outbox.push(text(&notification));
+                    let dropped = outbox.push(text(&notification));
+                    self.counters.dropped.fetch_add(u64::from(dropped), Relaxed);
                 }
             }
         }
@@ -202,11 +210,16 @@ impl Hub {
         }
     }
 
-    /// Takes in the records of a message as [`Hub::feed_paced`] does.
-    pub(super) async fn feed_all(&self, records: Vec<Record>) {
-        for record in records {
-            self.feed_paced(record).await;
-        }
+    /// Adds an input, whose records are counted.
+    pub(super) fn add_input(&self, name: &str) -> Arc<Counts> {
+        let counts = Arc::new(Counts { name: name.to_owned(), ..Counts::default() });
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).push(counts.clone());
+        counts
+    }
+
+    /// Returns the inputs.
+    pub(super) fn inputs(&self) -> Vec<Arc<Counts>> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn congestion(&self) -> MutexGuard<'_, Option<Congestion>> {
@@ -335,9 +348,9 @@ impl Hub {
             return Ok(entry);
         }
         let outbox = Arc::new(Outbox::default());
-        test.into_iter().for_each(|test| outbox.push(test));
+        test.into_iter().for_each(|test| _ = outbox.push(test));
         if let Some(old) = inner.outboxes.insert(id, outbox.clone()) {
-            old.take().into_iter().for_each(|notification| outbox.push(notification));
+            old.take().into_iter().for_each(|notification| _ = outbox.push(notification));
             old.close();
         }
         if let Some(target) = target {
@@ -406,7 +419,7 @@ impl Hub {
         inner.owners.insert(site, Arc::downgrade(&own));
         let hub = Arc::downgrade(self);
         let (policy, limits, callbacks) = (self.policy.clone(), self.limits, self.callbacks.clone());
-        let log = self.log.clone();
+        let (log, counters) = (self.log.clone(), self.counters.clone());
         self.runtime.spawn(async move {
             let generation = outbox.take_over();
             let mut failed = 0;
@@ -432,9 +445,11 @@ impl Hub {
                     }
                 };
                 let Some(fault) = fault else {
+                    counters.delivered.fetch_add(1, Relaxed);
                     failed = 0;
                     continue;
                 };
+                counters.undelivered.fetch_add(1, Relaxed);
                 failed += 1;
                 if failed == 1 {
                     log.line(format_args!("subscription of {site}: a notification was dropped: {fault}"));
@@ -443,6 +458,7 @@ impl Hub {
                     log.line(format_args!(
                         "subscription of {site}: removed after {failed} notifications could not be delivered"
                     ));
+                    counters.removed.fetch_add(1, Relaxed);
                     if let Some(hub) = hub.upgrade() {
                         hub.unsubscribe(id);
                     }
@@ -461,7 +477,7 @@ fn text(notification: &Notification) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::atomic::AtomicUsize;
 
     #[tokio::test(start_paused = true)]
     async fn inputs_wait_for_readers_unless_they_have_stopped_and_losses_are_told() {

@@ -2,6 +2,7 @@
 
 use super::amqp::Broker;
 use super::hub::{Hub, unix_now};
+use super::intake::Intake;
 use super::log::{Faults, Log};
 use super::settings::Error;
 use futures_util::{SinkExt, StreamExt};
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixListener;
@@ -287,7 +289,14 @@ impl Opened {
     /// Takes in the feed until it ends. A fault in a file or in standard input is an error; a fault in a live feed is reported,
     /// and the feed goes on.
     pub(super) async fn run(self, hub: &Arc<Hub>, log: &Log) -> Result<(), Error> {
-        let faults = Faults::new(log.clone(), format!("input {}", self.name));
+        let counts = hub.add_input(&self.name);
+        let ended = self.take_in(&Intake::new(hub.clone(), counts.clone()), log).await;
+        counts.has_ended.store(true, Relaxed);
+        ended
+    }
+
+    async fn take_in(self, hub: &Intake, log: &Log) -> Result<(), Error> {
+        let faults = hub.faults(log, format!("input {}", self.name));
         match (self.kind, self.stream) {
             (Kind::Lines { format, replay, .. }, Stream::Reader(reader)) => {
                 let error = |why: &dyn fmt::Display| Error(format!("input {}: {why}", self.name));
@@ -332,7 +341,7 @@ fn parser(format: Format, carrier: Carrier) -> Parser {
 }
 
 /// Takes in what programs send that connect to a socket.
-async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Arc<Hub>, faults: Faults) {
+async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Intake, faults: Faults) {
     let producers = Arc::new(Semaphore::new(MOST_PRODUCERS));
     let faults = Arc::new(tokio::sync::Mutex::new(faults));
     let mut tasks = tokio::task::JoinSet::new();
@@ -364,7 +373,7 @@ async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Arc<Hub
 }
 
 /// Subscribes to the metrics of a gNB and takes them in; connects again when the gNB goes away.
-async fn listen_to_gnb(address: &str, carrier: Carrier, hub: &Hub, mut faults: Faults) {
+async fn listen_to_gnb(address: &str, carrier: Carrier, hub: &Intake, mut faults: Faults) {
     let mut wait = RETRY.0;
     loop {
         let before = Instant::now();
@@ -380,7 +389,7 @@ async fn listen_to_gnb(address: &str, carrier: Carrier, hub: &Hub, mut faults: F
     }
 }
 
-async fn gnb_session(address: &str, carrier: Carrier, hub: &Hub, faults: &mut Faults) -> Result<(), String> {
+async fn gnb_session(address: &str, carrier: Carrier, hub: &Intake, faults: &mut Faults) -> Result<(), String> {
     let limits =
         WebSocketConfig::default().max_message_size(Some(LONGEST_MESSAGE)).max_frame_size(Some(LONGEST_MESSAGE));
     let text = |why: WsError| why.to_string();
@@ -405,7 +414,7 @@ async fn gnb_session(address: &str, carrier: Carrier, hub: &Hub, faults: &mut Fa
 }
 
 /// Asks ModemManager for the signal of a modem each second.
-async fn poll_modem(modem: &str, carrier: Carrier, hub: &Hub, mut faults: Faults) {
+async fn poll_modem(modem: &str, carrier: Carrier, hub: &Intake, mut faults: Faults) {
     let mut parser = Parser::Modem(modem::Modem::new(carrier));
     loop {
         sleep(MODEM_INTERVAL).await;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -58,14 +59,22 @@ pub(super) struct Faults {
     name: String,
     pace: Pace,
     suppressed: u64,
+    /// Those so far, for metrics.
+    count: Arc<AtomicU64>,
 }
 
 impl Faults {
     pub(super) fn new(log: Log, name: String) -> Faults {
-        Faults { log, name, pace: Pace::default(), suppressed: 0 }
+        Faults { log, name, pace: Pace::default(), suppressed: 0, count: Arc::default() }
+    }
+
+    /// Counts them there.
+    pub(super) fn counted(self, count: Arc<AtomicU64>) -> Faults {
+        Faults { count, ..self }
     }
 
     pub(super) fn report(&mut self, fault: &str) {
+        self.count.fetch_add(1, Relaxed);
         if !self.pace.may_tell() {
             self.suppressed += 1;
             return;

@@ -40,19 +40,21 @@ impl Outbox {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a notification.
-    pub(super) fn push(&self, notification: String) {
+    /// Adds a notification. Returns whether it has dropped another one for it.
+    pub(super) fn push(&self, notification: String) -> bool {
         let mut content = self.content();
         if content.finished {
-            return;
+            return false;
         }
-        if content.waiting.len() >= MOST_WAITING {
+        let is_full = content.waiting.len() >= MOST_WAITING;
+        if is_full {
             content.waiting.pop_front();
             content.dropped += 1;
         }
         content.waiting.push_back(notification);
         drop(content);
         self.changed.notify_waiters();
+        is_full
     }
 
     /// Ends the queue once all waiting notifications have been delivered.
@@ -144,7 +146,7 @@ mod tests {
     async fn the_oldest_are_dropped_and_a_finished_queue_is_drained() {
         let outbox = Outbox::default();
         let generation = outbox.take_over();
-        (0..MOST_WAITING + 3).for_each(|n| outbox.push(n.to_string()));
+        (0..MOST_WAITING + 3).for_each(|n| _ = outbox.push(n.to_string()));
         outbox.finish();
         outbox.push("late".into());
         assert_eq!(outbox.dropped(), 3);
