@@ -1,6 +1,7 @@
 //! `ranway proxy`.
 
 mod config;
+mod top;
 
 use crate::live::dashboard::{DashboardArgs, ProxyFollower, untitled};
 use crate::live::secrets::{BrokerArgs, MetricsArgs};
@@ -62,6 +63,7 @@ Examples:
   ranway proxy --config proxy.toml                                options from a file, which SIGHUP reads again
   ranway proxy --wan eth0 --ran eth1 --metrics 127.0.0.1:9180     counters for Prometheus at /metrics
   ranway proxy status                                             counters and connections, by UE
+  ranway proxy status --top 10                                    the UEs with most traffic at the moment
   ranway proxy status --json"
 )]
 pub(crate) struct ProxyArgs {
@@ -190,6 +192,9 @@ pub(crate) struct StatusArgs {
     /// The running proxy's interface towards the UEs [default: the only proxy]
     #[arg(long, value_name = "IF")]
     ran: Option<String>,
+    /// Print the N UEs to and from which most bytes pass within a second, instead of connections
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -550,14 +555,29 @@ fn summary(before: &Status, now: &Status, seconds: f64) -> String {
 }
 
 fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let status = proxy::ask(args.ran.as_deref())?;
+    let mut status = proxy::ask(args.ran.as_deref())?;
     let mut stdout = terminal::stdout();
+    let mut largest = None;
+    if let Some(most) = args.top {
+        let asked = Instant::now();
+        std::thread::sleep(top::TIME);
+        let before = std::mem::replace(&mut status, proxy::ask(args.ran.as_deref())?);
+        largest = Some(top::largest(&before, &status, asked.elapsed().as_secs_f64(), most as usize));
+    }
+    if let Some(ues) = largest.as_ref().filter(|_| args.json) {
+        writeln!(stdout, "{}", serde_json::to_string_pretty(ues)?)?;
+        return Ok(());
+    }
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&status)?)?;
         return Ok(());
     }
     let of = &status.totals;
-    let state = if status.accepting { "new connections are split" } else { "new connections bypass the proxy" };
+    let state = match status.bypass {
+        _ if status.accepting => "new connections are split".to_owned(),
+        Some(why) => format!("new connections bypass the proxy: {}", why.text()),
+        None => "new connections bypass the proxy".to_owned(),
+    };
     let bypassed: Vec<String> =
         of.bypassed.iter().map(|(reason, count)| format!("{count} {}", reason.name().replace('_', " "))).collect();
     writeln!(
@@ -580,7 +600,9 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
             "reports discarded: {ahead} from the future, {old} too old, {impossible} impossible, {overtaken} overtaken"
         )?;
     }
-    if !status.connections.is_empty() {
+    if let Some(ues) = largest {
+        writeln!(stdout, "\n{}", top::table(&ues))?;
+    } else if !status.connections.is_empty() {
         writeln!(stdout, "\n{}", table(&status))?;
     }
     Ok(())
