@@ -177,6 +177,8 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
         "usr/share/doc/ranway/THIRD-PARTY.txt",
         "usr/share/doc/ranway/changelog.Debian.gz",
         "usr/share/ranway/grafana/ranway.json",
+        "usr/share/ranway/grafana/ranway-services.json",
+        "usr/share/ranway/prometheus/ranway.rules.yml",
         *(f"usr/share/doc/ranway/samples/{path.name}" for path in (ROOT / "docs/samples").iterdir()),
         *(f"{units}ranway-{service}.service" for service in SERVICES),
         *(f"etc/ranway/{service}.conf" for service in SERVICES if service != "proxy"),

@@ -4,17 +4,16 @@
 
 mod common;
 
+use common::prometheus::{self, Prometheus, await_values, queried, queries};
 use common::shown::{PATIENCE, SCENARIO, Shown, columns, events, request, short};
 use common::{eventually, may, scratch, text};
 use record::Results;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
-use testkit::root::has_program;
 
 #[test]
 fn what_the_page_gets_is_what_the_run_writes() {
@@ -288,38 +287,6 @@ fn a_hundred_flows_are_cheap(_: &mut Watch) {
     println!("{taken} bytes were sent");
 }
 
-/// A process that ends with the test.
-struct Service(Child);
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The queries of the dashboard for Grafana, for all runs and flows.
-fn grafana_queries() -> Vec<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/grafana/ranway.json");
-    let file: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("it is there")).expect("JSON");
-    let panels = file["panels"].as_array().expect("panels").iter();
-    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
-    let queries = targets.map(|target| target["expr"].as_str().expect("a query"));
-    queries.map(|query| query.replace("$instance", ".*").replace("$flow", ".*")).collect()
-}
-
-/// The first value that Prometheus at `address` has for `query`.
-fn queried(address: &str, query: &str) -> Option<f64> {
-    let form =
-        |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    let path = format!("/api/v1/query?query={}", query.bytes().map(form).collect::<String>());
-    let (status, reply) = request(address, "GET", &path, &[], "");
-    assert!(status == 200 || status == 503, "{query}: {reply}");
-    let (_, body) = reply.split_once("\r\n\r\n")?;
-    let answer: Value = serde_json::from_str(body.get(body.find('{')?..=body.rfind('}')?)?).ok()?;
-    answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
-}
-
 #[test]
 fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
     let dir = scratch(
@@ -327,42 +294,24 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
          name = \"upload\"\nfrom = \"ue\"\nto = \"server\"\n",
     );
     let args = ["run", "net.toml", "--set", "lte.proxy={policy=\"best\"}", "--dashboard", "0.0.0.0:0", "--out", "out"];
-    let prometheus = Command::new("prometheus").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !has_program(prometheus.is_ok(), "prometheus") {
+    if !prometheus::is_there() {
         return;
     }
     let shown = Shown::start(dir.path(), &args);
     let token = shown.url.split_once("token=").expect("a token").1;
     let own = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string();
-    let config = format!(
-        "global: {{ scrape_interval: 1s }}\nscrape_configs:\n- job_name: ranway\n  authorization: {{ credentials: '{token}' }}\n  \
-         static_configs: [{{ targets: ['{}'] }}]\n",
+    let jobs = format!(
+        "- job_name: ranway\n  authorization: {{ credentials: '{token}' }}\n  static_configs: [{{ targets: ['{}'] }}]\n",
         shown.address
     );
-    std::fs::write(dir.path().join("prometheus.yml"), config).expect("it is written");
-    let mut prometheus = Command::new("prometheus");
-    prometheus.args([
-        "--config.file=prometheus.yml",
-        "--storage.tsdb.path=data",
-        &format!("--web.listen-address={own}"),
-    ]);
-    let prometheus = prometheus.current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let prometheus = Service(prometheus.expect("it starts"));
-    let start = Instant::now();
-    let mut queries = grafana_queries();
+    let _prometheus = Prometheus::start(Command::new("prometheus"), dir.path(), &jobs, &own);
+    let queries = queries("ranway.json");
     assert!(queries.len() > 10, "{queries:?}");
-    while !queries.is_empty() {
-        assert!(start.elapsed() < PATIENCE, "no values within {PATIENCE:?}: {queries:?}");
-        std::thread::sleep(Duration::from_millis(500));
-        if TcpStream::connect(&own).is_ok() {
-            queries.retain(|query| queried(&own, query).is_none());
-        }
-    }
+    await_values(&own, queries, PATIENCE);
     // The first scrapes may come before the download has its rate.
     let query = "8e-6 * max_over_time(ranway_flow_goodput_bytes_per_second{flow=\"download\"}[1m])";
     let value = || queried(&own, query).expect("it is scraped");
     eventually("the download has its rate", || value() > 1.0);
     let value = value();
     assert!(value < 36.0, "{value} Mbit/s");
-    drop(prometheus);
 }

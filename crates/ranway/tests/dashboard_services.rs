@@ -112,7 +112,8 @@ fn the_page_of_rnis_has_all_reports_of_a_feed_that_falls_silent() {
     feed.write_all((1..=9).map(report).collect::<String>().as_bytes()).expect("it is open");
     found("each UE of the burst", || {
         let metrics = shown.metrics();
-        let is_there = |rnti| metric(&metrics, &format!("ranway_ue_dl_bytes_per_second{{ue=\"7/{rnti:#x}\"}}")) == Some(1e6);
+        let is_there =
+            |rnti| metric(&metrics, &format!("ranway_ue_dl_bytes_per_second{{ue=\"7/{rnti:#x}\"}}")) == Some(1e6);
         if (1..=9).all(is_there) { Ok(()) } else { Err(metrics) }
     });
     shown.signal("-INT");
@@ -239,7 +240,8 @@ fn root_the_pages_of_backlog_and_the_pep_have_rates_queues_and_counters() {
             let (metrics, whole) = net.inside(router, || (shown.metrics(), shown.whole()));
             let rate = metric(&metrics, &series);
             // The backlog service keeps 8 Mbit/s; nothing limits what passes a PEP.
-            let has_rate = rate.map(|rate| rate * 8e-6).is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0));
+            let has_rate =
+                rate.map(|rate| rate * 8e-6).is_some_and(|mbps| mbps > 7.0 && (flow != "all traffic" || mbps < 9.0));
             let rest = if flow == "all traffic" { has_queue } else { has_reports };
             if has_rate && rest(&metrics, &whole) { Ok(()) } else { Err(metrics) }
         });

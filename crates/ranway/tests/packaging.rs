@@ -155,9 +155,17 @@ fn the_package_has_samples_and_all_settings_and_only_root_may_read_the_token() {
         assert!(manifest.contains(&asset), "{asset}");
     }
     assert!(manifest.contains("[\"../../docs/samples/*\", \"usr/share/doc/ranway/samples/\", \"644\"]"));
-    let dashboard = "[\"../../packaging/grafana/ranway.json\", \"usr/share/ranway/grafana/\", \"644\"]";
-    assert!(manifest.contains(dashboard), "{dashboard}");
-    assert!(file("docs/src/dashboard.md").contains("`/usr/share/ranway/grafana/ranway.json`"));
+    for (source, folder, names) in [
+        ("grafana/*.json", "grafana", &["ranway.json", "ranway-services.json"][..]),
+        ("prometheus/ranway.rules.yml", "prometheus", &["ranway.rules.yml"]),
+    ] {
+        let asset = format!("[\"../../packaging/{source}\", \"usr/share/ranway/{folder}/\", \"644\"]");
+        assert!(manifest.contains(&asset), "{asset}");
+        for name in names {
+            assert!(packaging().join(folder).join(name).exists(), "{name}");
+            assert!(file("docs/src/metrics.md").contains(&format!("`/usr/share/ranway/{folder}/{name}`")), "{name}");
+        }
+    }
     let settings = fs::read_to_string(packaging().join("etc/dashboard.conf")).expect("it has settings");
     assert!(settings.lines().all(|line| line.starts_with('#')), "nothing is set: {settings}");
     assert!(settings.contains("# RANWAY_DASHBOARD_TOKEN=\n"), "{settings}");

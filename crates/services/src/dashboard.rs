@@ -10,7 +10,7 @@
 mod access;
 mod http;
 mod hub;
-mod metrics;
+pub(crate) mod metrics;
 
 pub use access::{TOKEN_VARIABLE, parse_address};
 pub use http::Command;

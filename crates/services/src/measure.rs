@@ -16,7 +16,7 @@ mod control;
 mod error;
 mod keys;
 mod limits;
-mod metrics;
+pub(crate) mod metrics;
 mod results;
 mod rmbt;
 mod stream;

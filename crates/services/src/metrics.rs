@@ -5,6 +5,8 @@
 
 mod histogram;
 mod process;
+#[cfg(test)]
+mod reference;
 
 pub(crate) use histogram::Histogram;
 

@@ -32,7 +32,7 @@ mod inbox;
 mod listen;
 mod liveness;
 mod memory;
-mod metrics;
+pub(crate) mod metrics;
 mod mtu;
 mod obstacles;
 mod relay;

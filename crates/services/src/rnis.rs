@@ -17,7 +17,7 @@ mod hub;
 mod input;
 mod intake;
 mod log;
-mod metrics;
+pub(crate) mod metrics;
 mod outbox;
 mod problem;
 mod query;

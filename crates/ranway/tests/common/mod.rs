@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod prometheus;
 pub(crate) mod proxied;
 pub(crate) mod service;
 pub(crate) mod shown;

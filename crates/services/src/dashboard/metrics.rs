@@ -14,10 +14,17 @@ const UNITS: [(&str, &str, f64); 2] = [("_mbps", "_bytes_per_second", 125_000.0)
 /// Columns that are shares from 0 to 1.
 const RATIOS: [&str; 4] = ["dl_prbs", "ul_prbs", "dl_bler", "ul_bler"];
 
+/// Columns of the sequence plot, which are in megabytes.
+const MEGABYTES: [&str; 9] =
+    ["sent", "acked", "window", "again_from", "again_to", "late_from", "late_to", "sack_from", "sack_to"];
+
 /// Returns the name and the value that a column has in metrics, in base units.
 fn in_base_units(column: &str, value: f64) -> (String, f64) {
     if RATIOS.contains(&column) {
         return (format!("{column}_ratio"), value);
+    }
+    if MEGABYTES.contains(&column) {
+        return (format!("{column}_bytes"), value * 1e6);
     }
     let unit = UNITS.iter().find_map(|(end, base, of)| Some((column.strip_suffix(end)?, base, of)));
     unit.map_or_else(|| (column.to_owned(), value), |(name, base, of)| (format!("{name}{base}"), value * of))
@@ -107,10 +114,10 @@ pub(super) fn text(hub: &Hub) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use record::report::live::Board;
-    use record::tables::{QueueRow, SampleRow};
+    use record::tables::{LatencyRow, ModemRow, ProxyRow, QueueRow, RadioRow, SampleRow, SegmentRow, WaitRow};
     use record::{Meta, Tables};
     use std::time::Duration;
 
@@ -125,6 +132,45 @@ mod tests {
         let (before, begun) = (taken(), thread_time());
         while thread_time().saturating_sub(begun) < Duration::from_millis(50) {}
         assert!(taken() - before >= 0.05);
+    }
+
+    /// The metrics of a run that has a row of each kind, with all values.
+    pub(crate) fn example() -> String {
+        let mut board = Board::new("one".to_owned(), "emulate", Meta::default(), true);
+        let mut tables = Tables::default();
+        let (bytes, value, flow) = (Some(1), Some(1.0), "download");
+        let sample = SampleRow { flow, cwnd_bytes: bytes, ssthresh_bytes: bytes, ..SampleRow::default() };
+        tables.samples.push(&SampleRow {
+            in_flight_bytes: bytes,
+            srtt_ms: value,
+            owd_ms: value,
+            lost: bytes,
+            ..sample
+        });
+        tables.queues.push(&QueueRow { link: "s1", capacity_mbps: value, sojourn_ms: value, ..QueueRow::default() });
+        tables.proxies.push(&ProxyRow { flow, promised_mbps: value, ..ProxyRow::default() });
+        for kind in ["data", "ack", "retransmission", "out-of-order", "sack"] {
+            // Each kind has values of its own.
+            tables.segments.push(&SegmentRow { flow: kind, kind, ..SegmentRow::default() });
+        }
+        let radio =
+            RadioRow { ue: "phone", cell: "cell", sinr_db: value, dl_mcs: value, ul_mcs: value, ..RadioRow::default() };
+        let radio = RadioRow { dl_prbs: value, dl_cell_prbs: value, dl_queue_bytes: bytes, dl_bler: value, ..radio };
+        tables.radio.push(&RadioRow { ul_bler: value, cell_beam: bytes, ue_beam: bytes, ..radio });
+        for (probe, rtt_ms) in [("request", value), ("echo", None)] {
+            tables.latencies.push(&LatencyRow { probe, rtt_ms, hop: bytes, ..LatencyRow::default() });
+        }
+        let waits =
+            WaitRow { host_ms: value, modem_ms: value, network_ms: value, total_ms: value, ..WaitRow::default() };
+        tables.waits.push(&waits);
+        let modem = ModemRow { modem: "wwan0", technology: "lte", cell: bytes, pci: bytes, ..ModemRow::default() };
+        tables.modem.push(&ModemRow { rsrp_dbm: value, rsrq_db: value, rssi_dbm: value, sinr_db: value, ..modem });
+        board.add(&tables);
+        board.change(|live| {
+            live.t_s = Some(0.2);
+            live.progress = Some(Progress { done: 1, of: 2, share: 0.5, elapsed_s: 1.0 });
+        });
+        text(&Hub::new(board))
     }
 
     #[test]

@@ -94,9 +94,13 @@ pub(super) fn text(gate: &Arc<Gate>, counters: &Arc<Counters>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::measure::Limits;
+
+    pub(crate) fn example() -> String {
+        text(&Gate::new(Limits::default()), &Arc::default())
+    }
 
     #[test]
     fn each_counter_is_in_the_text() {

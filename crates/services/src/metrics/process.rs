@@ -10,6 +10,8 @@ use prometheus_client::encoding::DescriptorEncoder;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -62,21 +64,23 @@ fn open_files() -> Option<f64> {
     Some(if size > 0 { size as f64 } else { fs::read_dir("/proc/self/fd").ok()?.count() as f64 })
 }
 
-/// Returns the start in Unix time (proc(5), `/proc/pid/stat`: field 22, in ticks since the machine's start).
+/// Returns the start in Unix time, which is read once (proc(5), `/proc/pid/stat`: field 22, in ticks since the machine's start).
 fn started() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the name, in parentheses, with anything in it.
-    let ticks = field(stat.rsplit_once(')')?.1, 19)?;
-    let machine = fs::read_to_string("/proc/stat").ok()?;
-    let booted: f64 = machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
-    Some(booted + ticks / ticks_per_second as f64)
+    static START: LazyLock<Option<f64>> = LazyLock::new(|| {
+        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        // The second field is the name, in parentheses, with anything in it.
+        let ticks = field(stat.rsplit_once(')')?.1, 19)?;
+        let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+        let since = clock_gettime(ClockId::Boottime);
+        let age_s = since.tv_sec as f64 + since.tv_nsec as f64 * 1e-9 - ticks / ticks_per_second as f64;
+        Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64() - age_s)
+    });
+    *START
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{SystemTime, UNIX_EPOCH};
 
     #[test]
     fn the_kernel_tells_of_this_process() {

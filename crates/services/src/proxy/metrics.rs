@@ -166,12 +166,12 @@ fn text(status: Status, workers: Vec<Arc<Shared>>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::proxy::{Feed, Limits, Totals};
 
-    #[test]
-    fn each_counter_is_in_the_text() {
+    /// The metrics of a proxy that has RAPID.
+    pub(crate) fn example() -> String {
         let totals = Totals { open: 3, from_ue: 5, to_ue_bytes: 1 << 40, memory_bytes: 7, ..Totals::default() };
         let feed = |age_s, trust| Feed { ue: [10, 0, 0, 1].into(), age_s, trust };
         let feeds = vec![feed(0.5, Trust::Believed), feed(2.25, Trust::TooLow)];
@@ -179,7 +179,12 @@ mod tests {
         let limits = Limits { connections: 20, memory_bytes: 1 << 30 };
         let bypass = Some(Bypass::Obstructed);
         let status = Status { totals, bypass, limits, feeds, unused_reports, ..Status::default() };
-        let text = text(status, Vec::new());
+        text(status, Vec::new())
+    }
+
+    #[test]
+    fn each_counter_is_in_the_text() {
+        let text = example();
         for line in [
             "# TYPE ranway_proxy_connections gauge",
             "ranway_proxy_connections 3",
