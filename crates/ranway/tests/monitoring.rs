@@ -103,3 +103,40 @@ fn root_each_panel_of_the_services_has_a_value_in_prometheus() {
     });
     drop((client, server));
 }
+
+#[test]
+fn root_connections_that_end_are_in_the_log_and_ues_with_most_traffic_in_the_status() {
+    let Some(net) = Net::new() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let log = dir.path().join("connections.jsonl");
+    let proxy = net.proxy(&["--connection-log", &log.to_string_lossy()]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    let (ue, peer) = (client.local_addr().expect("an address"), listener.local_addr().expect("an address"));
+    exchange(&mut client, &mut server);
+    let top = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status", "--top", "1", "--json"]);
+    let top: serde_json::Value = serde_json::from_str(&top).expect("JSON");
+    assert_eq!((&top[0]["ue"], &top[0]["connections"]), (&UES[0].into(), &1.into()));
+    drop(client);
+    assert_eq!(ending(&mut server), None);
+    drop(server);
+    net.until("it has ended", |status| status.totals.closed == 1);
+    proxy.end(nix::sys::signal::Signal::SIGTERM);
+    let text = fs::read_to_string(&log).expect("it is there");
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [entry] = &lines[..] else { panic!("one line: {text}") };
+    let expected = serde_json::json!({
+        "ue": ue,
+        "peer": peer,
+        "opened_by": "ran",
+        "end": "closed",
+        "established": true,
+        "to_ue_bytes": 16,
+        "from_ue_bytes": 16,
+    });
+    for (key, value) in expected.as_object().expect("an object") {
+        assert_eq!(&entry[key], value, "{key}: {text}");
+    }
+    assert!(entry["duration_s"].as_f64() > Some(0.0) && entry["ran"]["srtt_s"].as_f64() > Some(0.0), "{text}");
+    assert_eq!(entry["wan"]["retransmissions"], 0, "{text}");
+}

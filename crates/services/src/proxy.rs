@@ -31,6 +31,7 @@ mod guardian;
 mod inbox;
 mod listen;
 mod liveness;
+mod log;
 mod memory;
 pub(crate) mod metrics;
 mod mtu;
@@ -53,6 +54,7 @@ pub use flow::{Flow, Observation, Side};
 pub use gate::Bypass;
 pub use guardian::guard;
 pub use inbox::Inbox;
+pub use log::LogSettings;
 pub use metrics::Metrics;
 pub use settings::{Mark, Settings};
 pub use status::{Connection, Limits, Status, Totals, ask};
@@ -80,6 +82,7 @@ use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
 use listen::{HANGS, LOST, Listener};
+use log::ConnectionLog;
 use obstacles::{Divergence, Obstacles, State};
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering, mark};
@@ -113,6 +116,8 @@ pub struct Proxy {
     stop: Arc<AtomicBool>,
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
+    /// The thread of the log of connections.
+    logging: Option<JoinHandle<()>>,
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     obstacles: Obstacles,
@@ -277,6 +282,7 @@ impl Proxy {
             stop: Arc::default(),
             controlling: None,
             others: Vec::new(),
+            logging: None,
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
             obstacles,
@@ -392,6 +398,17 @@ impl Proxy {
         let (address, thread) = metrics.serve(self.shared(), Arc::clone(&self.stop))?;
         self.others.push(thread);
         Ok(address)
+    }
+
+    /// Writes a line to a log for each connection that ends.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if the file cannot be opened.
+    pub fn log_connections(&mut self, settings: &LogSettings) -> Result<(), Error> {
+        let (log, thread) = ConnectionLog::open(settings)?;
+        self.workers.iter().for_each(|running| running.shared.registry.set_log(Some(log.clone())));
+        self.logging = Some(thread);
+        Ok(())
     }
 
     /// Looks after workers and guardian. Call it about ten times a second: if it is not called for half a second, new
@@ -618,12 +635,9 @@ impl Drop for Proxy {
         let threads = self.admission.take().into_iter().chain(workers).chain(self.others.drain(..));
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));
-        if self.orders.probing {
-            mtu::turn_off();
-        }
-        if self.orders.demux {
-            demux::turn_on();
-        }
+        // Its last lines are written when nobody can add one.
+        self.workers.iter().for_each(|running| running.shared.registry.set_log(None));
+        self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 

@@ -15,7 +15,8 @@ use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
 use services::Network;
 use services::proxy::{
-    self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status, Unused,
+    self, Connection, Governor, Inbox, LogSettings, Mark, Metrics, Notice, Proxy, RadioWindows, Settings, Status,
+    Unused,
 };
 use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
@@ -169,6 +170,15 @@ pub(crate) struct ProxyArgs {
     /// Time that connections have to end before the proxy does
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     drain: Span,
+    /// File to which a line of JSON is written for each connection that ends
+    #[arg(long, value_name = "FILE")]
+    connection_log: Option<PathBuf>,
+    /// Size at which that file becomes an earlier one, with .1 after its name
+    #[arg(long, value_name = "SIZE", default_value = "100 MB")]
+    connection_log_size: Bytes,
+    /// Number of earlier files that are kept
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(..=9999))]
+    connection_log_files: u32,
     #[command(flatten)]
     metrics: MetricsArgs,
     #[command(flatten)]
@@ -230,6 +240,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     // The addresses of UEs are nobody else's business.
     let dashboard = args.dashboard.start("proxy", title, args.quiet, |options| options.is_private = true)?;
     let mut proxy = Proxy::start(settings, governor, guardian).map_err(refusal)?;
+    log_settings(&args).map(|log| proxy.log_connections(&log)).transpose().map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
         let (wan, ran) = (args.wan.join(", "), args.ran.join(", "));
@@ -372,7 +383,10 @@ fn reload(
     let fixed = [
         ("the address of the metrics or the file of their token", new.metrics == args.metrics),
         ("the address of the page or the file of its token", new.dashboard == args.dashboard),
+        ("the log of connections", log_settings(&new) == log_settings(args)),
     ];
+    new.connection_log = args.connection_log.clone();
+    (new.connection_log_size, new.connection_log_files) = (args.connection_log_size, args.connection_log_files);
     (new.metrics, new.dashboard) = (args.metrics.clone(), args.dashboard.clone());
     // How many connections the limit of open files permits depends on the threads that there are.
     let wanted = settings(&new)?.threads;
@@ -394,6 +408,12 @@ fn reload(
     }
     *args = new;
     Ok(waiting)
+}
+
+/// Returns where connections are logged, if they are.
+fn log_settings(args: &ProxyArgs) -> Option<LogSettings> {
+    let file = args.connection_log.clone()?;
+    Some(LogSettings { file, size: args.connection_log_size.get(), keep: args.connection_log_files })
 }
 
 /// Reports of an input, from which a control takes them.

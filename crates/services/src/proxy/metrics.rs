@@ -113,6 +113,7 @@ impl Collector for Told {
             ("overloads", "How often new connections began to bypass the proxy", of.overloads),
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
+            ("unlogged", "Connections that ended and are not in the log of --connection-log", of.unlogged),
             ("starved", "Connections with stopped readers, reset because all took too much memory", of.starved),
         ] {
             page.counter(name, help, value as f64)?;

@@ -1,10 +1,7 @@
 //! What metrics tell of connections beyond counters: samples that a worker takes once a second, so that no packet costs more.
 
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-use netio::sys;
 
 use super::flow::{Flow, Observation};
 use crate::metrics::Histogram;
@@ -58,13 +55,9 @@ impl Samples {
     }
 
     /// Counts what a connection that ends has sent again since its last sample.
-    pub(super) fn end(&self, flow: &Flow, mut before: Sampled) {
-        let again = |leg: BorrowedFd| sys::tcp_info(leg).map(|info| info.total_retrans);
-        for (side, leg) in [flow.radio(), flow.wired()].into_iter().enumerate() {
-            if let Ok(again) = again(leg) {
-                self.count(side, again, &mut before);
-            }
-        }
+    pub(super) fn end(&self, seen: Option<&Observation>, mut before: Sampled) {
+        let legs = seen.into_iter().flat_map(|seen| [&seen.radio, &seen.wired]);
+        legs.enumerate().for_each(|(side, info)| self.count(side, info.total_retrans, &mut before));
     }
 
     fn count(&self, side: usize, again: u32, before: &mut Sampled) {

@@ -102,6 +102,9 @@ pub struct Totals {
     /// The same to servers.
     #[serde(default)]
     pub retransmissions_to_servers: u64,
+    /// Connections that ended and are not in the log, because the disk was full or too slow.
+    #[serde(default)]
+    pub unlogged: u64,
     /// Bytes taken from wired legs.
     pub to_ue_bytes: u64,
     /// Bytes taken from radio legs.
@@ -234,6 +237,7 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
         totals.lost_syns = admitted.lost.load(Relaxed) + admitted.failed.load(Relaxed);
         totals.not_ours = admitted.not_ours.load(Relaxed);
     }
+    totals.unlogged = workers.first().and_then(|shared| shared.registry.log()).map_or(0, |log| log.lost());
     let gate = workers.first().map(|shared| &shared.gate);
     let is_leased = workers.first().is_some_and(|shared| shared.hall.leased.load(Relaxed));
     totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);

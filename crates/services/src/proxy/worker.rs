@@ -24,6 +24,7 @@ use super::book::{Ends, Place};
 use super::flow::{Flow, Registry};
 use super::gate::Gate;
 use super::liveness::Liveness;
+use super::log::Entry;
 use super::memory::{self, Sizes};
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::samples::{self, Sampled, Samples};
@@ -140,6 +141,33 @@ enum End {
     HalfClosed,
     /// All connections together take too much memory, and this one's reader has stopped.
     Starved,
+}
+
+impl End {
+    /// Its name in the log.
+    fn name(self) -> &'static str {
+        match self {
+            End::Closed => "closed",
+            End::Reset => "reset",
+            End::ConnectFailed => "connect_failed",
+            End::ConnectTimeout => "connect_timeout",
+            End::Idle => "idle",
+            End::HalfClosed => "half_closed",
+            End::Starved => "starved",
+        }
+    }
+}
+
+/// A connection whose client's handshake is not complete.
+struct Opening {
+    syn: Syn,
+    place: Place,
+    outgoing: OwnedFd,
+    /// Whether the server has answered.
+    is_connected: bool,
+    /// When it began, or the server has answered.
+    since: Instant,
+    generation: u32,
 }
 
 struct Connection {
@@ -664,7 +692,11 @@ impl Worker {
         }
         self.shared.registry.remove(connection.id);
         let counters = &self.shared.counters;
-        counters.samples.end(&connection.flow, connection.sampled);
+        let seen = connection.flow.observe().ok();
+        counters.samples.end(seen.as_ref(), connection.sampled);
+        if let Some(log) = self.shared.registry.log() {
+            log.put(Entry::new(&connection.flow, end.name(), seen.as_ref()));
+        }
         let counter = match end {
             End::Closed => &counters.closed,
             End::Reset => &counters.reset,

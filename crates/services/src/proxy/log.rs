@@ -1,0 +1,248 @@
+//! The log of connections: a line of JSON for each that has ended, in files that rotate by their size.
+//!
+//! Workers never wait for a disk: a thread writes, and what it cannot keep up with is counted as lost.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use netio::Error;
+use serde::Serialize;
+
+use super::flow::{Flow, Observation, Side};
+
+/// Entries that may wait for the disk.
+const MOST_WAITING: usize = 1 << 16;
+/// The longest time for which a line stays in memory.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Others than the owner and the group may not know who speaks with whom.
+const MODE: u32 = 0o640;
+
+/// Where the log is, and how much of it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    /// The file. Earlier ones have `.1`, `.2` and so on after its name.
+    pub file: PathBuf,
+    /// Bytes after which a file is an earlier one.
+    pub size: u64,
+    /// The number of earlier files that are kept.
+    pub keep: u32,
+}
+
+/// A connection that has ended. What is unknown is missing.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Entry {
+    /// When it ended, in Unix time.
+    time_s: f64,
+    ue: SocketAddr,
+    peer: SocketAddr,
+    /// The side whose host opened it.
+    opened_by: Side,
+    /// Since the client's handshake was complete.
+    duration_s: f64,
+    /// Whether both legs were established.
+    established: bool,
+    end: &'static str,
+    /// Bytes taken from the server and from the UE.
+    to_ue_bytes: u64,
+    from_ue_bytes: u64,
+    ran: Option<Leg>,
+    wan: Option<Leg>,
+}
+
+/// What the kernel knows of a leg.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Leg {
+    srtt_s: Option<f64>,
+    min_rtt_s: Option<f64>,
+    /// Segments that the proxy has sent again.
+    retransmissions: u32,
+}
+
+impl Entry {
+    /// `seen` is the state of both legs, if it could be read.
+    pub(super) fn new(flow: &Flow, end: &'static str, seen: Option<&Observation>) -> Entry {
+        let [to_ue_bytes, from_ue_bytes] = flow.taken();
+        let seconds = |us: u32| f64::from(us) * 1e-6;
+        let leg = |info: &wire::tcp_info::TcpInfo| Leg {
+            srtt_s: (info.rtt > 0).then(|| seconds(info.rtt)),
+            min_rtt_s: info.min_rtt().map(seconds),
+            retransmissions: info.total_retrans,
+        };
+        Entry {
+            time_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            ue: flow.ue(),
+            peer: flow.peer(),
+            opened_by: flow.opened_by(),
+            duration_s: flow.opened().elapsed().as_secs_f64(),
+            established: flow.is_established(),
+            end,
+            to_ue_bytes,
+            from_ue_bytes,
+            ran: seen.map(|seen| leg(&seen.radio)),
+            wan: seen.map(|seen| leg(&seen.wired)),
+        }
+    }
+}
+
+/// The way to the log.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectionLog {
+    entries: SyncSender<Entry>,
+    lost: Arc<AtomicU64>,
+}
+
+impl ConnectionLog {
+    /// Opens the log and starts its thread, which ends after the last of this value's copies.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if the file cannot be opened.
+    pub(super) fn open(settings: &LogSettings) -> Result<(ConnectionLog, JoinHandle<()>), Error> {
+        let wrong = |why: io::Error| Error::Wrong(format!("{}: {why}", settings.file.display()));
+        let files = Files::open(settings.clone()).map_err(wrong)?;
+        let (entries, taken) = sync_channel(MOST_WAITING);
+        let lost = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&lost);
+        let thread = std::thread::Builder::new().name("proxy-log".into());
+        let thread = thread.spawn(move || write(files, &taken, &count)).map_err(Error::system("start a thread"))?;
+        Ok((ConnectionLog { entries, lost }, thread))
+    }
+
+    pub(super) fn put(&self, entry: Entry) {
+        if self.entries.try_send(entry).is_err() {
+            self.lost.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Entries that could not be written so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+}
+
+fn write(mut files: Files, taken: &Receiver<Entry>, lost: &AtomicU64) {
+    loop {
+        let written = match taken.recv_timeout(FLUSH) {
+            Ok(entry) => files.write(&entry),
+            Err(RecvTimeoutError::Timeout) => {
+                // What a full disk does not take is counted when its line is written.
+                let _ = files.file.flush();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return drop(files.file.flush()),
+        };
+        if written.is_err() {
+            lost.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// The newest file and those before it.
+struct Files {
+    settings: LogSettings,
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl Files {
+    fn open(settings: LogSettings) -> io::Result<Files> {
+        let file = OpenOptions::new().create(true).append(true).mode(MODE).open(&settings.file)?;
+        let bytes = file.metadata()?.len();
+        Ok(Files { settings, file: BufWriter::new(file), bytes })
+    }
+
+    fn write(&mut self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        if self.bytes > 0 && self.bytes + line.len() as u64 > self.settings.size {
+            self.rotate()?;
+        }
+        self.bytes += line.len() as u64;
+        self.file.write_all(&line)
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let LogSettings { file, keep, .. } = &self.settings;
+        let earlier = |n: u32| numbered(file, n);
+        for n in (1..*keep).rev() {
+            // There may be fewer.
+            let _ = std::fs::rename(earlier(n), earlier(n + 1));
+        }
+        if *keep > 0 {
+            std::fs::rename(file, earlier(1))?;
+        } else {
+            std::fs::remove_file(file)?;
+        }
+        *self = Files::open(self.settings.clone())?;
+        Ok(())
+    }
+}
+
+fn numbered(file: &Path, n: u32) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{n}"));
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(n: u16) -> Entry {
+        Entry {
+            time_s: 1.5,
+            ue: ([10, 0, 0, 1], n).into(),
+            peer: ([192, 0, 2, 1], 443).into(),
+            opened_by: Side::Ran,
+            duration_s: 2.0,
+            established: true,
+            end: "closed",
+            to_ue_bytes: 3,
+            from_ue_bytes: 4,
+            ran: Some(Leg { srtt_s: Some(0.05), min_rtt_s: None, retransmissions: 7 }),
+            wan: None,
+        }
+    }
+
+    #[test]
+    fn each_entry_is_a_line_and_files_rotate_by_their_size() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("connections.jsonl");
+        let line = serde_json::to_string(&entry(10_000)).expect("JSON");
+        let settings = LogSettings { file: file.clone(), size: 2 * (line.len() as u64 + 1), keep: 2 };
+        for round in 0..2 {
+            // An earlier process has left some.
+            let (log, thread) = ConnectionLog::open(&settings).expect("it can be written");
+            (0..4).for_each(|n| log.put(entry(10_000 + 4 * round + n)));
+            assert_eq!(log.lost(), 0);
+            drop(log);
+            thread.join().expect("it only writes");
+        }
+        let ports = |file: &Path| -> Vec<u16> {
+            let text = std::fs::read_to_string(file).expect("it is there");
+            let values = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+            values
+                .map(|of| {
+                    of["ue"].as_str().expect("text").rsplit(':').next().expect("a port").parse().expect("a number")
+                })
+                .collect()
+        };
+        assert_eq!(ports(&file), [10_006, 10_007]);
+        assert_eq!(
+            (ports(&numbered(&file, 1)), ports(&numbered(&file, 2))),
+            (vec![10_004, 10_005], vec![10_002, 10_003])
+        );
+        assert!(!numbered(&file, 3).exists());
+        assert!(line.contains("\"opened_by\":\"ran\"") && line.contains("\"wan\":null"), "{line}");
+        let why = ConnectionLog::open(&LogSettings { file: dir.path().to_owned(), ..settings }).expect_err("a folder");
+        assert!(why.to_string().contains(&dir.path().display().to_string()), "{why}");
+    }
+}
