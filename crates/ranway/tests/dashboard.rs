@@ -11,9 +11,10 @@ use record::Results;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::has_program;
 
 #[test]
 fn what_the_page_gets_is_what_the_run_writes() {
