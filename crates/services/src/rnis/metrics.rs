@@ -42,7 +42,7 @@ impl Collector for Told {
         let (ues, cells) = self.0.answer(|state| (state.ues().count(), state.cells().count()));
         page.gauge("ues", "UEs that are known", ues as f64)?;
         page.gauge("cells", "Cells that are known", cells as f64)?;
-        page.gauge("subscriptions", "Subscriptions", self.0.with_book(|book| book.len()) as f64)?;
+        page.gauge("subscriptions", "Subscriptions", self.0.with_book(::rnis::mec::Book::len) as f64)?;
         let of = &self.0.counters;
         let results = [("delivered", &of.delivered), ("dropped", &of.dropped), ("undelivered", &of.undelivered)];
         let help = "Notifications that were delivered, dropped because others waited, or refused by their receiver";
