@@ -89,9 +89,9 @@ pub(crate) struct ProxyArgs {
     /// Also split connections that servers open to UEs
     #[arg(long)]
     from_servers: bool,
-    /// Networks and addresses whose connections bypass the proxy, of servers and of UEs, such as 192.0.2.0/24,2001:db8::1
-    #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
-    bypass: Vec<Network>,
+    /// Networks and addresses whose connections bypass the proxy, of servers and of UEs, such as `192.0.2.0/24,2001:db8::1`
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
+    bypass: Vec<IpNet>,
     /// Marks of packets (nft `meta mark`) whose connections bypass the proxy, such as 0x10 or 0x10/0xff
     #[arg(long, value_name = "MARKS", value_delimiter = ',', value_parser = mark)]
     bypass_marks: Vec<Mark>,
