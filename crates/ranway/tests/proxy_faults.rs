@@ -586,7 +586,7 @@ fn root_new_connections_bypass_the_proxy_while_a_firewall_drops_its_packets() {
     proxy.end(Signal::SIGTERM);
     let mut said = String::new();
     stderr.read_to_string(&mut said).expect("it is text");
-    assert!(said.contains("error: packets that are led to the proxy do not arrive there"), "{said}");
+    assert!(said.contains("error: packets of the proxy's handshakes get lost in this machine"), "{said}");
 }
 
 #[test]

@@ -8,9 +8,14 @@ mod common;
 use common::proxied::*;
 use common::spaces::ip;
 use common::text;
-use std::io::ErrorKind;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 fn nft(net: &Net, host: &str, rules: &str) {
     assert!(net.command(host, "nft").arg(rules).status().expect("nft").success(), "{rules}");
@@ -158,4 +163,121 @@ fn root_lists_and_marks_say_whose_connections_are_split() {
             assert_eq!(net.status().totals.established - before, u64::from(split), "{args:?}");
         }
     }
+}
+
+/// Connects from a port of the UE's that may have been used before.
+fn connect_from(net: &Net, port: u16, to: SocketAddr) -> TcpStream {
+    let connected = net.inside(UE, || -> nix::Result<OwnedFd> {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+        setsockopt(&socket, sockopt::SendTimeout, &TimeVal::seconds(10))?;
+        bind(socket.as_raw_fd(), &SockaddrIn::new(0, 0, 0, 0, port))?;
+        connect(socket.as_raw_fd(), &SockaddrStorage::from(to))?;
+        Ok(socket)
+    });
+    patient(TcpStream::from(connected.expect("it connects")))
+}
+
+#[test]
+fn root_a_ue_may_use_a_port_again_whoever_has_closed_it() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let to = listener.local_addr().expect("it is bound");
+    for round in 0..3 {
+        let start = Instant::now();
+        let mut client = connect_from(&net, 33_333, to);
+        let mut server = accept(&listener);
+        exchange(&mut client, &mut server);
+        assert!(start.elapsed() < Duration::from_secs(3), "round {round}: {:?}", start.elapsed());
+        // The server first: its end of the connection, and the proxy's towards the UE, wait in TIME-WAIT.
+        drop(server);
+        assert_eq!(ending(&mut client), None);
+        drop(client);
+        net.until("it has ended", |status| status.totals.open == 0);
+    }
+    // The UE resets it, and the server has not read all that came before.
+    let mut client = connect_from(&net, 33_334, to);
+    let _server = accept(&listener);
+    client.set_nonblocking(true).expect("it is open");
+    while client.write(&[7; 1 << 16]).is_ok() {}
+    reset(client);
+    let start = Instant::now();
+    let mut client = connect_from(&net, 33_334, to);
+    let mut server = accept(&listener);
+    exchange(&mut client, &mut server);
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+/// Rules that many routers have, and that treat the router's own packets otherwise than those that it forwards.
+#[test]
+fn root_rules_about_the_routers_own_packets_cut_nobody_off() {
+    for (rules, is_split) in [
+        (
+            "add table inet fw; add chain inet fw out { type filter hook output priority 0; policy drop; }; \
+             add rule inet fw out oif lo accept; add rule inet fw out ct state established,related accept; \
+             add rule inet fw out meta l4proto ipv6-icmp accept",
+            false,
+        ),
+        (
+            "add table inet fw; add chain inet fw raw { type filter hook prerouting priority raw; }; \
+             add rule inet fw raw iifname != ran ip saddr 10.1.0.0/24 drop",
+            false,
+        ),
+        (
+            "add table inet fw; add chain inet fw pre { type filter hook prerouting priority mangle; }; \
+             add rule inet fw pre ct mark != 0 meta mark set ct mark; \
+             add rule inet fw pre iifname ran ct state new meta mark set 0x10; \
+             add rule inet fw pre ct mark set meta mark; \
+             add chain inet fw out { type route hook output priority mangle; }; \
+             add rule inet fw out ct mark != 0 meta mark set ct mark",
+            true,
+        ),
+    ] {
+        let Some(net) = Net::new() else { return };
+        nft(&net, ROUTER, rules);
+        let _proxy = net.proxy(&[]);
+        let listener = net.listen(SERVER, SERVERS[0]);
+        let connects = |limit: Duration| {
+            let start = Instant::now();
+            let mut client = net.connect(UE, listener.local_addr().expect("it is bound"));
+            exchange(&mut client, &mut accept(&listener));
+            assert!(start.elapsed() < limit, "{rules}: {:?}", start.elapsed());
+        };
+        if is_split {
+            connects(Duration::from_secs(1));
+            assert_eq!(net.status().totals.established, 1, "{rules}");
+            continue;
+        }
+        // The first one, whose server the proxy tries in vain, or which the proxy cannot give to itself.
+        let to = listener.local_addr().expect("it is bound");
+        let _first = net.inside(UE, || TcpStream::connect_timeout(&to, Duration::from_secs(1)));
+        net.until("it takes no more", |status| !status.accepting);
+        net.await_lease(false);
+        while listener.accept().is_ok() {}
+        (0..3).for_each(|_| connects(Duration::from_secs(1)));
+    }
+}
+
+#[test]
+fn root_rules_by_the_interface_that_a_packet_came_from_are_refused_where_the_routers_packets_pass() {
+    let Some(net) = Net::new() else { return };
+    for rule in ["iifname ran oifname wan masquerade", "ct mark 5 masquerade"] {
+        nft(&net, ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
+        nft(&net, ROUTER, &format!("add rule inet n po {rule}"));
+        let before = net.traces();
+        let output = net.fails(&["--wan", "wan", "--ran", "ran"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("chain `po` of table `inet n`") && said.lines().count() == 1, "{said}");
+        assert_eq!(net.traces(), before);
+        nft(&net, ROUTER, "delete table inet n");
+    }
+    let proxy = net.proxy(&[]);
+    nft(&net, ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
+    nft(&net, ROUTER, "add rule inet n po iifname ran oifname wan masquerade");
+    net.until("it takes no more", |status| !status.accepting);
+    nft(&net, ROUTER, "delete table inet n");
+    net.until("it takes them again", |status| status.accepting);
+    drop(proxy);
 }

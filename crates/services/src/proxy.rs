@@ -123,7 +123,7 @@ pub struct Proxy {
     obstacles: Obstacles,
     divergence: Divergence,
     /// The obstacles in the settings of the kernel, in its rules, and what the counters tell, as of the last looks.
-    obstructed: [Option<String>; 3],
+    obstructed: [Option<String>; 4],
     /// The bypasses that were told of: by full queues.
     is_full: bool,
     /// What the operator has not been told yet.
@@ -140,6 +140,8 @@ pub struct Proxy {
     plan: Plan,
     /// Of the rules of nftables.
     changes: Changes,
+    /// Whether they have changed since they were looked at.
+    rules_changed: bool,
     guardian: Guardian,
     orders: Orders,
     _reservations: Vec<Reservation>,
@@ -223,6 +225,7 @@ impl Proxy {
         plan.check()?;
         let obstacles = Obstacles::new(&settings, ran[0])?;
         refuse(obstacles.in_settings())?;
+        refuse(Obstacles::in_ruleset())?;
         listen::check_congestion_control(&settings)?;
         let listeners = listen::open_patiently(&settings)?;
 
@@ -287,7 +290,7 @@ impl Proxy {
             guardian_command: Box::new(guardian_command),
             obstacles,
             divergence: Divergence::new(),
-            obstructed: [None, None, None],
+            obstructed: [const { None }; 4],
             is_full: false,
             notices: VecDeque::new(),
             ticked: Instant::now(),
@@ -298,6 +301,7 @@ impl Proxy {
             steering,
             plan,
             changes,
+            rules_changed: false,
             guardian,
             orders,
             _reservations: reservations,
@@ -474,6 +478,7 @@ impl Proxy {
             )));
         }
         let changed = self.changes.any();
+        self.rules_changed |= changed;
         if self.steering.follow_tracking(changed)? {
             // Their handshakes are unknown to the rules.
             self.forsake();
@@ -541,32 +546,35 @@ impl Proxy {
         {
             self.obstructed[1] = found;
         }
+        if std::mem::take(&mut self.rules_changed) {
+            self.obstructed[2] = Obstacles::in_ruleset();
+        }
         let mut on_trial = self.gate.is_on_trial();
-        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed[2].is_some())
+        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed[3].is_some())
             && let Ok(counts) = self.steering.counts()
         {
             let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
             let state = self.divergence.look(now, counts, accepted, self.hall.book.is_stuck(now, STUCK));
             on_trial = state == State::OnTrial;
-            let is_new = matches!(state, State::Missing(_)) && self.obstructed[2].is_none();
+            let is_new = matches!(state, State::Missing(_)) && self.obstructed[3].is_none();
             if is_new {
                 // It may be no firewall but a rule or route that is gone.
                 let notice = self.look_at_routes();
                 self.notices.extend(notice);
                 self.forsake();
             }
-            self.obstructed[2] = match state {
+            self.obstructed[3] = match state {
                 State::Arriving => None,
                 _ => Some(
-                    "packets that are led to the proxy do not arrive there, as with a firewall that drops what comes to this \
-                     machine: accept what belongs to connections (`ct state established`) and what has the mark \
-                     0x72610000/0xffff0000"
+                    "packets of the proxy's handshakes get lost in this machine, as with a firewall that drops what comes to it or \
+                     what it sends: accept new connections in `output`, `lo`, and in `input` what belongs to connections (`ct \
+                     state established`) and what has the mark 0x72610000/0xffff0000"
                         .into(),
                 ),
             };
         }
         let why = self.obstructed.iter().flatten().next().cloned();
-        let is_shut = why.is_some() && !(on_trial && self.obstructed[..2].iter().all(Option::is_none));
+        let is_shut = why.is_some() && !(on_trial && self.obstructed[..3].iter().all(Option::is_none));
         self.gate.set_obstructed(is_shut, on_trial);
         if why == before {
             return;

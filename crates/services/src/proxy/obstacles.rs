@@ -12,7 +12,7 @@ use netio::Error;
 use netio::program::ip;
 
 use super::settings::Settings;
-use super::steering::{Counts, families, mark};
+use super::steering::{Counts, families, mark, nft};
 
 /// Where `br_netfilter` has its settings, if it is loaded.
 const BRIDGE_SETTINGS: &str = "/proc/sys/net/bridge";
@@ -44,6 +44,16 @@ impl Obstacles {
 
     fn interfaces(&self) -> impl Iterator<Item = &str> {
         self.wan.iter().chain(&self.ran).map(String::as_str)
+    }
+
+    /// Returns a rule of nftables that is an obstacle: it says what becomes of packets that leave, by what those of the proxy do not have.
+    /// `None` also if `nft` cannot list them.
+    pub(super) fn in_ruleset() -> Option<String> {
+        let rule = by_origin(&nft(&["list", "ruleset"], "").ok()?)?;
+        Some(format!(
+            "{rule} asks for what the proxy's own packets do not have: name addresses, the outgoing interface or a mark (`meta \
+             mark`) instead"
+        ))
     }
 
     /// Returns what is said if the kernel forwards nothing. That is no reason not to start: it may be about to change.
@@ -185,14 +195,12 @@ impl Divergence {
     /// show that it is not some host whose packets a rule drops on purpose.
     pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, is_stuck: bool) -> State {
         let (before, accepted_before) = self.before.unwrap_or((counts, accepted));
-        let lost = |led: u64, led_before: u64, come: u64, come_before: u64| {
-            let led = led.saturating_sub(led_before);
-            2 * led.saturating_sub(come.saturating_sub(come_before)) > led
-        };
-        let is_led_astray = lost(counts.steered, before.steered, counts.arrived, before.arrived);
-        let is_kept_back = lost(counts.sent, before.sent, counts.left, before.left);
+        let is_astray = counts.0.iter().zip(before.0).any(|(now, before)| {
+            let [made, come] = [0, 1].map(|n| now[n].saturating_sub(before[n]));
+            2 * made.saturating_sub(come) > made
+        });
         self.before = Some((counts, accepted));
-        let is_lost = (is_led_astray || is_kept_back) && accepted == accepted_before && is_stuck;
+        let is_lost = is_astray && accepted == accepted_before && is_stuck;
         self.state = match self.state {
             State::Missing(until) if now < until => State::Missing(until),
             State::Missing(_) => State::OnTrial,
@@ -223,6 +231,51 @@ fn by_interface<'a>(rules: &'a str, interfaces: &[&str]) -> Option<&'a str> {
         is_about && (chooses || after("goto").is_some())
     });
     Some(found?.split_once(':')?.1.trim())
+}
+
+/// Returns a rule in the output of `nft list ruleset` that treats packets which leave this machine by what the router's own packets do not
+/// have: the interface that they came from, or the mark of their connection. It is in a chain of the hook `postrouting`, or in one to which
+/// such a chain leads.
+fn by_origin(ruleset: &str) -> Option<String> {
+    let mut table = "";
+    // Of the present table: its chains with their rules.
+    let mut chains: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut tables: Vec<(&str, Vec<(&str, Vec<&str>)>)> = Vec::new();
+    for line in ruleset.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("table ") {
+            tables.push((table, std::mem::take(&mut chains)));
+            table = rest.split(" {").next().unwrap_or(rest);
+        } else if let Some(rest) = line.strip_prefix("chain ") {
+            chains.push((rest.split(" {").next().unwrap_or(rest), Vec::new()));
+        } else if let Some((_, rules)) = chains.last_mut() {
+            rules.push(line);
+        }
+    }
+    tables.push((table, chains));
+    tables.iter().filter(|(table, _)| !table.contains(" ranway_proxy_")).find_map(|(table, chains)| {
+        let is_first = |rules: &[&str]| rules.iter().any(|rule| rule.contains(" hook postrouting "));
+        let mut reached: Vec<&str> =
+            chains.iter().filter(|(_, rules)| is_first(rules)).map(|(name, _)| *name).collect();
+        let mut next = 0;
+        while let Some(name) = reached.get(next).copied() {
+            next += 1;
+            for rule in chains.iter().filter(|(other, _)| *other == name).flat_map(|(_, rules)| rules) {
+                let words: Vec<&str> = rule.split_whitespace().collect();
+                let is_about = words.iter().any(|word| ["iif", "iifname", "iifgroup"].contains(word))
+                    || words.windows(2).any(|two| two == ["ct", "mark"]);
+                if is_about {
+                    return Some(format!("chain `{name}` of table `{table}`: `{rule}`"));
+                }
+                let targets = words.windows(2).filter(|two| ["jump", "goto"].contains(&two[0])).map(|two| two[1]);
+                for target in targets {
+                    if !reached.contains(&target) {
+                        reached.push(target);
+                    }
+                }
+            }
+        }
+        None
+    })
 }
 
 /// Returns the settings of a bridge as `ip` shows them, or nothing if the interface is none.
@@ -310,15 +363,27 @@ mod tests {
     }
 
     #[test]
+    fn rules_about_the_origin_of_packets_that_leave_are_found_wherever_they_are() {
+        let with = |rule: &str| {
+            format!(
+                "table inet ranway_proxy_2 {{\n\tchain postrouting {{\n\t\ttype filter hook postrouting priority 9;\n\t\tiifname \"x\"\n\t}}\n}}\n\
+                 table ip nat {{\n\tchain in {{\n\t\ttype nat hook prerouting priority dstnat;\n\t\tiifname \"ran\" accept\n\t}}\n\t\
+                 chain post {{\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\t\tjump more\n\t}}\n\t\
+                 chain more {{\n\t\t{rule}\n\t}}\n}}\n"
+            )
+        };
+        assert_eq!(by_origin(&with("oifname \"wan\" masquerade")), None);
+        for rule in ["iifname \"ran\" oifname \"wan\" masquerade", "ct mark 0x00000005 masquerade"] {
+            assert_eq!(by_origin(&with(rule)), Some(format!("chain `more` of table `ip nat`: `{rule}`")));
+        }
+    }
+
+    #[test]
     fn packets_that_never_arrive_are_noticed_and_tried_again_less_and_less_often() {
         let (start, mut divergence) = (Instant::now(), Divergence::new());
         let mut look = |seconds, steered, arrived, accepted, is_stuck| {
-            divergence.look(
-                start + Duration::from_secs(seconds),
-                Counts { steered, arrived, ..Counts::default() },
-                accepted,
-                is_stuck,
-            )
+            let counts = Counts([[0, 0], [steered, arrived], [7, 7], [0, 0]]);
+            divergence.look(start + Duration::from_secs(seconds), counts, accepted, is_stuck)
         };
         let missing = |seconds| State::Missing(start + Duration::from_secs(seconds));
         assert_eq!(look(0, 1000, 900, 50, true), State::Arriving);

@@ -121,7 +121,7 @@ impl Plan {
         let table = &self.table;
         let mut all = String::new();
         let mut say = |words: std::fmt::Arguments| write!(all, "{words}; ").expect("it is text");
-        for counter in [STEERED, ARRIVED, SENT, LEFT] {
+        for counter in COUNTERS.as_flattened() {
             say(format_args!("add counter inet {table} {counter}"));
         }
         // What it contains is of no importance.
@@ -331,7 +331,11 @@ impl Steering {
         };
         let text = nft(&["list", "counters", "table", "inet", &self.plan.table], "").map_err(failed)?;
         let of = |name| packets(&text, name).ok_or_else(|| failed("there is none".into()));
-        Ok(Counts { steered: of(STEERED)?, arrived: of(ARRIVED)?, sent: of(SENT)?, left: of(LEFT)? })
+        let mut pairs = [[0; 2]; COUNTERS.len()];
+        for (pair, names) in pairs.iter_mut().zip(COUNTERS) {
+            *pair = [of(names[0])?, of(names[1])?];
+        }
+        Ok(Counts(pairs))
     }
 
     /// Whether the table is still there, as far as can be told cheaply.
@@ -406,7 +410,7 @@ fn may_track() -> bool {
 }
 
 /// Runs `nft`. Returns what it prints, or its complaint on failure.
-fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
+pub(super) fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
     let run = || -> std::io::Result<std::process::Output> {
         let mut child = Command::new("nft")
             .args(arguments)
@@ -433,25 +437,19 @@ fn comment(generation: u32) -> String {
     format!("generation {generation}")
 }
 
-/// Counters of packets that are led to the proxy, and of those among them that have passed the rules for this machine's packets.
-const STEERED: &str = "steered";
-const ARRIVED: &str = "arrived";
-const SENT: &str = "sent";
-const LEFT: &str = "left";
+/// Counters of packets of handshakes where they are made or come in, and where nothing can drop them any more: SYNs to servers, servers'
+/// answers, SYNs that the proxy gives to itself, and clients' acknowledgements. Of other packets, hosts decide, and what rules drop of
+/// theirs tells nothing.
+const COUNTERS: [[&str; 2]; 4] =
+    [["syns", "syns_sent"], ["answers", "answers_heard"], ["given", "given_heard"], ["acks", "acks_heard"]];
 
 fn nfproto(family: &str) -> &'static str {
     if family == "ip" { "ipv4" } else { "ipv6" }
 }
 
-/// What [`Steering::counts`] returns.
+/// What the counters say, in pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) steered: u64,
-    pub(super) arrived: u64,
-    /// SYNs of the proxy to servers, and those of them that have left.
-    pub(super) sent: u64,
-    pub(super) left: u64,
-}
+pub(super) struct Counts(pub(super) [[u64; 2]; COUNTERS.len()]);
 
 /// A priority as nftables writes it.
 fn class(priority: u32) -> String {
@@ -539,20 +537,24 @@ impl Plan {
             ));
             all.push(("hold", format!("{ends} @passed{number} return")));
         }
-        // Handshakes alone are counted: of other packets, hosts decide, and what rules drop of theirs tells nothing.
-        let own_syn = format!("meta priority {} {flags} == syn", class(CONNECTING));
-        all.push(("output", format!("{own_syn} counter name {SENT}")));
-        all.push(("postrouting", format!("{own_syn} counter name {LEFT}")));
-        for priority in [OF_UES, OF_SERVERS] {
-            all.push(("output", format!("oifname lo meta priority {} counter name {STEERED}", class(priority))));
-            all.push((
-                "input",
-                format!("meta mark {mark:#x} meta priority {} counter name {ARRIVED}", class(priority)),
-            ));
+        let [syns, answers, given, acks] = COUNTERS;
+        let syn = format!("meta priority {} {flags} == syn counter name", class(CONNECTING));
+        all.push(("output", format!("{syn} {}", syns[0])));
+        all.push(("postrouting", format!("{syn} {}", syns[1])));
+        for priority in [OF_UES, OF_SERVERS].map(class) {
+            all.push(("output", format!("oifname lo meta priority {priority} counter name {}", given[0])));
+            all.push(("input", format!("meta mark {mark:#x} meta priority {priority} counter name {}", given[1])));
         }
-        let answer = format!("{flags} == (syn | ack)");
-        all.push(("first", format!("iifname {both} {answer} {ours} counter name {STEERED}")));
-        all.push(("input", format!("meta mark {mark:#x} {answer} counter name {ARRIVED}")));
+        // The kernel itself drops packets with some options of IP.
+        for (pair, kind) in [(answers, "(syn | ack)"), (acks, "ack")] {
+            for plain in ["ip hdrlength 5", "ip6 nexthdr 6"] {
+                all.push((
+                    "first",
+                    format!("iifname {both} {plain} {flags} == {kind} {ours} counter name {}", pair[0]),
+                ));
+                all.push(("input", format!("meta mark {mark:#x} {plain} {flags} == {kind} counter name {}", pair[1])));
+            }
+        }
         if *tracked {
             // Before connections are tracked; but marks of others are restored after that.
             all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));

@@ -4,6 +4,7 @@ mod opening;
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::samples::{self, Sampled, Samples};
 use super::settings::{Current, Settings};
 use super::vigil::{Promptness, Vigil};
+use crate::server::host;
 use opening::Opening;
 
 /// Events taken at once: usually all that there are.
@@ -55,8 +57,6 @@ const NOTICES: Duration = Duration::from_secs(10);
 const SPARE_PIPES: usize = 64;
 /// A connection on which no byte passes for this long may be probed.
 const SILENT: Duration = Duration::from_secs(1);
-/// A connection that holds bytes and has moved none for this long has a reader that has stopped.
-const STALLED: Duration = Duration::from_secs(5);
 /// A closed socket's state in `TCP_INFO`.
 const TCP_CLOSE: u8 = 7;
 
@@ -139,7 +139,7 @@ enum End {
     ConnectTimeout,
     Idle,
     HalfClosed,
-    /// All connections together take too much memory, and this one's reader has stopped.
+    /// All connections together take too much memory, and this one's UE takes most.
     Starved,
 }
 
@@ -301,9 +301,10 @@ impl Worker {
             if std::mem::replace(&mut self.forsaken, forsaken) != forsaken {
                 self.forsake();
             }
-            if self.now.duration_since(self.swept) >= SWEEP {
+            let since = self.now.duration_since(self.swept);
+            if since >= SWEEP {
                 self.swept = self.now;
-                self.sweep();
+                self.sweep(since);
             }
             let last = std::mem::replace(&mut ended, Instant::now());
             let turn = smoothed(self.shared.turn.load(Relaxed), ended - self.now, ended - last);
@@ -709,17 +710,29 @@ impl Worker {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Keeps the `memory` of all connections below `most`. Returns those of the `stalled` ones to end for that, the largest first:
-    /// what a socket has received can be given back in no other way.
-    fn save(&mut self, memory: u64, mut stalled: Vec<(u64, usize)>, most: u64) -> Vec<usize> {
+    /// Keeps the memory of all connections below `most`; `taken` is what each takes, with its UE and its key. Returns those to end for that:
+    /// of the UE that has most, the one that has most, and so on. What a socket has received can be given back in no other way.
+    fn save(&mut self, mut taken: Vec<(IpAddr, u64, usize)>, most: u64) -> Vec<usize> {
+        let memory = taken.iter().map(|(_, bytes, _)| bytes).sum();
         self.shared.counters.memory.store(memory, Relaxed);
         // Buffers grow again once there is room for some.
         self.is_short = memory > if self.is_short { most / 4 * 3 } else { most };
         let (mut excess, mut ended) = (memory.saturating_sub(most), Vec::new());
-        stalled.sort_unstable();
+        if excess == 0 {
+            return ended;
+        }
+        let mut ues: BTreeMap<IpAddr, (u64, Vec<(u64, usize)>)> = BTreeMap::new();
+        taken.sort_unstable_by_key(|(_, bytes, _)| *bytes);
+        for (ue, bytes, key) in taken {
+            let (sum, all) = ues.entry(ue).or_default();
+            *sum += bytes;
+            all.push((bytes, key));
+        }
         while excess > 0
-            && let Some((bytes, key)) = stalled.pop()
+            && let Some((sum, all)) = ues.values_mut().max_by_key(|(sum, _)| *sum)
+            && let Some((bytes, key)) = all.pop().filter(|(bytes, _)| *bytes > 0)
         {
+            *sum -= bytes;
             excess = excess.saturating_sub(bytes);
             ended.push(key);
         }
@@ -729,8 +742,8 @@ impl Worker {
             let count = ended.len();
             self.shared.registry.notify([Notice::Failed(
                 format!(
-                    "connections take all the memory that --memory permits: {count} of those whose readers have stopped were \
-                     reset, the largest first"
+                    "connections take all the memory that --memory permits: {count} of the UEs that take most were reset, the \
+                     largest first"
                 )
                 .into(),
             )]);
@@ -738,12 +751,12 @@ impl Worker {
         ended
     }
 
-    /// Ends what took too long, and looks after listeners.
-    fn sweep(&mut self) {
+    /// Ends what took too long. The last time was `since` ago.
+    fn sweep(&mut self, since: Duration) {
         let settings = self.shared.settings.get();
         let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *settings;
         self.tools.set_most(settings.pipes_each());
-        let (mut over, mut stalled, mut memory) = (Vec::new(), Vec::new(), 0);
+        let (mut over, mut all) = (Vec::new(), Vec::new());
         let (sweep, count) = (self.sweeps, self.connections.len());
         self.sweeps += 1;
         for (key, connection) in &mut self.connections {
@@ -752,8 +765,6 @@ impl Worker {
             }
             let idle = self.now.saturating_duration_since(connection.active);
             let taken = memory::Taken::of(connection.flow.legs(), &connection.directions);
-            memory += taken.all();
-            let is_stalled = idle >= STALLED && taken.all() > 0;
             if connection.phase == Phase::Open && idle >= SILENT {
                 let legs = connection.flow.legs();
                 connection.liveness.look(legs, settings.dead_peer_time, settings.keepalives());
@@ -767,12 +778,12 @@ impl Worker {
                 Phase::Open | Phase::Closing => (idle >= half_closed_timeout).then_some(End::HalfClosed),
                 Phase::Failed { .. } => None,
             };
-            if is_stalled && end.is_none() {
-                stalled.push((taken.all(), key));
+            if end.is_none() {
+                all.push((host(connection.flow.ue().ip(), settings.ipv6_prefix), taken.all(), key));
             }
             over.extend(end.map(|end| (key, end)));
         }
-        over.extend(self.save(memory, stalled, settings.memory_each()).into_iter().map(|key| (key, End::Starved)));
+        over.extend(self.save(all, settings.memory_each()).into_iter().map(|key| (key, End::Starved)));
         for (key, end) in over {
             self.end(key, end);
         }
@@ -780,7 +791,7 @@ impl Worker {
             self.exhausted = None;
             self.shared.gate.retry();
         }
-        self.sweep_openings(connect_timeout);
+        self.sweep_openings(connect_timeout, since);
     }
 }
 

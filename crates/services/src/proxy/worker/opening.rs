@@ -17,7 +17,7 @@ use super::super::listen::{connect_as, control, set_priority};
 use super::super::liveness::Liveness;
 use super::super::relay::Direction;
 use super::super::syn::Syn;
-use super::{Connection, End, OPENING, Phase, TCP_CLOSE, Worker, is_exhaustion};
+use super::{Connection, End, OPENING, Phase, SWEEP, TCP_CLOSE, Worker, is_exhaustion};
 
 /// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
 const HANDSHAKE: Duration = Duration::from_secs(15);
@@ -194,7 +194,7 @@ impl Worker {
     }
 
     /// Ends what took too long.
-    pub(super) fn sweep_openings(&mut self, connect_timeout: Duration) {
+    pub(super) fn sweep_openings(&mut self, connect_timeout: Duration, since: Duration) {
         let over = |opening: &Opening| {
             let patience = match (opening.is_connected, opening.place.is_proven()) {
                 (false, _) => connect_timeout,
@@ -208,7 +208,10 @@ impl Worker {
             if self.openings[key].is_connected {
                 // The client does not go on with its handshake. Its server learns that it is gone.
                 let opening = self.remove_opening(key);
-                opening.place.is_unheard(self.now);
+                // Unless it was the proxy that did not hear it, because it stood still.
+                if since < 3 * SWEEP {
+                    opening.place.is_unheard(self.now);
+                }
                 drop(opening);
                 self.shared.counters.reset.fetch_add(1, Relaxed);
             } else {
