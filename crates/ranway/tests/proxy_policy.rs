@@ -254,6 +254,7 @@ fn root_rules_about_the_routers_own_packets_cut_nobody_off() {
         let _first = net.inside(UE, || TcpStream::connect_timeout(&to, Duration::from_secs(1)));
         net.until("it takes no more", |status| !status.accepting);
         net.await_lease(false);
+        listener.set_nonblocking(true).expect("it is a socket");
         while listener.accept().is_ok() {}
         (0..3).for_each(|_| connects(Duration::from_secs(1)));
     }

@@ -559,10 +559,7 @@ impl Plan {
             // Before connections are tracked; but marks of others are restored after that.
             all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));
             all.push(("early", format!("iifname {ran} {icmp} {ours} {zone} accept")));
-            all.push((
-                "output",
-                format!("oifname lo meta mark {mark:#x} meta priority != 0:{OF_SERVERS:x} {zone} accept"),
-            ));
+            all.push(("output", format!("oifname lo meta priority {} {zone} accept", class(OF_UES))));
             all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
         }
         let mut ways = vec![(&ran, &wan)];
