@@ -165,7 +165,7 @@ impl Obstacles {
 /// Finds out by counters whether packets that are led to the proxy arrive there.
 #[derive(Debug)]
 pub(super) struct Divergence {
-    before: Option<(Counts, u64)>,
+    before: (Counts, u64),
     state: State,
     /// The present or last pause before the next trial.
     pause: Duration,
@@ -187,19 +187,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 impl Divergence {
     pub(super) fn new() -> Divergence {
-        Divergence { before: None, state: State::Arriving, pause: PAUSE }
+        Divergence { before: (Counts::default(), 0), state: State::Arriving, pause: PAUSE }
     }
 
     /// Returns what the counters tell. Call it once or twice a second while connections begin. `accepted` counts clients whose
     /// handshake was completed, and `is_stuck` tells that there are others whose handshake does not get on: only both together
     /// show that it is not some host whose packets a rule drops on purpose.
     pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, is_stuck: bool) -> State {
-        let (before, accepted_before) = self.before.unwrap_or((counts, accepted));
+        let (before, accepted_before) = self.before;
         let is_astray = counts.0.iter().zip(before.0).any(|(now, before)| {
             let [made, come] = [0, 1].map(|n| now[n].saturating_sub(before[n]));
             2 * made.saturating_sub(come) > made
         });
-        self.before = Some((counts, accepted));
+        self.before = (counts, accepted);
         let is_lost = is_astray && accepted == accepted_before && is_stuck;
         self.state = match self.state {
             State::Missing(until) if now < until => State::Missing(until),
