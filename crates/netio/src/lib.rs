@@ -6,6 +6,8 @@
 //! | `attach` | existing interfaces whose frames a program takes and gives |
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
+//! | `nflog` | packets that nftables logs |
+//! | `rules` | changes of the rules of nftables |
 //! | `sniff` | the headers of the packets of connections with one server |
 //! | `socket` | Unix sockets for their owner alone, keepalive, sockets bound to interfaces |
 //! | `tun` | TUN and TAP interfaces |

@@ -28,14 +28,18 @@ mod flood;
 mod flow;
 mod gate;
 mod guardian;
+mod hall;
 mod inbox;
+mod label;
 mod listen;
 mod liveness;
 mod log;
 mod memory;
 pub(crate) mod metrics;
 mod mtu;
+mod notice;
 mod obstacles;
+mod opening;
 mod relay;
 mod samples;
 mod settings;
@@ -56,10 +60,10 @@ pub use guardian::guard;
 pub use inbox::Inbox;
 pub use log::LogSettings;
 pub use metrics::Metrics;
+pub use notice::Notice;
 pub use settings::{Mark, Settings};
 pub use status::{Connection, Limits, Status, Totals, ask};
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
@@ -76,11 +80,12 @@ use netio::{Error, rights};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 
-use admission::{Admission, Admitted, Hall, Mailbox};
+use admission::Admission;
 use book::Book;
 use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
+use hall::{Admitted, Hall, Mailbox};
 use listen::{HANGS, LOST, Listener};
 use log::ConnectionLog;
 use obstacles::{Divergence, Obstacles, State};
@@ -164,17 +169,6 @@ enum Answering {
     Told,
 }
 
-/// What an operator should know of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// Something was amiss, and has been repaired.
-    Repaired(Cow<'static, str>),
-    /// Something has failed, and the proxy goes on without it.
-    Failed(Cow<'static, str>),
-    /// Something may be amiss.
-    Doubtful(Cow<'static, str>),
-}
-
 /// Reads the status of a proxy, also after its end.
 #[derive(Clone, Debug)]
 pub struct Observer(Vec<Arc<Shared>>);
@@ -237,6 +231,7 @@ impl Proxy {
             injector: Injector::new(mark(ran[0]), listen::ipv6())?,
             admitted: Admitted::default(),
             listeners,
+            log: Mutex::default(),
             again: Mutex::default(),
             waker: settings.threads,
             leased: AtomicBool::new(false),
@@ -410,7 +405,7 @@ impl Proxy {
     /// [`Error::Wrong`] if the file cannot be opened.
     pub fn log_connections(&mut self, settings: &LogSettings) -> Result<(), Error> {
         let (log, thread) = ConnectionLog::open(settings)?;
-        self.workers.iter().for_each(|running| running.shared.registry.set_log(Some(log.clone())));
+        self.hall.set_log(Some(log));
         self.logging = Some(thread);
         Ok(())
     }
@@ -644,7 +639,7 @@ impl Drop for Proxy {
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));
         // Its last lines are written when nobody can add one.
-        self.workers.iter().for_each(|running| running.shared.registry.set_log(None));
+        self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
     }
 }

@@ -11,6 +11,7 @@
 
 mod amqp;
 mod callback;
+mod counts;
 mod follower;
 mod http;
 mod hub;

@@ -1,6 +1,6 @@
 //! Frames, and the types of their contents (AMQP 0-9-1, sections 4.2.3 and 4.2.5).
 
-use super::Fault;
+use super::fault::Fault;
 use core::fmt;
 
 /// The longest frame, as RabbitMQ permits by default.

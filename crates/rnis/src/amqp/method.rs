@@ -1,6 +1,6 @@
 //! The methods that a broker may send to this client.
 
-use super::Fault;
+use super::fault::Fault;
 use super::frame::{Fields, ShortText};
 
 /// The longest explanation of a broker that is shown, in characters.

@@ -3,7 +3,7 @@
 //! Their names are those that Prometheus' client libraries share, so that dashboards and rules of others know them:
 //! <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>.
 
-use super::Page;
+use super::page::Page;
 use nix::unistd::{SysconfVar, sysconf};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;

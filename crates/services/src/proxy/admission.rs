@@ -8,11 +8,10 @@
 //!
 //! The thread renews the proxy's lease as long as connections are welcome and the other threads live.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use netio::Error;
@@ -22,13 +21,11 @@ use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
-use super::book::{Answer, Book, Ends, Place, Reason};
-use super::flow::Side;
-use super::gate::Gate;
+use super::book::{Answer, Reason};
+use super::hall::{Hall, Message};
 use super::listen::{HANGS, Listener, destination};
-use super::settings::Current;
 use super::steering::LEASE;
-use super::syn::{Held, Injector, Syn};
+use super::syn::Syn;
 use super::worker::{Shared, is_exhaustion};
 
 /// Interval between renewals of the lease, of which some may be late.
@@ -43,97 +40,6 @@ const TURN: usize = 256;
 const LOGGED: u64 = 0;
 const WAKE: u64 = 1;
 const LISTEN: u64 = 2;
-
-/// What a worker is told.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// Connect to the server of a SYN.
-    Connect(Syn, Place),
-    /// The client of such a connection has completed its handshake.
-    Accepted(Ends, OwnedFd),
-    /// The client of a connection that there is begins one again.
-    Again(Syn),
-}
-
-/// Messages for a worker.
-#[derive(Debug, Default)]
-pub(super) struct Mailbox(Mutex<VecDeque<Message>>);
-
-impl Mailbox {
-    fn put(&self, message: Message) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(message);
-    }
-
-    pub(super) fn take(&self) -> VecDeque<Message> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Counters of new connections.
-#[derive(Debug, Default)]
-pub(super) struct Admitted {
-    /// By side.
-    pub(super) accepted: [AtomicU64; 2],
-    /// By reason, in the order of [`Reason::ALL`].
-    pub(super) passed: [AtomicU64; Reason::ALL.len()],
-    /// SYNs that were given to the listener.
-    pub(super) delivered: AtomicU64,
-    /// SYNs that found no room before they came here. Their clients send them again.
-    pub(super) lost: AtomicU64,
-    /// Connections to the listener that nobody waits for.
-    pub(super) not_ours: AtomicU64,
-    /// SYNs that could not be sent on.
-    pub(super) failed: AtomicU64,
-}
-
-/// What the thread and the workers share.
-#[derive(Debug)]
-pub(super) struct Hall {
-    pub(super) settings: Arc<Current>,
-    pub(super) gate: Arc<Gate>,
-    pub(super) book: Arc<Book>,
-    pub(super) injector: Injector,
-    pub(super) admitted: Admitted,
-    pub(super) listeners: Vec<Listener>,
-    /// SYNs to decide about once more.
-    pub(super) again: Mutex<Vec<Syn>>,
-    /// The number of the thread's waker.
-    pub(super) waker: usize,
-    /// Whether the proxy has its lease, as of the last beat.
-    pub(super) leased: AtomicBool,
-    /// How often connections in their handshake were given up together.
-    pub(super) forsaken: AtomicU64,
-    /// Changes as long as the thread runs, and as long as [`super::Proxy::tick`] is called.
-    pub(super) beat: AtomicU64,
-    pub(super) ticks: AtomicU64,
-    pub(super) stop: AtomicBool,
-}
-
-impl Hall {
-    /// Lets a SYN pass. That takes no part of the proxy's resources for longer than this call.
-    pub(super) fn pass(&self, held: &Held, reason: Reason) {
-        let counter = Reason::ALL.iter().position(|other| *other == reason).unwrap_or_default();
-        self.admitted.passed[counter].fetch_add(1, Relaxed);
-        if self.injector.pass(held).is_err() {
-            // The client sends it again, and it is remembered that it passes.
-            self.admitted.failed.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Lets the thread decide about a SYN once more.
-    pub(super) fn ask_again(&self, syn: Syn) {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner).push(syn);
-        self.gate.waker(self.waker).wake();
-    }
-
-    /// Gives a SYN to the listener.
-    pub(super) fn deliver(&self, syn: &Syn) {
-        self.admitted.delivered.fetch_add(1, Relaxed);
-        if self.injector.deliver(syn).is_err() {
-            self.admitted.failed.fetch_add(1, Relaxed);
-        }
-    }
-}
 
 /// The thread.
 pub(super) struct Admission {
@@ -331,9 +237,4 @@ fn admit(hall: &Hall, workers: &[Arc<Shared>], worker: &mut usize, syn: Syn, now
         }
         Answer::Wait => {}
     }
-}
-
-/// Counts a connection that was accepted from a side.
-pub(super) fn count(admitted: &Admitted, side: Side) {
-    admitted.accepted[side as usize].fetch_add(1, Relaxed);
 }

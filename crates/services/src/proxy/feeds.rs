@@ -9,7 +9,7 @@ use rapid::{Doubt, Rejected};
 use serde::{Deserialize, Serialize};
 use units::{Span, Time};
 
-use super::Notice;
+use super::notice::Notice;
 
 /// A UE that receives less than this, in bytes a second, has no need of reports: cells do not report idle UEs.
 const LITTLE: f64 = 12_500.0;

@@ -11,9 +11,8 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::Notice;
 use super::feeds::Feeds;
-use super::log::ConnectionLog;
+use super::notice::Notice;
 use super::relay::NO_LIMIT;
 use super::settings::Settings;
 use super::window::set_whole;
@@ -302,8 +301,6 @@ pub(super) struct Registry {
     pub(super) feeds: Feeds,
     /// What the operator has not been told yet.
     notices: Mutex<Vec<Notice>>,
-    /// Where connections are logged that end, if they are.
-    log: Mutex<Option<ConnectionLog>>,
 }
 
 impl Registry {
@@ -350,14 +347,6 @@ impl Registry {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Flow>>> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn set_log(&self, log: Option<ConnectionLog>) {
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
-    }
-
-    pub(super) fn log(&self) -> Option<ConnectionLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells the operator.

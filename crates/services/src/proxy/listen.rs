@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use netio::socket::bound_device;
 use netio::{Error, sys};
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{Priority, TcpMaxSeg};
+use nix::sys::socket::sockopt::TcpMaxSeg;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, connect_unspec, getsockname, ipproto, listen, socket_with,
@@ -18,8 +18,8 @@ use rustix::net::{
 };
 
 use super::flow::Side;
+use super::label::{CONNECTING, set_priority};
 use super::settings::Settings;
-use super::steering::CONNECTING;
 use super::syn::Syn;
 
 /// Connections that wait to be accepted, at most, per listener.
@@ -229,11 +229,6 @@ pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outg
     bind(&socket, &any_port)?;
     begin(&socket, server)?;
     Ok(Outgoing { socket, same_port: false })
-}
-
-/// Sets a socket's priority (`SO_PRIORITY`), by which rules of nftables know its packets.
-pub(super) fn set_priority(socket: &OwnedFd, priority: u32) -> std::io::Result<()> {
-    Ok(setsockopt(socket, Priority, &(priority as i32))?)
 }
 
 fn begin(socket: &OwnedFd, server: SocketAddr) -> Result<(), Errno> {

@@ -233,14 +233,17 @@ fn by_interface<'a>(rules: &'a str, interfaces: &[&str]) -> Option<&'a str> {
     Some(found?.split_once(':')?.1.trim())
 }
 
+/// A chain's name and rules.
+type Chain<'a> = (&'a str, Vec<&'a str>);
+
 /// Returns a rule in the output of `nft list ruleset` that treats packets which leave this machine by what the router's own packets do not
 /// have: the interface that they came from, or the mark of their connection. It is in a chain of the hook `postrouting`, or in one to which
 /// such a chain leads.
 fn by_origin(ruleset: &str) -> Option<String> {
     let mut table = "";
     // Of the present table: its chains with their rules.
-    let mut chains: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut tables: Vec<(&str, Vec<(&str, Vec<&str>)>)> = Vec::new();
+    let mut chains: Vec<Chain> = Vec::new();
+    let mut tables: Vec<(&str, Vec<Chain>)> = Vec::new();
     for line in ruleset.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("table ") {
             tables.push((table, std::mem::take(&mut chains)));

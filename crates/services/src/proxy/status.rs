@@ -20,9 +20,11 @@ use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
+use super::book::Reason;
 use super::feeds::{Feed, Unused};
 use super::flow::{Flow, Side};
 use super::gate::Bypass;
+use super::hall::Hall;
 use super::worker::Shared;
 
 /// Interval between checks whether the proxy ends.
@@ -237,7 +239,7 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
         totals.lost_syns = admitted.lost.load(Relaxed) + admitted.failed.load(Relaxed);
         totals.not_ours = admitted.not_ours.load(Relaxed);
     }
-    totals.unlogged = workers.first().and_then(|shared| shared.registry.log()).map_or(0, |log| log.lost());
+    totals.unlogged = workers.first().and_then(|shared| shared.hall.log()).map_or(0, |log| log.lost());
     let gate = workers.first().map(|shared| &shared.gate);
     let is_leased = workers.first().is_some_and(|shared| shared.hall.leased.load(Relaxed));
     totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);

@@ -32,6 +32,7 @@ use ipnet::Ipv6Net;
 use netio::program::{find_program, ip};
 use netio::{Error, sys};
 
+use super::label::{CONNECTING, OF_SERVERS, OF_UES, PASSING};
 use super::listen::ipv6;
 use super::settings::Settings;
 use crate::server::Network;
@@ -58,13 +59,6 @@ const SYNS: usize = 1_000;
 /// Hosts whose SYNs are counted, of each family, and how long, in seconds. Those of further hosts are not limited one by one.
 const HOSTS: u32 = 65_536;
 const COUNTED: u32 = 10;
-/// The priority (`SO_PRIORITY`) of SYNs that the proxy gives to itself, of UEs and of servers, which belong to no zone; and of what it
-/// lets pass. It stays with a packet, and no rule of others knows it.
-pub(super) const OF_UES: u32 = 0x7261_0001;
-pub(super) const OF_SERVERS: u32 = 0x7261_0002;
-pub(super) const PASSING: u32 = 0x7261_0003;
-/// The priority of connections to servers that are not established.
-pub(super) const CONNECTING: u32 = 0x7261_0004;
 /// How long packets of a connection that passes are not held, in seconds.
 const PASSED: u32 = 130;
 /// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP

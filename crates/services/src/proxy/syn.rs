@@ -13,8 +13,7 @@ use wire::{Options, ip, tcp};
 
 use super::book::Ends;
 use super::flow::Side;
-use super::listen::set_priority;
-use super::steering::{OF_SERVERS, OF_UES, PASSING};
+use super::label::{OF_SERVERS, OF_UES, PASSING, set_priority};
 
 /// The protocol's number.
 const TCP: u8 = 6;

@@ -1,6 +1,6 @@
 //! A thread that connects to servers and moves the bytes of connections.
 
-mod opening;
+mod openings;
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,20 +19,20 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use slab::Slab;
 
-use super::Notice;
-use super::admission::{Hall, Mailbox, Message};
 use super::book::{Ends, Place};
 use super::flow::{Flow, Registry};
 use super::gate::Gate;
+use super::hall::{Hall, Mailbox, Message};
 use super::liveness::Liveness;
 use super::log::Entry;
 use super::memory::{self, Sizes};
+use super::notice::Notice;
+use super::opening::Opening;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::samples::{self, Sampled, Samples};
 use super::settings::{Current, Settings};
 use super::vigil::{Promptness, Vigil};
 use crate::server::host;
-use opening::Opening;
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -695,7 +695,7 @@ impl Worker {
         let counters = &self.shared.counters;
         let seen = connection.flow.observe().ok();
         counters.samples.end(seen.as_ref(), connection.sampled);
-        if let Some(log) = self.shared.registry.log() {
+        if let Some(log) = self.shared.hall.log() {
             log.put(Entry::new(&connection.flow, end.name(), seen.as_ref()));
         }
         let counter = match end {

@@ -1,6 +1,6 @@
 //! Reports on an AMQP 0-9-1 broker.
 //!
-//! The publisher sends each report to the topic exchange [`EXCHANGE`] with the routing key `rni.CELL.UE`: CELL is the number of
+//! The publisher sends each report to the topic exchange [`session::EXCHANGE`] with the routing key `rni.CELL.UE`: CELL is the number of
 //! the cell, UE the UE's address with `-` for `.` and `:` (which topics cannot contain), or `rnti-NUMBER` without one. A
 //! message expires after the interval of its report, when the next one is due. While the broker is slow or away, the latest
 //! report of each UE waits, and no other. Nothing is durable.
@@ -24,8 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The exchange of reports.
-const EXCHANGE: &str = "rni";
 /// The topics that a consumer takes.
 const TOPICS: &str = "rni.#";
 /// The waits between attempts to connect: the first, and the longest.

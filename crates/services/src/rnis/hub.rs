@@ -1,9 +1,8 @@
 //! What the parts of the service share: the state, the subscriptions, and who is to be told of what.
 
 use super::callback::{CallbackPolicy, Target};
-use super::intake::Counts;
+use super::counts::{Counters, Counts};
 use super::log::{Log, Losses};
-use super::metrics::Counters;
 use super::outbox::{Next, Outbox};
 use super::settings::Limits;
 use crate::secret;

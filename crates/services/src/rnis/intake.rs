@@ -1,24 +1,11 @@
 //! The way of an input's records into the hub, on which they are counted.
 
+use super::counts::Counts;
 use super::hub::{Hub, unix_now};
 use super::log::{Faults, Log};
 use rnis::Record;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-
-/// What an input has sent so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    /// Its name, in which there is no secret.
-    pub(super) name: String,
-    pub(super) records: AtomicU64,
-    /// What could not be read, and failures to connect.
-    pub(super) faults: Arc<AtomicU64>,
-    /// The Unix time in ns at which its latest record arrived, or 0.
-    pub(super) latest: AtomicU64,
-    /// Whether it has ended, as a file does.
-    pub(super) has_ended: AtomicBool,
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Takes the records of an input to the hub.
 #[derive(Clone, Debug)]

@@ -7,19 +7,6 @@ use prometheus_client::encoding::DescriptorEncoder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a service has counted since its start.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    /// Notifications that hosts have acknowledged, or that were sent to WebSockets.
-    pub(super) delivered: AtomicU64,
-    /// Notifications that were dropped because others waited.
-    pub(super) dropped: AtomicU64,
-    /// Notifications that could not be delivered by callback.
-    pub(super) undelivered: AtomicU64,
-    /// Subscriptions that were removed for that.
-    pub(super) removed: AtomicU64,
-}
-
 #[derive(Debug)]
 struct Told(Arc<Hub>);
 

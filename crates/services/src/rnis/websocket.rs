@@ -1,6 +1,6 @@
 //! Delivery of notifications over WebSocket (MEC 009 6.12a).
 
-use super::metrics::Counters;
+use super::counts::Counters;
 use super::outbox::{Next, Outbox};
 use axum::body::Body;
 use axum::extract::WebSocketUpgrade;

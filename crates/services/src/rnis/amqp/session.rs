@@ -1,6 +1,5 @@
 //! A connection to a broker: bytes between a socket, with or without TLS, and the protocol.
 
-use super::EXCHANGE;
 use super::broker::Broker;
 use rnis::amqp::{Client, Event, Fault, Role, ShortText};
 use std::fmt;
@@ -10,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
+/// The exchange of reports.
+pub(super) const EXCHANGE: &str = "rni";
 /// The longest time to connect and to log in, and the longest time for which a broker may take nothing.
 const STEP: Duration = Duration::from_secs(5);
 

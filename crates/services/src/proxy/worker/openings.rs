@@ -1,40 +1,25 @@
-//! Connections whose client's handshake is not complete.
+//! What a worker does with connections whose client's handshake is not complete.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use netio::sys;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::super::admission::count;
 use super::super::book::{Ends, Place, Reason};
 use super::super::flow::Flow;
-use super::super::listen::{connect_as, control, set_priority};
+use super::super::hall::count;
+use super::super::label::set_priority;
+use super::super::listen::{connect_as, control};
 use super::super::liveness::Liveness;
+use super::super::opening::{FIRST_HANDSHAKE, HANDSHAKE, Opening};
 use super::super::relay::Direction;
 use super::super::syn::Syn;
 use super::{Connection, End, OPENING, Phase, SWEEP, TCP_CLOSE, Worker, is_exhaustion};
-
-/// How long a client has to complete a handshake that its server has completed. The kernel repeats the SYN-ACK after 1, 2, 4 and 8 s.
-const HANDSHAKE: Duration = Duration::from_secs(15);
-/// The same for a client that has never completed one: anybody may have sent its SYN.
-const FIRST_HANDSHAKE: Duration = Duration::from_secs(5);
-
-/// A connection whose client's handshake is not complete.
-pub(super) struct Opening {
-    syn: Syn,
-    place: Place,
-    outgoing: OwnedFd,
-    /// Whether the server has answered.
-    is_connected: bool,
-    /// When it began, or the server has answered.
-    since: Instant,
-    generation: u32,
-}
 
 impl Worker {
     /// Begins to connect to the server of a SYN.
