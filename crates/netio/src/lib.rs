@@ -35,6 +35,7 @@ pub mod attach;
 pub mod errqueue;
 pub mod frames;
 pub mod manager;
+pub mod nflog;
 pub mod process;
 pub mod program;
 pub mod realtime;

@@ -8,8 +8,8 @@
 //! Whoever reserves an interface binds first, and then looks for others. Of two that do so at the same time, at least one sees the
 //! other and gives up.
 
-use crate::Error;
-use nix::sys::socket::{getsockopt, sockopt};
+use crate::{Error, sys};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -70,48 +70,70 @@ impl Reservation {
     /// # Errors
     /// As [`Reservation::new`].
     pub fn by_index(role: Role, interface: &str, index: u32) -> Result<Reservation, Error> {
-        let what = || format!("to reserve `{interface}`");
-        let address = SocketAddr::from_abstract_name(name(role, index)).map_err(Error::system(what()))?;
-        match UnixListener::bind_addr(&address) {
-            Ok(socket) => Ok(Reservation { _socket: socket }),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                let holder = holder(&address).unwrap_or_else(|| "another process".to_owned());
-                Err(Error::Wrong(format!("`{interface}` is in use: {holder} {}", role.reason())))
-            }
-            Err(error) => Err(Error::system(what())(error)),
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::Missing(format!(
+                "`{interface}` cannot be reserved without CAP_NET_RAW in its network namespace: use sudo"
+            )),
+            _ => Error::system(format!("to reserve `{interface}`"))(error),
+        };
+        let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+        let socket = socket.map_err(|error| failed(error.into()))?;
+        sys::bind_packet_of(socket.as_fd(), role.protocol(), index).map_err(failed)?;
+        let own = rustix::fs::fstat(&socket).map_err(|error| failed(error.into()))?.st_ino;
+        let all = fs::read_to_string("/proc/thread-self/net/packet").map_err(failed)?;
+        match holders(&all, role, index).find(|other| other.inode != own) {
+            None => Ok(Reservation { _socket: socket }),
+            Some(other) => Err(Error::Wrong(format!("`{interface}` is in use: {} {}", other.name(), role.reason()))),
         }
     }
 }
 
-/// Returns whether a process of this thread's network namespace has reserved an interface for a role.
-pub fn is_reserved(role: Role, interface: &str) -> bool {
-    let Ok(index) = nix::net::if_::if_nametoindex(interface) else { return false };
-    // An `@` stands for the zero byte with which abstract names begin. Connecting would fill the queue of whoever holds it.
-    let name = format!(" @{}", name(role, index));
-    fs::read_to_string("/proc/thread-self/net/unix")
-        .is_ok_and(|sockets| sockets.lines().any(|line| line.ends_with(&name)))
-}
-
-/// Returns the process that has reserved an interface for a role, such as `process 77`, as far as this one may know.
+/// Returns the process of this thread's network namespace that has reserved an interface for a role, such as `process 77`, as far as this
+/// one may know.
 pub fn holder_of(role: Role, interface: &str) -> Option<String> {
     let index = nix::net::if_::if_nametoindex(interface).ok()?;
-    holder(&SocketAddr::from_abstract_name(name(role, index)).ok()?)
+    let all = fs::read_to_string("/proc/thread-self/net/packet").ok()?;
+    holders(&all, role, index).next().map(Holder::name)
 }
 
-/// The abstract name of a reservation.
-fn name(role: Role, index: u32) -> String {
-    format!("ranway/{}/{index}", role.name())
+/// Who has reserved an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    user: u32,
+    inode: u64,
 }
 
-/// Who holds a reservation, as far as this process may know.
-fn holder(address: &SocketAddr) -> Option<String> {
-    let stream = UnixStream::connect_addr(address).ok()?;
-    let peer = getsockopt(&stream, sockopt::PeerCredentials).ok()?;
-    // 0: it is in another PID namespace.
-    let process = if peer.pid() > 0 { format!("process {}", peer.pid()) } else { "another process".to_owned() };
-    // Anybody in the namespace can take a name.
-    let user = if peer.uid() == 0 { String::new() } else { format!(" of user {}", peer.uid()) };
-    Some(process + &user)
+impl Holder {
+    /// The process, as far as this one may know.
+    fn name(self) -> String {
+        let process = process_of(self.inode);
+        let process = process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"));
+        let user = if self.user == 0 { String::new() } else { format!(" of user {}", self.user) };
+        process + &user
+    }
+}
+
+/// The reservations in the kernel's list of packet sockets, whose columns are: address, references, type, protocol, interface, running,
+/// memory, user, inode.
+fn holders(list: &str, role: Role, index: u32) -> impl Iterator<Item = Holder> {
+    list.lines().skip(1).filter_map(move |line| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, _, _, protocol, interface, _, _, user, inode] = columns[..] else { return None };
+        let is_it = u16::from_str_radix(protocol, 16) == Ok(role.protocol()) && interface.parse() == Ok(index);
+        is_it.then_some(Holder { user: user.parse().ok()?, inode: inode.parse().ok()? })
+    })
+}
+
+/// Finds the process that has a socket.
+fn process_of(inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let has = |folder: &Path| {
+        let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| target.as_os_str() == wanted.as_str())
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut numbered = processes.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())));
+    numbered.find(|(_, folder)| has(folder)).map(|(process, _)| process)
 }
 
 #[cfg(test)]
@@ -133,9 +155,7 @@ mod tests {
         let holder = format!("process {}{user}", std::process::id());
         assert!(refused.starts_with(&format!("`lo` is in use: {holder} already runs a PEP on it")), "{refused}");
         assert!(Reservation::new(Role::Packets, "lo").is_ok());
-        let named = [Role::Pep, Role::Proxy].map(|role| holder_of(role, "lo"));
-        assert_eq!(named, [Some(holder), None]);
-        assert_eq!([Role::Pep, Role::Proxy].map(|role| is_reserved(role, "lo")), [true, false]);
+        assert_eq!([Role::Pep, Role::Proxy].map(|role| holder_of(role, "lo")), [Some(holder), None]);
         drop(first);
         assert!(Reservation::new(Role::Pep, "lo").is_ok());
         let none = Reservation::new(Role::Pep, "none0").map(drop).unwrap_err().to_string();

@@ -24,7 +24,6 @@ mod book;
 mod control;
 mod demux;
 mod feeds;
-mod flood;
 mod flow;
 mod gate;
 mod guardian;
@@ -454,7 +453,6 @@ impl Proxy {
                 }
             }
         }
-        self.look_at_flood(now);
         self.notices.extend(self.workers.iter().flat_map(|running| running.shared.registry.take_notices()));
         if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
             self.end_control();
@@ -641,6 +639,12 @@ impl Drop for Proxy {
         // Its last lines are written when nobody can add one.
         self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
+        if self.orders.probing {
+            mtu::turn_off();
+        }
+        if self.orders.demux {
+            demux::turn_on();
+        }
     }
 }
 

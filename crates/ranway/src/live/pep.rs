@@ -112,16 +112,16 @@ fn hand_over(manager: &Manager, old: &[String], parts: &[(String, OwnedFd)]) -> 
 
 /// Says what will not work beside a split proxy, once for each that is there or starts.
 fn warn_of_proxy(known: &mut bool, args: &PepArgs) {
-    let is_proxied = |name: &&String| reservation::is_reserved(Role::Proxy, name);
-    let interface = [&args.wan, &args.ran].into_iter().find(is_proxied);
-    if let Some(interface) = interface.filter(|_| !*known) {
-        let holder = reservation::holder_of(Role::Proxy, interface).unwrap_or_else(|| "another process".to_owned());
+    let found = [&args.wan, &args.ran]
+        .into_iter()
+        .find_map(|interface| Some((interface, reservation::holder_of(Role::Proxy, interface)?)));
+    if let Some((interface, holder)) = found.as_ref().filter(|_| !*known) {
         terminal::message!(
             "warning: {holder} proxies the connections of `{interface}`: they end at this machine, so no server gets reports on \
              them; only connections that the proxy lets pass get reports"
         );
     }
-    *known = interface.is_some();
+    *known = found.is_some();
 }
 
 /// Reserves the interfaces on both sides.

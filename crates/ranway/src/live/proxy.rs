@@ -18,7 +18,7 @@ use services::proxy::{
     self, Connection, Governor, Inbox, LogSettings, Mark, Metrics, Notice, Proxy, RadioWindows, Settings, Status,
     Unused,
 };
-use services::rnis::{Follower, Input, Log};
+use services::rnis::{Follower, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
@@ -90,8 +90,8 @@ pub(crate) struct ProxyArgs {
     #[arg(long)]
     from_servers: bool,
     /// Networks and addresses whose connections bypass the proxy, of servers and of UEs, such as `192.0.2.0/24,2001:db8::1`
-    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
-    bypass: Vec<IpNet>,
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
+    bypass: Vec<Network>,
     /// Marks of packets (nft `meta mark`) whose connections bypass the proxy, such as 0x10 or 0x10/0xff
     #[arg(long, value_name = "MARKS", value_delimiter = ',', value_parser = mark)]
     bypass_marks: Vec<Mark>,
@@ -613,6 +613,9 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
         of.connect_timeouts + of.idle_timeouts + of.half_closed_timeouts,
         of.overloads,
     )?;
+    if !bypassed.is_empty() {
+        writeln!(stdout, "bypassed the proxy: {}", bypassed.join(", "))?;
+    }
     let Unused { ahead, old, impossible, overtaken } = status.unused_reports;
     if ahead + old + impossible + overtaken > 0 {
         writeln!(

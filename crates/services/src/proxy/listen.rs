@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use netio::socket::bound_device;
 use netio::{Error, sys};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpMaxSeg;
@@ -28,8 +27,10 @@ const BACKLOG: i32 = 4096;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A process or thread that is silent for this long hangs.
 pub(super) const HANGS: Duration = Duration::from_millis(600);
-/// Connections that were begun before wait for it until it has been silent for this long.
-const LOST: Duration = Duration::from_secs(3);
+/// Connections that the kernel has accepted wait for it until it has been silent for this long.
+pub(super) const LOST: Duration = Duration::from_secs(3);
+/// The bits of the TOS byte or traffic class that are the DSCP.
+const DSCP: u8 = 0xfc;
 
 /// A socket that listens for one family.
 #[derive(Debug)]

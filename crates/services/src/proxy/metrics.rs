@@ -10,6 +10,7 @@ use netio::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
+use super::book::Reason;
 use super::feeds::{Trust, Unused};
 use super::flow::Side;
 use super::gate::Bypass;
@@ -202,6 +203,7 @@ pub(crate) mod tests {
             "ranway_proxy_accepted_total{from=\"ran\"} 5",
             "ranway_proxy_bytes_total{to=\"ran\"} 1099511627776",
             "ranway_proxy_reset_total 0",
+            "ranway_proxy_bypassed_total{reason=\"half_open_ue\"} 0",
             "ranway_proxy_feeds{trust=\"too-low\"} 1",
             "ranway_proxy_feeds{trust=\"stale\"} 0",
             "ranway_proxy_feed_age_seconds 2.25",

@@ -44,6 +44,15 @@ fn kernel_receive_buffers() -> Option<[usize; 2]> {
     Some([first, most])
 }
 
+/// Packets whose mark has the bits `value` where `mask` is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The bits.
+    pub value: u32,
+    /// Where they count.
+    pub mask: u32,
+}
+
 /// Returns what connections may take together by default: half of what makes the kernel save memory for TCP (the second value of
 /// `net.ipv4.tcp_mem`, in pages), so that others' connections have as much, and half of what this process's control group may
 /// have.
@@ -106,7 +115,7 @@ pub struct Settings {
     pub unsent: usize,
     /// Bytes that connections may take together, in sockets and pipes.
     pub memory: u64,
-    /// Time to connect.
+    /// Time that a server has to accept a connection, before it bypasses the proxy.
     pub connect_timeout: Duration,
     /// Time without a byte after which a connection is reset.
     pub idle_timeout: Duration,
@@ -146,7 +155,7 @@ impl Settings {
             kernel_receive_buffers: kernel_receive_buffers(),
             unsent: 256 << 10,
             memory: default_memory(),
-            connect_timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(3),
             // RFC 5382, REQ-5.
             idle_timeout: Duration::from_secs((2 * 60 + 4) * 60),
             half_closed_timeout: Duration::from_secs(15 * 60),
@@ -199,8 +208,8 @@ impl Settings {
     pub(super) fn changed(&self, new: Settings) -> Result<(Settings, Vec<&'static str>), Error> {
         new.check()?;
         let fixed = [
-            ("the interface towards the servers", self.wan == new.wan),
-            ("the interface towards the UEs", self.ran == new.ran),
+            ("the interfaces towards the servers", self.wan == new.wan),
+            ("the interfaces towards the UEs", self.ran == new.ran),
             ("the port at which it listens", self.port == new.port),
             ("the number of threads", self.threads == new.threads),
             ("the buffer between two sockets", self.buffer == new.buffer),

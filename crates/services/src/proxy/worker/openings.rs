@@ -18,6 +18,7 @@ use super::super::listen::{connect_as, control};
 use super::super::liveness::Liveness;
 use super::super::opening::{FIRST_HANDSHAKE, HANDSHAKE, Opening};
 use super::super::relay::Direction;
+use super::super::samples::Sampled;
 use super::super::syn::Syn;
 use super::{Connection, End, OPENING, Phase, SWEEP, TCP_CLOSE, Worker, is_exhaustion};
 
@@ -115,6 +116,7 @@ impl Worker {
         // From now on its packets are as any others. It cannot fail.
         let _ = set_priority(&opening.outgoing, 0);
         opening.is_connected = true;
+        self.shared.counters.samples.handshakes.add(now.saturating_duration_since(opening.since));
         opening.since = now;
         if !opening.syn.is_early(&self.shared.settings.get().early) {
             opening.place.deliver();
@@ -142,7 +144,7 @@ impl Worker {
     pub(super) fn join(&mut self, ends: Ends, accepted: OwnedFd) {
         // If it is gone, closing resets the client.
         let Some(&key) = self.by_ends.get(&ends) else { return };
-        let Opening { syn, place, outgoing, is_connected, generation, .. } = self.remove_opening(key);
+        let Opening { syn, place, outgoing, is_connected, since, generation } = self.remove_opening(key);
         let settings = &*self.shared.settings.get();
         // The kernel's default is as good.
         let _ = control(accepted.as_fd(), settings, syn.side);
@@ -160,7 +162,8 @@ impl Worker {
             phase: if is_connected { Phase::Open } else { Phase::Connecting },
             generation,
             queued: false,
-            active: self.now,
+            active: if is_connected { self.now } else { since },
+            sampled: Sampled::default(),
         });
         self.joined.insert(ends, key);
         self.shared.registry.insert(id, &flow);
