@@ -189,7 +189,9 @@ def test_the_deb_has_command_manual_completions_units_and_settings() -> None:
     assert {owner for _, owner in files.values()} <= {"0/0", "root/root"}
     assert not any("w" in mode[5:6] + mode[8:9] for mode, _ in files.values() if not mode.startswith("l"))
     assert files["etc/ranway/dashboard.conf"][0] == "-rw-------"
-    settings = [path for path in files if path.startswith("etc/ranway/") and path[-1] != "/" and "dashboard" not in path]
+    settings = [
+        path for path in files if path.startswith("etc/ranway/") and path[-1] != "/" and "dashboard" not in path
+    ]
     assert {files[path][0] for path in settings} == {"-rw-r-----"}
     # libelf and zlib are in the command.
     assert run("dpkg-deb", "--field", package("*.deb"), "Depends").strip() == "libc6 (>= 2.28)"
@@ -263,7 +265,8 @@ mkdir -p /run/systemd/system/ranway-.service.d
 printf '[Service]\nRestartSec=3\n' > /run/systemd/system/ranway-.service.d/soon.conf
 # A restarted PEP says that it has taken over.
 mkdir -p /run/systemd/system/ranway-pep.service.d
-printf '[Service]\nExecStart=\nExecStart=/usr/bin/ranway pep $OPTIONS\n' > /run/systemd/system/ranway-pep.service.d/loud.conf
+loud=/run/systemd/system/ranway-pep.service.d/loud.conf
+printf '[Service]\nExecStart=\nExecStart=/usr/bin/ranway pep $OPTIONS\n' > $loud
 systemctl daemon-reload
 token=0123456789abcdef
 

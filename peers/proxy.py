@@ -398,7 +398,7 @@ def round_trips() -> dict[str, float]:
 
 
 def memory(count: int, process: int, taken: int = 0) -> dict[str, float]:
-    """KB for each connection, of which the UE has taken so many bytes: of the process, and with its sockets and pipes."""
+    """KB for each connection, of which the UE has taken so many bytes: of the process, and with sockets and pipes."""
     before = resident(process)
     command = inside(UE, sys.executable, "-c", HOLD, str(count), str(taken))
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -215,7 +215,7 @@ fn root_rules_about_the_routers_own_packets_cut_nobody_off() {
     for (rules, is_split) in [
         (
             "add table inet fw; add chain inet fw out { type filter hook output priority 0; policy drop; }; \
-             add rule inet fw out oif lo accept; add rule inet fw out ct state established,related accept; \
+             add rule inet fw out oifname lo accept; add rule inet fw out ct state established,related accept; \
              add rule inet fw out meta l4proto ipv6-icmp accept",
             false,
         ),
