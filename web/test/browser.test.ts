@@ -191,7 +191,9 @@ setTimeout(() => {
 function page(width: number, hash: string, height = 900, shown: object = data): Record<string, string> {
   const dir = mkdtempSync(join(tmpdir(), "ranway-page-"));
   try {
-    const template = readFileSync("../crates/record/assets/report.html", "utf8");
+    // The page permits only its own script; the probe is another one.
+    const template = readFileSync("../crates/record/assets/report.html", "utf8")
+      .replace(/script-src '[^']*'/, "script-src 'unsafe-inline'");
     const html = template.replace('"RANWAY-DATA"', () => JSON.stringify(shown)).replace("</body>", () => `<script>${PROBE}</script></body>`);
     writeFileSync(join(dir, "page.html"), html);
     const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
