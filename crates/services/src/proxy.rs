@@ -22,7 +22,6 @@
 mod admission;
 mod book;
 mod control;
-mod demux;
 mod feeds;
 mod flow;
 mod gate;
@@ -35,7 +34,6 @@ mod liveness;
 mod log;
 mod memory;
 pub(crate) mod metrics;
-mod mtu;
 mod notice;
 mod obstacles;
 mod opening;
@@ -45,6 +43,8 @@ mod settings;
 mod status;
 mod steering;
 mod syn;
+mod sysctl;
+mod thread;
 mod ues;
 mod vigil;
 mod window;
@@ -91,6 +91,7 @@ use obstacles::{Divergence, Obstacles, State};
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering, mark};
 use syn::Injector;
+use sysctl::{Changed, EARLY_DEMUX, MTU_PROBING};
 use worker::{Counters, Shared, Worker};
 
 /// How long handshakes under way may take when new connections bypass the proxy.
@@ -126,8 +127,7 @@ pub struct Proxy {
     guardian_command: Box<dyn Fn() -> Command + Send>,
     obstacles: Obstacles,
     divergence: Divergence,
-    /// The obstacles in the settings of the kernel, in its rules, and what the counters tell, as of the last looks.
-    obstructed: [Option<String>; 4],
+    obstructed: Obstructed,
     /// The bypasses that were told of: by full queues.
     is_full: bool,
     /// What the operator has not been told yet.
@@ -166,6 +166,28 @@ enum Answering {
     No,
     /// The same, and it was said.
     Told,
+}
+
+/// What keeps packets from the proxy, as of the last looks.
+#[derive(Default)]
+struct Obstructed {
+    by_setting: Option<String>,
+    by_routing: Option<String>,
+    by_ruleset: Option<String>,
+    /// Nobody knows by what, but packets get lost.
+    somehow: Option<String>,
+}
+
+impl Obstructed {
+    /// What is known without a trial.
+    fn known(&self) -> Option<&String> {
+        [&self.by_setting, &self.by_routing, &self.by_ruleset].into_iter().flatten().next()
+    }
+
+    /// What the operator is told.
+    fn why(&self) -> Option<String> {
+        self.known().or(self.somehow.as_ref()).cloned()
+    }
 }
 
 /// Reads the status of a proxy, also after its end.
@@ -258,16 +280,15 @@ impl Proxy {
         };
         let shared: Vec<Arc<Shared>> = (0..settings.get().threads).map(share).collect();
         let workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
-        let beat = syn::beat(mark(ran[0]))?;
-        let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, beat, [wan, ran])?;
+        let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, [wan, ran])?;
 
         let mut orders = Orders { undo: plan.undo_commands(), ..Orders::default() };
         let guardian = Guardian::start(guardian_command(), &orders, &hall.listeners)?;
         let steering = plan.clone().start()?;
         refuse(obstacles.in_rules()?)?;
-        let probing = mtu::turn_on();
-        orders.probing = probing == Some(true);
-        orders.demux = demux::turn_off();
+        let probing = MTU_PROBING.change();
+        let is_without_probing = probing.is_err();
+        orders.settings = [probing, EARLY_DEMUX.change()].into_iter().filter_map(|changed| changed.ok()?).collect();
         let mut proxy = Proxy {
             settings,
             interfaces,
@@ -284,7 +305,7 @@ impl Proxy {
             guardian_command: Box::new(guardian_command),
             obstacles,
             divergence: Divergence::new(),
-            obstructed: [const { None }; 4],
+            obstructed: Obstructed::default(),
             is_full: false,
             notices: VecDeque::new(),
             ticked: Instant::now(),
@@ -301,17 +322,21 @@ impl Proxy {
             _reservations: reservations,
         };
         for (worker, shared) in workers.into_iter().zip(&shared) {
-            let thread = start(format!("proxy-{}", shared.number), move || worker.run())?;
+            let thread = thread::start(&format!("proxy-{}", shared.number), move || worker.run())?;
             let running =
                 Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
             proxy.workers.push(running);
         }
-        proxy.admission = Some(start("proxy-admission".into(), move || admission.run())?);
+        proxy.admission = Some(thread::start("proxy-admission", move || admission.run())?);
         // This tells the guardian its orders, too.
         proxy.set_governor(governor)?;
         proxy.answer()?;
-        if probing.is_none() {
-            proxy.notices.push_back(Notice::Failed(mtu::OFF.into()));
+        if is_without_probing {
+            proxy.notices.push_back(Notice::Failed(
+                "net.ipv4.tcp_mtu_probing is 0 and cannot be set: connections through paths that lose large packets without \
+                 ICMP will stall; set it to 1"
+                    .into(),
+            ));
         }
         Ok(proxy)
     }
@@ -365,9 +390,7 @@ impl Proxy {
             let stop = Arc::clone(&stop);
             move || control::run(governor, &workers, &stop)
         };
-        let thread = std::thread::Builder::new().name("proxy-control".into());
-        let thread = thread.spawn(run).map_err(Error::system("start a thread"))?;
-        self.controlling = Some(Controlling { stop, thread });
+        self.controlling = Some(Controlling { stop, thread: thread::start("proxy-control", run)? });
         Ok(())
     }
 
@@ -530,33 +553,33 @@ impl Proxy {
     /// Lets new connections bypass the proxy while something keeps packets from it. Looks also at what takes a run of `ip` if
     /// `in_rules`, and at the counters of packets if connections begin.
     fn look_at_obstacles(&mut self, now: Instant, in_rules: bool) {
-        let before = self.obstructed.iter().flatten().next().cloned();
-        self.obstructed[0] = self.obstacles.in_settings().or_else(Obstacles::in_forwarding);
+        let before = self.obstructed.why();
+        self.obstructed.by_setting = self.obstacles.in_settings().or_else(Obstacles::in_forwarding);
         // Without the proxy's own rule, others say nothing.
         if in_rules
             && !self.unchecked
             && let Ok(found) = self.obstacles.in_rules()
         {
-            self.obstructed[1] = found;
+            self.obstructed.by_routing = found;
         }
         if std::mem::take(&mut self.rules_changed) {
-            self.obstructed[2] = Obstacles::in_ruleset();
+            self.obstructed.by_ruleset = Obstacles::in_ruleset();
         }
         let mut on_trial = self.gate.is_on_trial();
-        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed[3].is_some())
+        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed.somehow.is_some())
             && let Ok(counts) = self.steering.counts()
         {
             let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
             let state = self.divergence.look(now, counts, accepted, self.hall.book.is_stuck(now, STUCK));
             on_trial = state == State::OnTrial;
-            let is_new = matches!(state, State::Missing(_)) && self.obstructed[3].is_none();
+            let is_new = matches!(state, State::Missing(_)) && self.obstructed.somehow.is_none();
             if is_new {
                 // It may be no firewall but a rule or route that is gone.
                 let notice = self.look_at_routes();
                 self.notices.extend(notice);
                 self.forsake();
             }
-            self.obstructed[3] = match state {
+            self.obstructed.somehow = match state {
                 State::Arriving => None,
                 _ => Some(
                     "packets of the proxy's handshakes get lost in this machine, as with a firewall that drops what comes to it or \
@@ -566,8 +589,8 @@ impl Proxy {
                 ),
             };
         }
-        let why = self.obstructed.iter().flatten().next().cloned();
-        let is_shut = why.is_some() && !(on_trial && self.obstructed[..3].iter().all(Option::is_none));
+        let why = self.obstructed.why();
+        let is_shut = why.is_some() && !(on_trial && self.obstructed.known().is_none());
         self.gate.set_obstructed(is_shut, on_trial);
         if why == before {
             return;
@@ -639,12 +662,7 @@ impl Drop for Proxy {
         // Its last lines are written when nobody can add one.
         self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
-        if self.orders.probing {
-            mtu::turn_off();
-        }
-        if self.orders.demux {
-            demux::turn_on();
-        }
+        self.orders.settings.iter().for_each(Changed::restore);
     }
 }
 
@@ -690,10 +708,6 @@ fn numbers(settings: &Settings, interfaces: &[(String, u32)]) -> [Vec<u32>; 2] {
         interfaces.iter().filter(|(name, _)| names.contains(name)).map(|(_, number)| *number).collect()
     };
     [of(&settings.wan), of(&settings.ran)]
-}
-
-fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
-    std::thread::Builder::new().name(name).spawn(run).map_err(Error::system("start a thread"))
 }
 
 /// Returns for how many connections this process may open files, up to those that the settings want. Raises its limit as far as

@@ -46,7 +46,6 @@ pub(super) struct Admission {
     hall: Arc<Hall>,
     workers: Vec<Arc<Shared>>,
     log: Log,
-    beat: OwnedFd,
     epoll: OwnedFd,
     interfaces: [Vec<u32>; 2],
     /// The worker that had the last connection.
@@ -65,7 +64,6 @@ impl Admission {
         hall: Arc<Hall>,
         workers: Vec<Arc<Shared>>,
         log: Log,
-        beat: OwnedFd,
         interfaces: [Vec<u32>; 2],
     ) -> Result<Admission, Error> {
         let prepare = || -> Result<OwnedFd, Errno> {
@@ -78,17 +76,7 @@ impl Admission {
             Ok(epoll)
         };
         let epoll = prepare().map_err(Error::system("prepare a thread for new connections"))?;
-        Ok(Admission {
-            hall,
-            workers,
-            log,
-            beat,
-            epoll,
-            interfaces,
-            worker: 0,
-            beaten: None,
-            ticks: (0, Instant::now()),
-        })
+        Ok(Admission { hall, workers, log, epoll, interfaces, worker: 0, beaten: None, ticks: (0, Instant::now()) })
     }
 
     /// Runs until [`Hall::stop`] is set.
@@ -139,7 +127,7 @@ impl Admission {
         let is_leased = self.hall.gate.is_open() && are_open && is_alive;
         if is_leased {
             self.beaten = Some(now);
-            self.hall.injector.renew(&self.beat);
+            self.hall.injector.renew();
         }
         self.hall.leased.store(is_leased, Relaxed);
     }
@@ -189,7 +177,7 @@ impl Admission {
                     let client: Option<SocketAddr> = client.and_then(|client| client.try_into().ok());
                     let ends = client.zip(destination(accepted.as_fd()));
                     match ends.and_then(|ends| Some((ends, self.hall.book.accept(ends)?))) {
-                        Some((ends, worker)) => self.tell(worker, Message::Accepted(ends, accepted)),
+                        Some((ends, worker)) => self.workers[worker].tell(Message::Accepted(ends, accepted)),
                         // Closing resets it.
                         None => drop(self.hall.admitted.not_ours.fetch_add(1, Relaxed)),
                     }
@@ -206,11 +194,6 @@ impl Admission {
             }
         }
     }
-
-    fn tell(&self, worker: usize, message: Message) {
-        self.workers[worker].mailbox.put(message);
-        self.hall.gate.waker(worker).wake();
-    }
 }
 
 /// Decides about a SYN.
@@ -226,15 +209,11 @@ fn admit(hall: &Hall, workers: &[Arc<Shared>], worker: &mut usize, syn: Syn, now
                 place.deliver();
                 hall.deliver(&syn);
             }
-            workers[next].mailbox.put(Message::Connect(syn, place));
-            hall.gate.waker(next).wake();
+            workers[next].tell(Message::Connect(syn, place));
         }
         Answer::Pass(reason) => hall.pass(&syn.held, reason),
         Answer::Deliver => hall.deliver(&syn),
-        Answer::Check(worker) => {
-            workers[worker].mailbox.put(Message::Again(syn));
-            hall.gate.waker(worker).wake();
-        }
+        Answer::Check(worker) => workers[worker].tell(Message::Again(syn)),
         Answer::Wait => {}
     }
 }

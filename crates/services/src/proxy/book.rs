@@ -57,7 +57,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Reason; 12] = [
         Reason::Closed,
         Reason::Ue,

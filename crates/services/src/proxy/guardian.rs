@@ -23,7 +23,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::listen::{HANGS, LOST, Listener, shut};
-use super::{demux, mtu};
+use super::sysctl::Changed;
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
@@ -38,10 +38,8 @@ const LONGEST: usize = 32 << 10;
 pub(super) struct Orders {
     /// For each family, lines for `ip -batch`.
     pub(super) undo: Vec<(String, String)>,
-    /// Whether the proxy has turned on the probing of the path MTU.
-    pub(super) probing: bool,
-    /// Whether the proxy has turned off early demultiplexing.
-    pub(super) demux: bool,
+    /// Settings of the kernel that the proxy has changed.
+    pub(super) settings: Vec<Changed>,
     /// The socket of the reports, if the proxy has made one.
     pub(super) reports: Option<SocketFile>,
 }
@@ -154,13 +152,8 @@ pub fn guard() -> Result<(), Error> {
         }
     }
     listeners.iter().for_each(|listener| shut(listener.as_fd()));
-    let Orders { undo, probing, demux, reports } = orders.unwrap_or_default();
-    if demux {
-        demux::turn_on();
-    }
-    if probing {
-        mtu::turn_off();
-    }
+    let Orders { undo, settings, reports } = orders.unwrap_or_default();
+    settings.iter().for_each(Changed::restore);
     for (family, lines) in undo {
         // What is gone is fine.
         let _ = ip(&[&family, "-force"], &lines);

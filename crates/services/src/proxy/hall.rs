@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::book::{Book, Ends, Place, Reason};
-use super::flow::Side;
 use super::gate::Gate;
 use super::listen::Listener;
 use super::log::ConnectionLog;
@@ -45,8 +44,6 @@ pub(super) struct Admitted {
     pub(super) accepted: [AtomicU64; 2],
     /// By reason, in the order of [`Reason::ALL`].
     pub(super) passed: [AtomicU64; Reason::ALL.len()],
-    /// SYNs that were given to the listener.
-    pub(super) delivered: AtomicU64,
     /// SYNs that found no room before they came here. Their clients send them again.
     pub(super) lost: AtomicU64,
     /// Connections to the listener that nobody waits for.
@@ -91,8 +88,7 @@ impl Hall {
 
     /// Lets a SYN pass. That takes no part of the proxy's resources for longer than this call.
     pub(super) fn pass(&self, held: &Held, reason: Reason) {
-        let counter = Reason::ALL.iter().position(|other| *other == reason).unwrap_or_default();
-        self.admitted.passed[counter].fetch_add(1, Relaxed);
+        self.admitted.passed[reason as usize].fetch_add(1, Relaxed);
         if self.injector.pass(held).is_err() {
             // The client sends it again, and it is remembered that it passes.
             self.admitted.failed.fetch_add(1, Relaxed);
@@ -107,14 +103,8 @@ impl Hall {
 
     /// Gives a SYN to the listener.
     pub(super) fn deliver(&self, syn: &Syn) {
-        self.admitted.delivered.fetch_add(1, Relaxed);
         if self.injector.deliver(syn).is_err() {
             self.admitted.failed.fetch_add(1, Relaxed);
         }
     }
-}
-
-/// Counts a connection that was accepted from a side.
-pub(super) fn count(admitted: &Admitted, side: Side) {
-    admitted.accepted[side as usize].fetch_add(1, Relaxed);
 }

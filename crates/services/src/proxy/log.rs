@@ -17,6 +17,7 @@ use netio::Error;
 use serde::Serialize;
 
 use super::flow::{Flow, Observation, Side};
+use super::thread;
 
 /// Entries that may wait for the disk.
 const MOST_WAITING: usize = 1 << 16;
@@ -110,8 +111,7 @@ impl ConnectionLog {
         let (entries, taken) = sync_channel(MOST_WAITING);
         let lost = Arc::<AtomicU64>::default();
         let count = Arc::clone(&lost);
-        let thread = std::thread::Builder::new().name("proxy-log".into());
-        let thread = thread.spawn(move || write(files, &taken, &count)).map_err(Error::system("start a thread"))?;
+        let thread = thread::start("proxy-log", move || write(files, &taken, &count))?;
         Ok((ConnectionLog { entries, lost }, thread))
     }
 

@@ -15,6 +15,7 @@ use super::feeds::{Trust, Unused};
 use super::flow::Side;
 use super::gate::Bypass;
 use super::status::{Status, status};
+use super::thread;
 use super::worker::Shared;
 use crate::metrics::{self, MOST_READERS, MetricsAccess, Page, router};
 use crate::server::{refused, serve};
@@ -68,8 +69,7 @@ impl Metrics {
                 }
             });
         };
-        let thread = std::thread::Builder::new().name("proxy-metrics".into());
-        Ok((address, thread.spawn(run).map_err(Error::system("start a thread"))?))
+        Ok((address, thread::start("proxy-metrics", run)?))
     }
 }
 
@@ -115,7 +115,7 @@ impl Collector for Told {
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
             ("unlogged", "Connections that ended and are not in the log of --connection-log", of.unlogged),
-            ("starved", "Connections with stopped readers, reset because all took too much memory", of.starved),
+            ("starved", "Connections of the UEs that took most memory, reset because all took too much", of.starved),
         ] {
             page.counter(name, help, value as f64)?;
         }

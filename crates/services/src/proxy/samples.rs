@@ -68,8 +68,8 @@ impl Samples {
     }
 }
 
-/// Returns how long a byte that comes now waits before it is sent to the UE, and to the server: what waits before it, at the rate at
-/// which the host has acknowledged lately (`tcpi_delivery_rate`). Unknown as long as it has acknowledged nothing.
+/// Returns how long a byte that arrives now will wait in the proxy, towards the UE and towards the server: the bytes queued before
+/// it, divided by the rate at which that host has acknowledged lately (`tcpi_delivery_rate`). Unknown until it acknowledges.
 fn waits(seen: &Observation) -> [Option<Duration>; 2] {
     let to_ue = seen.unread() + seen.held + u64::from(seen.radio.notsent_bytes);
     let unread_from_ue = seen.radio.bytes_received.saturating_sub(seen.taken_from_ue);

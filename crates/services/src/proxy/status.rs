@@ -25,6 +25,7 @@ use super::feeds::{Feed, Unused};
 use super::flow::{Flow, Side};
 use super::gate::Bypass;
 use super::hall::Hall;
+use super::thread;
 use super::worker::Shared;
 
 /// Interval between checks whether the proxy ends.
@@ -280,8 +281,7 @@ pub(super) fn serve(
             }
         }
     };
-    let thread = std::thread::Builder::new().name("proxy-status".into());
-    thread.spawn(run).map(Some).map_err(Error::system("start a thread"))
+    thread::start("proxy-status", run).map(Some)
 }
 
 /// Takes the first name that is free, if there is one.

@@ -15,6 +15,7 @@ use super::book::Ends;
 use super::flow::Side;
 use super::label::{OF_SERVERS, OF_UES, PASSING, set_priority};
 
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// The protocol's number.
 const TCP: u8 = 6;
 /// Where the checksum is in a TCP header.
@@ -92,6 +93,8 @@ fn complete(segment: &mut [u8], ip: &ip::View, found: u16) {
 pub(super) struct Injector {
     /// For IPv4, and for IPv6 if there is any; of each, for the SYNs of UEs and of servers.
     own: [Option<[OwnedFd; 2]>; 2],
+    /// Renews the lease.
+    beat: OwnedFd,
 }
 
 impl Injector {
@@ -110,8 +113,12 @@ impl Injector {
             Ok(socket)
         };
         let both = |v6| std::io::Result::Ok([own(v6, Side::Ran)?, own(v6, Side::Wan)?]);
-        let all = || std::io::Result::Ok([Some(both(false)?), v6.then(|| both(true)).transpose()?]);
-        Ok(Injector { own: all().map_err(Error::system("make a socket that gives SYNs back"))? })
+        let make = || -> std::io::Result<Injector> {
+            let beat = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
+            sys::set_mark(beat.as_fd(), mark)?;
+            Ok(Injector { own: [Some(both(false)?), v6.then(|| both(true)).transpose()?], beat })
+        };
+        make().map_err(Error::system("make a socket that gives SYNs back"))
     }
 
     /// Gives a SYN to the listener.
@@ -132,28 +139,16 @@ impl Injector {
     }
 
     /// Renews the lease of the proxy. The rules of nftables take note of the packet and drop it.
-    pub(super) fn renew(&self, beat: &OwnedFd) {
+    pub(super) fn renew(&self) {
         let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
-        let _ = sendto(beat, &[], SendFlags::DONTWAIT, &nobody);
+        let _ = sendto(&self.beat, &[], SendFlags::DONTWAIT, &nobody);
     }
-}
-
-/// Makes a socket whose packets have the mark of the proxy, for [`Injector::renew`].
-pub(super) fn beat(mark: u32) -> Result<OwnedFd, Error> {
-    let make = || -> std::io::Result<OwnedFd> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
-        sys::set_mark(socket.as_fd(), mark)?;
-        Ok(socket)
-    };
-    make().map_err(Error::system("make a socket that renews the lease"))
 }
 
 /// A socket that sends IP packets as they are.
 fn raw(v6: bool) -> std::io::Result<OwnedFd> {
     let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::RAW, flags, Some(ipproto::RAW))?;
+    let socket = socket_with(family, SocketType::RAW, FLAGS, Some(ipproto::RAW))?;
     // It receives nothing, whatever the kernel would give it.
     set_socket_recv_buffer_size(&socket, 0)?;
     Ok(socket)

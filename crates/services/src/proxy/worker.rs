@@ -107,6 +107,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Tells the worker something, and wakes it.
+    pub(super) fn tell(&self, message: Message) {
+        self.mailbox.put(message);
+        self.gate.waker(self.number).wake();
+    }
+
     pub(super) fn hangs(&self) -> bool {
         self.hangs.load(Relaxed)
     }

@@ -12,7 +12,6 @@ use rustix::net::sockopt;
 
 use super::super::book::{Ends, Place, Reason};
 use super::super::flow::Flow;
-use super::super::hall::count;
 use super::super::label::set_priority;
 use super::super::listen::{connect_as, control};
 use super::super::liveness::Liveness;
@@ -148,7 +147,7 @@ impl Worker {
         let settings = &*self.shared.settings.get();
         // The kernel's default is as good.
         let _ = control(accepted.as_fd(), settings, syn.side);
-        count(&self.shared.hall.admitted, syn.side);
+        self.shared.hall.admitted.accepted[syn.side as usize].fetch_add(1, Relaxed);
         let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
         self.opened += 1;
         let id = self.opened;
@@ -181,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// Ends what took too long.
+    /// Ends what took too long. The last time was `since` ago.
     pub(super) fn sweep_openings(&mut self, connect_timeout: Duration, since: Duration) {
         let over = |opening: &Opening| {
             let patience = match (opening.is_connected, opening.place.is_proven()) {
@@ -200,7 +199,6 @@ impl Worker {
                 if since < 3 * SWEEP {
                     opening.place.is_unheard(self.now);
                 }
-                drop(opening);
                 self.shared.counters.reset.fetch_add(1, Relaxed);
             } else {
                 self.give_up(key, Reason::Silent);
