@@ -293,12 +293,11 @@ fn root_clients_that_wait_for_a_proxy_that_stands_still_are_reset_and_new_ones_p
     let rule = format!("tcp dport {} tcp flags & (syn | ack) == ack drop", to.port());
     let late =
         "add table inet late; add chain inet late out { type filter hook output priority 0; }; add rule inet late out";
-    let nft = |rules: &str| assert!(net.command(UE, "nft").arg(rules).status().expect("nft").success());
-    nft(&format!("{late} {rule}"));
+    net.nft(UE, &format!("{late} {rule}"));
     let mut waiting = net.connect(UE, to);
     let _server = accept(&listener);
     kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
-    nft("delete table inet late");
+    net.nft(UE, "delete table inet late");
     waiting.write_all(b"question").expect("it is open");
     // Those whose SYN is held when it stops send it again after a second.
     for _ in 0..3 {

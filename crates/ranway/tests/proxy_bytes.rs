@@ -136,8 +136,7 @@ fn every_byte_passes_once_and_in_order_whatever_the_hosts_do(limits: bool) {
         add chain inet loss in { type filter hook prerouting priority raw - 1; }
         add rule inet loss in tcp flags & rst == 0 numgen random mod 100 < 3 counter drop";
     for host in [UE, ROUTER, SERVER] {
-        let output = net.command(host, "nft").arg(LOSS).output().expect("nft runs");
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        net.nft(host, LOSS);
     }
     let path = net.dir.path().join("reports").display().to_string();
     let reports = ["--reports", &format!("recording:unix:{path}")];

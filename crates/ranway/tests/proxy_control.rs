@@ -451,10 +451,7 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
     if granted(ebpf::rapid::check()).is_none() {
         return;
     }
-    net.on_router(
-        "tc",
-        &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
-    );
+    net.limit_radio(BOTTLENECK);
     let Managed { before, with, after } = download(&net, &["--cc", "cubic"]);
     for (when, (mbps, leg)) in [("before reports", &before), ("with them", &with), ("after them", &after)] {
         let (rtt, segments) = (leg.radio_rtt_ms, leg.radio_window / MSS);
@@ -480,10 +477,7 @@ fn wrong_reports_cost_no_more_than_none_and_are_shown(_: &mut Watch) {
     if granted(ebpf::rapid::check()).is_none() {
         return;
     }
-    net.on_router(
-        "tc",
-        &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
-    );
+    net.limit_radio(BOTTLENECK);
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("reports").display().to_string();
     let listener = net.listen(SERVER, SERVERS[0]);
@@ -633,10 +627,7 @@ fn root_reports_can_be_added_and_removed_while_data_flows() {
 fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
     let (file, path) = (net.dir.path().join("proxy.toml"), net.dir.path().join("reports").display().to_string());
-    net.on_router(
-        "tc",
-        &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
-    );
+    net.limit_radio(BOTTLENECK);
     net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=reno"]);
     std::fs::write(&file, "").expect("it is ours");
     let listener = net.listen(SERVER, SERVERS[0]);

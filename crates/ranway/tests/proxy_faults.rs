@@ -329,7 +329,7 @@ fn root_handshakes_under_way_are_completed_when_new_connections_bypass() {
              add rule inet lossy out tcp dport {} tcp flags & (syn | ack) == ack drop",
             to.port()
         );
-        assert!(net.command(UE, "nft").arg(&rules).status().expect("nft").success());
+        net.nft(UE, &rules);
         let mut under_way: Vec<TcpStream> = (0..3).map(|_| net.connect(UE, to)).collect();
         under_way.iter_mut().for_each(|client| client.write_all(b"question").expect("there is room"));
         let other = net.listen(UE, UES[0]);
@@ -342,7 +342,7 @@ fn root_handshakes_under_way_are_completed_when_new_connections_bypass() {
         net.await_lease(false);
         open.push((backwards(), accept(&other)));
         assert_eq!(net.status().totals.open, 5, "the last one bypasses it");
-        assert!(net.command(UE, "nft").args(["delete", "table", "inet", "lossy"]).status().expect("nft").success());
+        net.nft(UE, "delete table inet lossy");
         let servers: Vec<TcpStream> = under_way.iter().map(|_| accept(&listener)).collect();
         let mut bytes = [0; 8];
         for mut server in &servers {
@@ -544,7 +544,6 @@ fn root_a_bridge_whose_packets_pass_netfilter_before_it_is_refused_and_bypassed(
 fn root_new_connections_bypass_the_proxy_while_a_firewall_drops_its_packets() {
     let Some(net) = Net::new() else { return };
     let listener = net.listen(SERVER, SERVERS[0]);
-    let nft = |rules: &str| assert!(net.command(ROUTER, "nft").arg(rules).status().expect("nft").success());
     let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
     command.args(["proxy", "--quiet", "--wan", "wan", "--ran", "ran", "--drain", "100 ms"]).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -552,15 +551,18 @@ fn root_new_connections_bypass_the_proxy_while_a_firewall_drops_its_packets() {
     let proxy = Running(Some(child));
     net.until("it accepts", |status| status.accepting);
     // A usual one is none: the proxy's packets belong to connections.
-    nft("add table inet fw; add chain inet fw in { type filter hook input priority 0; policy drop; }; \
-         add rule inet fw in iif lo accept; add rule inet fw in ct state established,related accept");
+    net.nft(
+        ROUTER,
+        "add table inet fw; add chain inet fw in { type filter hook input priority 0; policy drop; }; \
+         add rule inet fw in iif lo accept; add rule inet fw in ct state established,related accept",
+    );
     thread::sleep(Duration::from_millis(500));
     let mut last = net.pair(&listener);
     exchange(&mut last.0, &mut last.1);
     net.until("it is split", |status| status.totals.open == 1);
     drop(last);
     // This one was loaded by somebody who knows no local connections.
-    nft("flush chain inet fw in");
+    net.nft(ROUTER, "flush chain inet fw in");
     let start = Instant::now();
     let (mut client, mut server) = net.pair(&listener);
     exchange(&mut client, &mut server);
@@ -574,7 +576,7 @@ fn root_new_connections_bypass_the_proxy_while_a_firewall_drops_its_packets() {
         exchange(&mut client, &mut server);
     }
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    nft("delete table inet fw");
+    net.nft(ROUTER, "delete table inet fw");
     // One at a time at first.
     net.until("it takes them again", |status| status.accepting);
     let start = Instant::now();

@@ -17,10 +17,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-fn nft(net: &Net, host: &str, rules: &str) {
-    assert!(net.command(host, "nft").arg(rules).status().expect("nft").success(), "{rules}");
-}
-
 /// How an attempt to connect ends that may be dropped without a word.
 fn attempt(net: &Net, host: &str, to: SocketAddr) -> Result<(), ErrorKind> {
     net.inside(host, || TcpStream::connect_timeout(&to, Duration::from_millis(2_500)))
@@ -31,8 +27,7 @@ fn attempt(net: &Net, host: &str, to: SocketAddr) -> Result<(), ErrorKind> {
 #[test]
 fn root_what_a_firewall_forbids_stays_forbidden() {
     let Some(net) = Net::new() else { return };
-    nft(
-        &net,
+    net.nft(
         ROUTER,
         "add table inet fw; \
          add chain inet fw in { type filter hook input priority 0; policy drop; }; \
@@ -85,8 +80,7 @@ fn root_marks_choose_the_route_and_the_dscp_is_kept() {
     ip(&format!("-n {} route add default via 10.9.0.2 table 50", net.space(ROUTER)));
     let (here, there) = (net.listen(SERVER, SERVERS[0]), net.listen(OTHER, SERVERS[0]));
     let port = there.local_addr().expect("it is bound").port();
-    nft(
-        &net,
+    net.nft(
         ROUTER,
         &format!(
             "add table inet isp; add chain inet isp pre {{ type filter hook prerouting priority -150; }}; \
@@ -94,17 +88,13 @@ fn root_marks_choose_the_route_and_the_dscp_is_kept() {
              add rule inet isp pre iifname ran tcp dport {port} ip dscp set ef"
         ),
     );
-    nft(
-        &net,
+    net.nft(
         OTHER,
         "add table inet seen; add chain inet seen in { type filter hook input priority 0; }; \
          add rule inet seen in meta l4proto tcp ip dscp ef counter; \
          add rule inet seen in meta l4proto tcp ip dscp != ef counter",
     );
-    let args = ["proxy", "--wan", "wan,wan2", "--ran", "ran", "--drain", "300 ms"];
-    let _proxy = Running(Some(net.start(ROUTER, &args)));
-    net.until("it accepts", |status| status.accepting);
-    net.await_lease(true);
+    let _proxy = net.proxy_towards("wan,wan2", &[]);
     for listener in [&here, &there] {
         let mut client = net.connect(UE, listener.local_addr().expect("it is bound"));
         exchange(&mut client, &mut accept(listener));
@@ -138,8 +128,7 @@ fn root_lists_and_marks_say_whose_connections_are_split() {
     let listeners = SERVERS.map(|server| net.listen(SERVER, server));
     let marked = net.listen(SERVER, SERVERS[0]);
     let port = marked.local_addr().expect("it is bound").port();
-    nft(
-        &net,
+    net.nft(
         ROUTER,
         &format!(
             "add table inet lists; add chain inet lists pre {{ type filter hook prerouting priority -150; }}; \
@@ -235,7 +224,7 @@ fn root_rules_about_the_routers_own_packets_cut_nobody_off() {
         ),
     ] {
         let Some(net) = Net::new() else { return };
-        nft(&net, ROUTER, rules);
+        net.nft(ROUTER, rules);
         let _proxy = net.proxy(&[]);
         let listener = net.listen(SERVER, SERVERS[0]);
         let connects = |limit: Duration| {
@@ -264,21 +253,21 @@ fn root_rules_about_the_routers_own_packets_cut_nobody_off() {
 fn root_rules_by_the_interface_that_a_packet_came_from_are_refused_where_the_routers_packets_pass() {
     let Some(net) = Net::new() else { return };
     for rule in ["iifname ran oifname wan masquerade", "ct mark 5 masquerade"] {
-        nft(&net, ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
-        nft(&net, ROUTER, &format!("add rule inet n po {rule}"));
+        net.nft(ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
+        net.nft(ROUTER, &format!("add rule inet n po {rule}"));
         let before = net.traces();
         let output = net.fails(&["--wan", "wan", "--ran", "ran"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("chain `po` of table `inet n`") && said.lines().count() == 1, "{said}");
         assert_eq!(net.traces(), before);
-        nft(&net, ROUTER, "delete table inet n");
+        net.nft(ROUTER, "delete table inet n");
     }
     let proxy = net.proxy(&[]);
-    nft(&net, ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
-    nft(&net, ROUTER, "add rule inet n po iifname ran oifname wan masquerade");
+    net.nft(ROUTER, "add table inet n; add chain inet n po { type nat hook postrouting priority srcnat; }");
+    net.nft(ROUTER, "add rule inet n po iifname ran oifname wan masquerade");
     net.until("it takes no more", |status| !status.accepting);
-    nft(&net, ROUTER, "delete table inet n");
+    net.nft(ROUTER, "delete table inet n");
     net.until("it takes them again", |status| status.accepting);
     drop(proxy);
 }

@@ -262,9 +262,7 @@ fn root_hostile_reports_cost_no_byte_and_good_ones_count_afterwards() {
         }
         net.until("bytes pass", |status| status.totals.to_ue_bytes > before + (1 << 20));
         // Reports that what is delivered contradicts would not be used.
-        let shape =
-            ["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"];
-        assert_eq!(net.on_router("tc", &shape), "");
+        net.limit_radio(40.0);
         let _cell = Cell::start(&path, 40.0);
         // IPv6 is still the second address of the same UE or has no reports.
         let promised = net.until("good reports count", |status| {
@@ -351,17 +349,14 @@ fn root_readers_that_have_stopped_take_no_more_memory_than_is_permitted() {
     drop(stopped);
 }
 
-/// Loses what arrives at the UE, if `rule` says so.
+/// Loses the packets that arrive at the UE and match `rule`.
 fn lose_at_ue(net: &Net, rule: &str) {
     let rules = format!(
         "add table netdev lossy\n\
          add chain netdev lossy arriving {{ type filter hook ingress device u0 priority 0; }}\n\
          add rule netdev lossy arriving {rule} drop\n"
     );
-    let file = net.dir.path().join("lossy.nft");
-    fs::write(&file, rules).expect("it is ours");
-    let status = net.command(UE, "nft").arg("-f").arg(&file).status().expect("it starts");
-    assert!(status.success());
+    net.nft(UE, &rules);
 }
 
 #[test]

@@ -372,7 +372,8 @@ fn configured(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
     Ok(config::read::<Alone>(path, &line)?.args)
 }
 
-/// Reads the configuration again and changes the proxy. Returns what waits for a restart. On failure nothing is changed.
+/// Reads the configuration again and applies it to the proxy. Returns the changed settings that need a restart. On failure
+/// nothing changes.
 fn reload(
     command_line: &ProxyArgs,
     args: &mut ProxyArgs,

@@ -99,9 +99,28 @@ impl Net {
         assert!(self.command(host, "sh").args(["-c", forward]).status().expect("sh").success());
     }
 
+    /// Changes the rules of a host's firewall.
+    pub(crate) fn nft(&self, host: &str, rules: &str) {
+        let output = self.command(host, "nft").arg(rules).output().expect("nft runs");
+        assert!(output.status.success(), "{rules}: {}", text(&output.stderr));
+    }
+
+    /// Gives the radio a rate (Mbit/s) and a queue of 300 ms.
+    pub(crate) fn limit_radio(&self, mbps: f64) {
+        let rate = format!("{mbps}mbit");
+        let shape = ["qdisc", "add", "dev", "ran", "root", "tbf", "rate", &rate, "burst", "16kb", "latency", "300ms"];
+        assert_eq!(self.on_router("tc", &shape), "");
+    }
+
+    /// Starts a proxy, and waits until it gets new connections.
     pub(crate) fn proxy(&self, args: &[&str]) -> Running {
+        self.proxy_towards("wan", args)
+    }
+
+    /// The same with these interfaces towards the servers.
+    pub(crate) fn proxy_towards(&self, wan: &str, args: &[&str]) -> Running {
         let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
-        let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
+        let args = [&["proxy", "--wan", wan, "--ran", "ran"], drain, args].concat();
         let running = Running(Some(self.start(ROUTER, &args)));
         self.until("it accepts", |status| status.accepting);
         self.await_lease(true);
