@@ -570,7 +570,7 @@ impl Proxy {
             && let Ok(counts) = self.steering.counts()
         {
             let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
-            let state = self.divergence.look(now, counts, accepted, self.hall.book.is_stuck(now, STUCK));
+            let state = self.divergence.look(now, counts, accepted, self.hall.book.handshakes(now, STUCK));
             on_trial = state == State::OnTrial;
             let is_new = matches!(state, State::Missing(_)) && self.obstructed.somehow.is_none();
             if is_new {

@@ -103,6 +103,16 @@ pub(super) enum Stage {
     Accepted,
 }
 
+/// How connections get on whose client's handshake is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handshakes {
+    /// There are none.
+    None,
+    UnderWay,
+    /// One has taken longer than it should.
+    Stuck,
+}
+
 /// What is done with a SYN.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -291,10 +301,15 @@ impl Book {
         self.lock().passed.note(ends, now);
     }
 
-    /// Whether a connection has been in its handshake for this long.
-    pub(super) fn is_stuck(&self, now: Instant, age: Duration) -> bool {
-        let is_old = |entry: &Entry| now.saturating_duration_since(entry.since) >= age;
-        self.lock().known.values().any(|entry| entry.stage != Stage::Accepted && is_old(entry))
+    /// How the handshakes of clients get on, of which each should be complete after `patience`.
+    pub(super) fn handshakes(&self, now: Instant, patience: Duration) -> Handshakes {
+        let inner = self.lock();
+        let under_way = inner.known.values().filter(|entry| entry.stage != Stage::Accepted);
+        match under_way.map(|entry| now.saturating_duration_since(entry.since)).max() {
+            None => Handshakes::None,
+            Some(longest) if longest < patience => Handshakes::UnderWay,
+            Some(_) => Handshakes::Stuck,
+        }
     }
 
     /// The number of connections that are not established.

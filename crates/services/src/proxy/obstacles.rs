@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use netio::Error;
 use netio::program::ip;
 
+use super::book::Handshakes;
 use super::settings::Settings;
 use super::steering::{Counts, families, mark, nft};
 
@@ -165,7 +166,8 @@ impl Obstacles {
 /// Finds out by counters whether packets that are led to the proxy arrive there.
 #[derive(Debug)]
 pub(super) struct Divergence {
-    before: (Counts, u64),
+    /// As of the last look that showed nothing wrong.
+    since: (Counts, u64),
     state: State,
     /// The present or last pause before the next trial.
     pause: Duration,
@@ -184,23 +186,28 @@ pub(super) enum State {
 /// The first pause before a trial, and the longest: pauses double.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How many packets of each kind of [`Counts`] must be lost at least. What other hosts send may be lost by chance, as to a policer.
+const TELLING: [u64; 4] = [1, 2, 1, 2];
 
 impl Divergence {
     pub(super) fn new() -> Divergence {
-        Divergence { before: (Counts::default(), 0), state: State::Arriving, pause: PAUSE }
+        Divergence { since: (Counts::default(), 0), state: State::Arriving, pause: PAUSE }
     }
 
     /// Returns what the counters tell. Call it once or twice a second while connections begin. `accepted` counts clients whose
-    /// handshake was completed, and `is_stuck` tells that there are others whose handshake does not get on: only both together
-    /// show that it is not some host whose packets a rule drops on purpose.
-    pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, is_stuck: bool) -> State {
-        let (before, accepted_before) = self.before;
-        let is_astray = counts.0.iter().zip(before.0).any(|(now, before)| {
+    /// handshake was completed, and `handshakes` tells how those get on that are not: only all together show that it is not some
+    /// host whose packets a rule drops on purpose.
+    pub(super) fn look(&mut self, now: Instant, counts: Counts, accepted: u64, handshakes: Handshakes) -> State {
+        let (before, accepted_before) = self.since;
+        let is_astray = counts.0.iter().zip(before.0).zip(TELLING).any(|((now, before), telling)| {
             let [made, come] = [0, 1].map(|n| now[n].saturating_sub(before[n]));
-            2 * made.saturating_sub(come) > made
+            let lost = made.saturating_sub(come);
+            lost >= telling && 2 * lost > made
         });
-        self.before = (counts, accepted);
-        let is_lost = is_astray && accepted == accepted_before && is_stuck;
+        let is_lost = is_astray && accepted == accepted_before && handshakes == Handshakes::Stuck;
+        if is_lost || accepted > accepted_before || handshakes == Handshakes::None {
+            self.since = (counts, accepted);
+        }
         self.state = match self.state {
             State::Missing(until) if now < until => State::Missing(until),
             State::Missing(_) => State::OnTrial,
@@ -384,25 +391,34 @@ mod tests {
     #[test]
     fn packets_that_never_arrive_are_noticed_and_tried_again_less_and_less_often() {
         let (start, mut divergence) = (Instant::now(), Divergence::new());
-        let mut look = |seconds, steered, arrived, accepted, is_stuck| {
+        let mut look = |seconds, steered, arrived, accepted, handshakes| {
             let counts = Counts([[0, 0], [steered, arrived], [7, 7], [0, 0]]);
-            divergence.look(start + Duration::from_secs(seconds), counts, accepted, is_stuck)
+            divergence.look(start + Duration::from_secs(seconds), counts, accepted, handshakes)
         };
+        use Handshakes::{None, Stuck, UnderWay};
         let missing = |seconds| State::Missing(start + Duration::from_secs(seconds));
-        assert_eq!(look(0, 1000, 900, 50, true), State::Arriving);
-        assert_eq!(look(1, 1100, 998, 60, true), State::Arriving);
+        assert_eq!(look(0, 1000, 900, 50, Stuck), State::Arriving);
+        assert_eq!(look(1, 1100, 998, 60, Stuck), State::Arriving);
         // Those of one host may be dropped on purpose, while others connect or nobody does.
-        assert_eq!(look(2, 1110, 998, 61, true), State::Arriving);
-        assert_eq!(look(3, 1120, 998, 61, false), State::Arriving);
-        assert_eq!(look(4, 1120, 998, 61, true), State::Arriving);
-        assert_eq!(look(5, 1121, 998, 61, true), missing(10));
-        assert_eq!(look(6, 1129, 998, 61, true), missing(10));
-        assert_eq!(look(10, 1129, 998, 61, false), State::OnTrial);
-        assert_eq!(look(11, 1130, 999, 61, false), State::OnTrial);
-        assert_eq!(look(12, 1133, 999, 61, true), missing(22));
-        assert_eq!(look(22, 1133, 999, 61, false), State::OnTrial);
-        assert_eq!(look(23, 1136, 1002, 62, false), State::Arriving);
-        assert_eq!(look(24, 1139, 1002, 62, true), missing(29));
+        assert_eq!(look(2, 1110, 998, 61, Stuck), State::Arriving);
+        assert_eq!(look(3, 1120, 998, 61, None), State::Arriving);
+        assert_eq!(look(4, 1120, 998, 61, Stuck), State::Arriving);
+        // Nor does one lost packet tell anything, but another one does, also later.
+        assert_eq!(look(5, 1121, 998, 61, Stuck), State::Arriving);
+        assert_eq!(look(6, 1122, 998, 61, UnderWay), State::Arriving);
+        assert_eq!(look(7, 1122, 998, 61, Stuck), missing(12));
+        assert_eq!(look(8, 1129, 998, 61, None), missing(12));
+        assert_eq!(look(12, 1129, 998, 61, None), State::OnTrial);
+        assert_eq!(look(13, 1130, 999, 61, UnderWay), State::OnTrial);
+        assert_eq!(look(14, 1133, 999, 61, Stuck), missing(24));
+        assert_eq!(look(24, 1133, 999, 61, None), State::OnTrial);
+        assert_eq!(look(25, 1136, 1002, 62, None), State::Arriving);
+        assert_eq!(look(26, 1139, 1002, 62, Stuck), missing(31));
+        assert_eq!(look(31, 1139, 1002, 62, None), State::OnTrial);
+        // No policer or radio loses what the proxy gives to itself.
+        let given = Counts([[0, 0], [0, 0], [1, 0], [0, 0]]);
+        let pause = start + PAUSE;
+        assert_eq!(Divergence::new().look(start, given, 0, Stuck), State::Missing(pause));
     }
 
     #[test]
