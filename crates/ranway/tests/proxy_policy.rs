@@ -8,6 +8,7 @@ mod common;
 use common::proxied::*;
 use common::spaces::ip;
 use common::text;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
@@ -15,6 +16,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How an attempt to connect ends that may be dropped without a word.
@@ -196,6 +198,46 @@ fn root_a_ue_may_use_a_port_again_whoever_has_closed_it() {
     let mut server = accept(&listener);
     exchange(&mut client, &mut server);
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+#[test]
+fn root_a_ue_may_use_the_port_of_a_split_connection_again_for_one_that_passes() {
+    let Some(net) = Net::new() else { return };
+    let proxy = net.proxy(&["--max-per-ue", "1"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let to = listener.local_addr().expect("it is bound");
+    let mut other = None;
+    for port in [33_341, 33_342] {
+        let mut client = connect_from(&net, port, to);
+        let mut server = accept(&listener);
+        exchange(&mut client, &mut server);
+        // The proxy's end towards the UE waits in TIME-WAIT.
+        drop(server);
+        assert_eq!(ending(&mut client), None);
+        drop(client);
+        net.until("it has ended", |status| status.totals.open == 0);
+        if port == 33_341 {
+            kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+            thread::sleep(Duration::from_millis(1_500));
+        } else {
+            other = Some(net.pair(&listener));
+            net.until("the UE has as many as it may have", |status| status.totals.open == 1);
+        }
+        for _ in 0..2 {
+            let start = Instant::now();
+            let mut client = connect_from(&net, port, to);
+            let mut server = accept(&listener);
+            exchange(&mut client, &mut server);
+            assert!(start.elapsed() < Duration::from_secs(3), "{port}: {:?}", start.elapsed());
+            drop(server);
+            assert_eq!(ending(&mut client), None);
+        }
+        kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
+        net.until("it goes on", |status| status.accepting);
+    }
+    let status = net.status();
+    assert_eq!((status.totals.established, status.totals.open), (3, 1), "{status:?}");
+    drop(other);
 }
 
 /// Rules that many routers have, and that treat the router's own packets otherwise than those that it forwards.

@@ -61,6 +61,8 @@ const HOSTS: u32 = 65_536;
 const COUNTED: u32 = 10;
 /// How long packets of a connection that passes are not held, in seconds.
 const PASSED: u32 = 130;
+/// How long a socket may be in TIME-WAIT here (`TCP_TIMEWAIT_LEN` of Linux), and a moment, in seconds.
+const WAITING: u32 = 61;
 /// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP
 /// (RFC 8684) and fast open (RFC 7413).
 const OPTIONS: [u8; 4] = [19, 29, 30, 34];
@@ -134,11 +136,13 @@ impl Plan {
                 "add set inet {table} {set} {{ type {kind}; flags dynamic, timeout; size {HOSTS}; timeout {COUNTED}s; }}"
             ));
         }
-        for (set, kind) in [("passed4", "ipv4_addr"), ("passed6", "ipv6_addr")] {
-            say(format_args!(
-                "add set inet {table} {set} {{ type {kind} . inet_service . {kind} . inet_service; flags dynamic, timeout; \
-                 size {HOSTS}; timeout {PASSED}s; }}"
-            ));
+        for (kind, number) in [("ipv4_addr", 4), ("ipv6_addr", 6)] {
+            for (set, timeout) in [("passed", PASSED), ("reused", WAITING), ("strays", WAITING)] {
+                say(format_args!(
+                    "add set inet {table} {set}{number} {{ type {kind} . inet_service . {kind} . inet_service; flags dynamic, \
+                     timeout; size {HOSTS}; timeout {timeout}s; }}"
+                ));
+            }
         }
         for (chain, hook) in [
             ("hold", None),
@@ -445,6 +449,11 @@ fn nfproto(family: &str) -> &'static str {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts(pub(super) [[u64; 2]; COUNTERS.len()]);
 
+/// What tells connections apart, in rules.
+fn ends(family: &str) -> String {
+    format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
+}
+
 /// A priority as nftables writes it.
 fn class(priority: u32) -> String {
     format!("{:x}:{:x}", priority >> 16, priority & 0xffff)
@@ -488,7 +497,21 @@ impl Plan {
         let zone = format!("ct zone set {ZONE}");
         // Renewed by packets of the proxy. A constant cannot be looked up, but this is one.
         let lease = "meta l4proto & 0";
-        let mut all = vec![
+        let mut all = Vec::new();
+        // A client may use the port of a connection again that is in TIME-WAIT here. If the new one passes, that socket must not have
+        // its packets.
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            let ends = ends(family);
+            let back = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+            for ends in [&ends, &back] {
+                all.push(("prerouting", format!("iifname {both} {flags} != syn {ends} @strays{number} accept")));
+            }
+            all.push((
+                "prerouting",
+                format!("iifname {both} {flags} == syn {ours} update @reused{number} {{ {ends} }}"),
+            ));
+        }
+        all.extend([
             // Nearly all packets. SYNs take the way of forwarded packets, whatever sockets there are.
             (
                 "prerouting",
@@ -502,7 +525,7 @@ impl Plan {
             // Rules of others must not save this mark with the connection: it would lead its answers here.
             ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_UES))),
             ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_SERVERS))),
-        ];
+        ]);
         for (family, address) in [("ip", "127.0.0.1"), ("ip6", "[::1]")] {
             if family == "ip6" && !self.families.contains(&"-6") {
                 continue;
@@ -524,12 +547,11 @@ impl Plan {
         }
         all.push(("output", format!("meta mark {mark:#x} meta l4proto {UDP} update @lease {{ {lease} }} drop")));
         for (family, number) in [("ip", 4), ("ip6", 6)] {
-            let ends = format!("{family} saddr . tcp sport . {family} daddr . tcp dport");
-            all.push((
-                "output",
-                format!("meta priority {} update @passed{number} {{ {ends} }} accept", class(PASSING)),
-            ));
-            all.push(("hold", format!("{ends} @passed{number} return")));
+            let (ends, passing) = (ends(family), class(PASSING));
+            let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
+            all.push(("output", format!("meta priority {passing} {is_reused}")));
+            all.push(("output", format!("meta priority {passing} update @passed{number} {{ {ends} }} accept")));
+            all.extend(["passed", "strays"].map(|set| ("hold", format!("{ends} @{set}{number} return"))));
         }
         let [syns, answers, given, acks] = COUNTERS;
         let syn = format!("meta priority {} {flags} == syn counter name", class(CONNECTING));
@@ -567,6 +589,12 @@ impl Plan {
                 "forward",
                 format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
             ));
+            // What is here was not held.
+            for (family, number) in [("ip", 4), ("ip6", 6)] {
+                let ends = ends(family);
+                let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
+                all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {is_reused}")));
+            }
         }
         let leave = |condition: String| ("hold", format!("{condition} return"));
         all.push(leave("tcp dport != @ports".into()));
