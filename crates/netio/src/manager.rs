@@ -40,6 +40,14 @@ impl Manager {
         self.send("READY=1", &[])
     }
 
+    /// Reports that this process is the service's main one from now on, instead of the one that has started it, and ready.
+    ///
+    /// # Errors
+    /// Those of sendmsg(2).
+    pub fn ready_as_main(&self) -> io::Result<()> {
+        self.send(&format!("READY=1\nMAINPID={}", std::process::id()), &[])
+    }
+
     /// Has a descriptor kept, under this name, until it is [forgotten](Manager::forget) or the service is stopped.
     ///
     /// # Errors

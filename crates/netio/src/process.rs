@@ -57,7 +57,15 @@ impl Signals {
     /// # Errors
     /// [`Error::System`].
     pub fn take() -> Result<Signals, Error> {
-        let set = signals();
+        Signals::take_also(&[])
+    }
+
+    /// The same with more signals.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn take_also(more: &[Signal]) -> Result<Signals, Error> {
+        let set: SigSet = SIGNALS.iter().chain(more).copied().collect();
         set.thread_block().map_err(Error::system("to block signals"))?;
         let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
         Ok(Signals(fd.map_err(Error::system("to receive signals"))?))

@@ -12,7 +12,7 @@ use crate::{Error, sys};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// What an interface is reserved for. Programs with different roles can share one.
@@ -42,7 +42,7 @@ impl Role {
         match self {
             Role::Pep => "already runs a PEP on it; --take-over replaces that",
             Role::Packets => "already handles its packets",
-            Role::Proxy => "already proxies its connections",
+            Role::Proxy => "already proxies its connections; --take-over replaces that",
         }
     }
 }
@@ -50,7 +50,7 @@ impl Role {
 /// An interface of this thread's network namespace that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl Reservation {
@@ -82,9 +82,21 @@ impl Reservation {
         let own = rustix::fs::fstat(&socket).map_err(|error| failed(error.into()))?.st_ino;
         let all = fs::read_to_string("/proc/thread-self/net/packet").map_err(failed)?;
         match holders(&all, role, index).find(|other| other.inode != own) {
-            None => Ok(Reservation { _socket: socket }),
+            None => Ok(Reservation { socket }),
             Some(other) => Err(Error::Wrong(format!("`{interface}` is in use: {} {}", other.name(), role.reason()))),
         }
+    }
+}
+
+impl Reservation {
+    /// Goes on with the reservation of another process, by its [`Reservation::descriptor`].
+    pub fn inherited(socket: OwnedFd) -> Reservation {
+        Reservation { socket }
+    }
+
+    /// What another process needs to go on with it.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

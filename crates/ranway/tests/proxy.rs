@@ -399,7 +399,10 @@ fn root_two_proxies_do_not_share_an_interface() {
     let proxy = net.proxy(&[]);
     let before = net.traces();
     let output = net.fails(&["--wan", "wan", "--ran", "ran", "--port", "5081"]);
-    let why = format!("error: `wan` is in use: process {} already proxies its connections", proxy.pid());
+    let why = format!(
+        "error: `wan` is in use: process {} already proxies its connections; --take-over replaces that",
+        proxy.pid()
+    );
     assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why.as_str()));
     assert_eq!(net.traces(), before);
 }

@@ -111,7 +111,7 @@ fn start_with(net: &Net, governor: Governor) -> Proxy {
         command
     };
     let settings = Settings { max_connections: 100, ..Settings::new(&["wan"], &["ran"]) };
-    let proxy = net.inside(ROUTER, || Proxy::start(settings, Some(governor), guardian).expect("it starts"));
+    let proxy = net.inside(ROUTER, || Proxy::start(settings, Some(governor), None, guardian).expect("it starts"));
     thread::sleep(Duration::from_millis(200));
     proxy
 }

@@ -11,7 +11,7 @@ use testkit::root::{granted, has_program};
 const SYSTEMD: &str = "/usr/lib/systemd/systemd";
 
 #[test]
-fn root_systemd_runs_each_unit_and_restarts_the_pep_without_a_gap() {
+fn root_systemd_runs_each_unit_and_replaces_pep_and_proxy_without_a_gap() {
     let allowed = granted(emulate::lab::check()).is_some() && granted(ebpf::pep::check()).is_some();
     if !allowed || !has_program(Path::new(SYSTEMD).exists(), SYSTEMD) {
         return;

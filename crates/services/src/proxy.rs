@@ -27,6 +27,7 @@ mod flow;
 mod gate;
 mod guardian;
 mod hall;
+mod handover;
 mod inbox;
 mod label;
 mod listen;
@@ -42,6 +43,7 @@ mod samples;
 mod settings;
 mod status;
 mod steering;
+mod succession;
 mod syn;
 mod sysctl;
 mod thread;
@@ -56,6 +58,7 @@ pub use feeds::{Feed, Trust, Unused};
 pub use flow::{Flow, Observation, Side};
 pub use gate::Bypass;
 pub use guardian::guard;
+pub use handover::Inheritance;
 pub use inbox::Inbox;
 pub use log::LogSettings;
 pub use metrics::Metrics;
@@ -66,6 +69,7 @@ pub use status::{Connection, Limits, Status, Totals, ask};
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -85,11 +89,12 @@ use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
 use hall::{Admitted, Hall, Mailbox};
+use handover::Testament;
 use listen::{HANGS, LOST, Listener};
 use log::ConnectionLog;
 use obstacles::{Divergence, Obstacles, State};
 use settings::{Current, FILES_EACH};
-use steering::{Plan, Steering, mark};
+use steering::{Plan, Slot, Steering, mark};
 use syn::Injector;
 use sysctl::{Changed, EARLY_DEMUX, MTU_PROBING};
 use worker::{Counters, Shared, Worker};
@@ -114,7 +119,7 @@ pub struct Proxy {
     interfaces: Vec<(String, u32)>,
     gate: Arc<Gate>,
     hall: Arc<Hall>,
-    admission: Option<JoinHandle<()>>,
+    admission: Option<JoinHandle<Admission>>,
     /// The last value of [`Hall::beat`], and how long it has not changed.
     admission_beat: (u64, Duration),
     workers: Vec<Running>,
@@ -148,7 +153,11 @@ pub struct Proxy {
     rules_changed: bool,
     guardian: Guardian,
     orders: Orders,
-    _reservations: Vec<Reservation>,
+    reservations: Vec<Reservation>,
+    testament: Option<Testament>,
+    inherited: Option<u64>,
+    /// Tells a process that has taken over when this proxy is gone.
+    handed: Option<OwnedFd>,
 }
 
 /// The thread of a control, and what ends it.
@@ -204,21 +213,23 @@ impl Observer {
 /// A worker, and when it was last seen alive.
 struct Running {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Worker>>,
     beat: u64,
     /// For how long its beat has not changed.
     silence: Duration,
 }
 
 impl Proxy {
-    /// Starts a proxy. Without a governor, flows have no limits. `guardian_command` makes commands that call [`guard`].
+    /// Starts a proxy, with the connections that another process has `left`. Without a governor, flows have no limits.
+    /// `guardian_command` makes commands that call [`guard`].
     ///
     /// # Errors
     /// [`Error::Wrong`] for invalid settings, [`Error::Missing`] if the machine or the rights do not suffice, and
-    /// [`Error::System`]. Then nothing is changed.
+    /// [`Error::System`]. Then nothing is changed, and the other process goes on.
     pub fn start(
         settings: Settings,
         governor: Option<Governor>,
+        mut left: Option<&mut Inheritance>,
         guardian_command: impl Fn() -> Command + Send + 'static,
     ) -> Result<Proxy, Error> {
         settings.check()?;
@@ -232,24 +243,33 @@ impl Proxy {
         }
         check_file_limit(&settings)?;
         let reserve = |(name, number): &(String, u32)| Reservation::by_index(Role::Proxy, name, *number);
-        let reservations = interfaces.iter().map(reserve).collect::<Result<_, _>>()?;
+        let (inherited, reservations) = match &mut left {
+            Some(left) => {
+                let (listeners, reservations) = left.possessions(&settings, &interfaces)?;
+                (Some(listeners), reservations)
+            }
+            None => (None, interfaces.iter().map(reserve).collect::<Result<_, _>>()?),
+        };
+        let slot = left.as_ref().map_or(Slot::First, |left| left.slot().other());
         let log = Log::open((0..GROUPS).map(|n| steering::GROUP + n))?;
         let changes = Changes::open()?;
-        let plan = Plan::new(&settings, ran[0], log.group());
-        plan.await_predecessor();
+        let plan = Plan::new(&settings, ran[0], log.group(), slot);
+        if left.is_none() {
+            plan.await_predecessor();
+        }
         plan.check()?;
         let obstacles = Obstacles::new(&settings, ran[0])?;
         refuse(obstacles.in_settings())?;
         refuse(Obstacles::in_ruleset())?;
         listen::check_congestion_control(&settings)?;
-        let listeners = listen::open_patiently(&settings)?;
+        let listeners = inherited.map_or_else(|| listen::open_patiently(&settings), Ok)?;
 
         let wakers = (0..=settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(Gate::new(settings.max_connections, wakers));
         let hall = Arc::new(Hall {
             gate: Arc::clone(&gate),
             book: Arc::new(Book::new(Arc::clone(&gate))),
-            injector: Injector::new(mark(ran[0]), listen::ipv6())?,
+            injector: Injector::new(mark(ran[0]), listen::ipv6(), slot.lease())?,
             admitted: Admitted::default(),
             listeners,
             log: Mutex::default(),
@@ -279,12 +299,12 @@ impl Proxy {
             })
         };
         let shared: Vec<Arc<Shared>> = (0..settings.get().threads).map(share).collect();
-        let workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
+        let mut workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
         let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, [wan, ran])?;
 
-        let mut orders = Orders { undo: plan.undo_commands(), ..Orders::default() };
+        let mut orders = Orders { undo: plan.undo_commands(), has_heir: left.is_some(), ..Orders::default() };
         let guardian = Guardian::start(guardian_command(), &orders, &hall.listeners)?;
-        let steering = plan.clone().start()?;
+        let steering = plan.clone().start(left.is_some())?;
         refuse(obstacles.in_rules()?)?;
         let probing = MTU_PROBING.change();
         let is_without_probing = probing.is_err();
@@ -319,8 +339,14 @@ impl Proxy {
             rules_changed: false,
             guardian,
             orders,
-            _reservations: reservations,
+            reservations,
+            testament: None,
+            inherited: None,
+            handed: None,
         };
+        if let Some(left) = left {
+            proxy.inherit(left, &mut workers)?;
+        }
         for (worker, shared) in workers.into_iter().zip(&shared) {
             let thread = thread::start(&format!("proxy-{}", shared.number), move || worker.run())?;
             let running =
@@ -331,6 +357,7 @@ impl Proxy {
         // This tells the guardian its orders, too.
         proxy.set_governor(governor)?;
         proxy.answer()?;
+        proxy.testament = Testament::open(proxy.ran())?;
         if is_without_probing {
             proxy.notices.push_back(Notice::Failed(
                 "net.ipv4.tcp_mtu_probing is 0 and cannot be set: connections through paths that lose large packets without \
@@ -400,6 +427,15 @@ impl Proxy {
             // One that panicked has said so.
             drop(thread.join());
         }
+    }
+
+    /// Lets the threads for new connections and for bytes end soon.
+    fn stop_threads(&self) {
+        self.hall.stop.store(true, Relaxed);
+        for running in &self.workers {
+            running.shared.stop.store(true, Relaxed);
+        }
+        self.gate.wake_all();
     }
 
     /// The number of the first interface towards the RAN.
@@ -625,7 +661,7 @@ impl Proxy {
     /// Lets new connections bypass the proxy from now on; those that there are go on, and so do handshakes, for which
     /// [`HANDSHAKES`] is enough.
     pub fn drain(&self) {
-        self.gate.drain();
+        self.gate.set_draining(true);
     }
 
     /// Returns the number of connections.
@@ -647,22 +683,24 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         // No more connections, then no more bytes. What is not closed is reset as the workers end.
-        self.hall.stop.store(true, Relaxed);
-        for running in &self.workers {
-            running.shared.stop.store(true, Relaxed);
+        self.stop_threads();
+        if !self.orders.has_heir {
+            self.hall.listeners.iter().for_each(Listener::shut);
         }
-        self.hall.listeners.iter().for_each(Listener::shut);
         self.stop.store(true, Relaxed);
         self.gate.wake_all();
         self.end_control();
-        let workers = self.workers.iter_mut().filter_map(|running| running.thread.take());
-        let threads = self.admission.take().into_iter().chain(workers).chain(self.others.drain(..));
         // One that panicked has said so.
-        threads.for_each(|thread| drop(thread.join()));
+        self.admission.take().into_iter().for_each(|thread| drop(thread.join()));
+        let workers = self.workers.iter_mut().filter_map(|running| running.thread.take());
+        workers.for_each(|thread| drop(thread.join()));
+        self.others.drain(..).for_each(|thread| drop(thread.join()));
         // Its last lines are written when nobody can add one.
         self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
-        self.orders.settings.iter().for_each(Changed::restore);
+        if !self.orders.has_heir {
+            self.orders.settings.iter().for_each(Changed::restore);
+        }
     }
 }
 

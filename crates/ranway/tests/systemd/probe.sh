@@ -65,6 +65,24 @@ expect "the PEP is active at the new interface" systemctl is-active --quiet ranw
 is pep NFileDescriptorStore 11 || fail "descriptors that are kept at the new interface"
 [ $(grep -c 'taken over' /findings/pep) = 2 ] || fail "the PEP has taken over what was of no use"
 
+# A new process takes over from the proxy, and is the service's main one; one that cannot start does not.
+expect "the proxy is active" systemctl is-active --quiet ranway-proxy
+main() { [ "$(systemctl show -p MainPID --value ranway-proxy)" != $old ]; }
+restarts=$(systemctl show -p NRestarts --value ranway-proxy)
+for turn in 1 2; do
+    old=$(systemctl show -p MainPID --value ranway-proxy)
+    systemctl kill --kill-whom=main --signal=USR2 ranway-proxy
+    expect "another process is the proxy's main one" main
+    expect "the proxy before ends" sh -c "! kill -0 $old 2> /dev/null"
+    expect "the new proxy's socket for reports" test -S /run/ranway-proxy/reports
+done
+old=$(systemctl show -p MainPID --value ranway-proxy)
+cp /etc/ranway/proxy.toml /tmp/proxy.toml; echo 'port = 5081' >> /etc/ranway/proxy.toml
+systemctl kill --kill-whom=main --signal=USR2 ranway-proxy; sleep 1
+main && fail "a proxy with another port has taken over"
+cp /tmp/proxy.toml /etc/ranway/proxy.toml
+is proxy ActiveState active && is proxy NRestarts $restarts || fail "the proxy after its successors"
+
 for s in $services; do
     systemctl stop ranway-$s || fail "stop ranway-$s"
     is $s Result success || fail "how ranway-$s ended"

@@ -80,7 +80,7 @@ impl Admission {
     }
 
     /// Runs until [`Hall::stop`] is set.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self) -> Admission {
         let mut events: Vec<Event> = Vec::with_capacity(8);
         let mut last = Instant::now();
         while !self.hall.stop.load(Relaxed) {
@@ -110,6 +110,7 @@ impl Admission {
                 }
             }
         }
+        self
     }
 
     /// Renews the lease if connections are welcome and the other threads live, and sees to the listeners.

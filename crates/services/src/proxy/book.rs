@@ -269,12 +269,6 @@ impl Book {
             inner.passed.note(ends, now);
             return Answer::Pass(reason);
         }
-        inner.known.insert(ends, Entry { stage: Stage::Connecting, worker, since: now });
-        inner.ues.entry(ue).or_default().half_open += 1;
-        inner.servers.entry(server).or_default().half_open += 1;
-        inner.half_open[side as usize] += 1;
-        drop(inner);
-        self.gate.enter();
         let place = Place {
             book: Arc::clone(self),
             ends,
@@ -285,7 +279,40 @@ impl Book {
             is_proven,
             is_released: false,
         };
+        inner.enter(&place, Entry { stage: Stage::Connecting, worker, since: now });
+        drop(inner);
+        self.gate.enter();
         Answer::Take(place)
+    }
+
+    /// Gives a connection that another process had to `worker`, although there may be too many. Its client has accepted it.
+    pub(super) fn adopt(
+        self: &Arc<Book>,
+        ends: Ends,
+        side: Side,
+        worker: usize,
+        ipv6_prefix: u8,
+        now: Instant,
+    ) -> Place {
+        let (ue, server) = if side == Side::Ran { ends } else { (ends.1, ends.0) };
+        let place = Place {
+            book: Arc::clone(self),
+            ends,
+            side,
+            ue: host(ue.ip(), ipv6_prefix),
+            server: server.ip(),
+            stage: Stage::Delivered,
+            is_proven: true,
+            is_released: false,
+        };
+        self.lock().enter(&place, Entry { stage: Stage::Accepted, worker, since: now });
+        self.gate.enter();
+        place
+    }
+
+    /// The connections that have passed lately, and when.
+    pub(super) fn passed(&self) -> Vec<(Ends, Instant)> {
+        self.lock().passed.ages.iter().map(|&(at, ends)| (ends, at)).collect()
     }
 
     /// Returns the worker of a connection that the listener has accepted; `None` if there is none that waits for it.
@@ -319,6 +346,13 @@ impl Book {
 }
 
 impl Inner {
+    fn enter(&mut self, place: &Place, entry: Entry) {
+        self.known.insert(place.ends, entry);
+        self.ues.entry(place.ue).or_default().half_open += 1;
+        self.servers.entry(place.server).or_default().half_open += 1;
+        self.half_open[place.side as usize] += 1;
+    }
+
     fn leave(&mut self, place: &Place, half_open: bool) {
         for (counts, address) in [(&mut self.ues, place.ue), (&mut self.servers, place.server)] {
             let Some(count) = counts.get_mut(&address) else { continue };

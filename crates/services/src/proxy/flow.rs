@@ -27,7 +27,7 @@ const NO_PROMISE: u64 = u64::MAX;
 const NO_RTT: u32 = u32::MAX;
 
 /// The two sides of a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Towards the UEs.
@@ -110,6 +110,11 @@ impl Flow {
             from_ue: Passed::default(),
             noted: AtomicBool::new(false),
         }
+    }
+
+    /// The same of a connection that another process had, of which it had set these receive buffers.
+    pub(super) fn resumed(self, receive_buffer: usize, is_whole: bool) -> Flow {
+        Flow { receive_buffer, is_whole: AtomicBool::new(is_whole), ..self }
     }
 
     /// The UE's address and port.

@@ -97,7 +97,7 @@ pub(super) struct Gate {
     obstructed: AtomicBool,
     /// Whether it is open to find out whether that is over.
     on_trial: AtomicBool,
-    /// Whether it never opens again.
+    /// Whether the proxy is about to end.
     draining: AtomicBool,
     wakers: Vec<Waker>,
 }
@@ -215,9 +215,9 @@ impl Gate {
         }
     }
 
-    /// Shuts the gate for good.
-    pub(super) fn drain(&self) {
-        if !self.draining.swap(true, SeqCst) {
+    /// Shuts the gate because the proxy is about to end, or opens it again because it is not.
+    pub(super) fn set_draining(&self, draining: bool) {
+        if self.draining.swap(draining, SeqCst) != draining {
             self.wake_all();
         }
     }
@@ -304,8 +304,10 @@ mod tests {
     fn a_draining_gate_stays_shut() {
         let gate = Gate::new(1, Vec::new());
         gate.enter();
-        gate.drain();
+        gate.set_draining(true);
         gate.leave();
         assert_eq!((gate.is_open(), gate.why()), (false, Some(Bypass::Draining)));
+        gate.set_draining(false);
+        assert!(gate.is_open());
     }
 }

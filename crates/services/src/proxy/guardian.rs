@@ -42,6 +42,8 @@ pub(super) struct Orders {
     pub(super) settings: Vec<Changed>,
     /// The socket of the reports, if the proxy has made one.
     pub(super) reports: Option<SocketFile>,
+    /// Whether another proxy goes on with the listeners and with those settings.
+    pub(super) has_heir: bool,
 }
 
 /// The proxy's end.
@@ -151,9 +153,11 @@ pub fn guard() -> Result<(), Error> {
             orders = Some(read.map_err(|why| Error::Wrong(format!("not started by a proxy: {why}")))?);
         }
     }
-    listeners.iter().for_each(|listener| shut(listener.as_fd()));
-    let Orders { undo, settings, reports } = orders.unwrap_or_default();
-    settings.iter().for_each(Changed::restore);
+    let Orders { undo, settings, reports, has_heir } = orders.unwrap_or_default();
+    if !has_heir {
+        listeners.iter().for_each(|listener| shut(listener.as_fd()));
+        settings.iter().for_each(Changed::restore);
+    }
     for (family, lines) in undo {
         // What is gone is fine.
         let _ = ip(&[&family, "-force"], &lines);

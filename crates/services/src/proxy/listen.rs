@@ -87,6 +87,10 @@ impl Listener {
         shut(self.socket.as_fd());
     }
 
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     pub(super) fn listens(&self) -> bool {
         sockopt::socket_acceptconn(&self.socket).unwrap_or(false)
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use netio::socket::Keepalive;
 use netio::sys;
+use serde::{Deserialize, Serialize};
 
 /// Probes without an answer after which a host is dead.
 const PROBES: u32 = 5;
@@ -25,9 +26,10 @@ struct Seen {
 }
 
 /// What is known of the legs of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Liveness {
     /// At the last look.
+    #[serde(skip)]
     seen: Option<[Seen; 2]>,
     /// Whether the host of each leg is probed.
     probed: [bool; 2],

@@ -7,6 +7,7 @@
 use std::os::fd::BorrowedFd;
 
 use netio::sys;
+use serde::{Deserialize, Serialize};
 
 use super::relay::Direction;
 
@@ -21,7 +22,7 @@ const HOARD: u64 = 4;
 const LEAST_HOARD: u64 = 4 << 20;
 
 /// The size of a leg's receive buffer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sizes {
     bytes: usize,
     /// How many bytes must have been read before it may grow.

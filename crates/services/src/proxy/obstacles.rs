@@ -337,14 +337,14 @@ fn value(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::steering::Plan;
+    use super::super::steering::{Plan, Slot};
     use super::*;
 
     #[test]
     fn the_mark_is_that_of_the_rule() {
         let settings = Settings::new(&["wan0"], &["ran0"]);
         let ours = format!(" fwmark {:#x}", mark(7));
-        let commands = Plan::new(&settings, 7, 1).undo_commands();
+        let commands = Plan::new(&settings, 7, 1, Slot::First).undo_commands();
         assert!(commands.iter().all(|(_, commands)| commands.contains(&ours)), "{commands:?}");
     }
 

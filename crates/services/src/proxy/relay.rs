@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{self, Errno};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
+use serde::{Deserialize, Serialize};
 
 /// Length of the shared buffer. A read that fills it begins bulk transfer.
 const SCRATCH: usize = 32 << 10;
@@ -113,7 +114,7 @@ pub(super) enum Fault {
 }
 
 /// What is left of a source that has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Failed {
     /// Its socket may have bytes. If the end seems to follow them, it has only if `may_end`.
     Unread { may_end: bool },
@@ -126,22 +127,31 @@ enum Failed {
 /// The owner calls the `on_…` methods for events of both sockets, which are edge-triggered, and then [`Direction::advance`]
 /// until it waits. If the source fails, it calls [`Direction::on_source_failed`] and goes on until
 /// [`Direction::is_drained`]; if the sink fails, it calls [`Direction::discard`] and no other method that moves bytes.
-#[derive(Debug, Default)]
+///
+/// Written and read, it has neither what it holds, which [`Direction::contents`] returns, nor what events tell again.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Direction {
+    #[serde(skip)]
     pipe: Option<Pipe>,
     /// What is held without a pipe.
+    #[serde(skip)]
     rest: VecDeque<u8>,
     /// Bytes in the pipe or in `rest`.
     held: usize,
     /// Bytes that may pass before a sink with a bound is asked again whether it has room.
+    #[serde(skip)]
     credit: usize,
     /// Bytes taken from the source.
     taken: u64,
+    #[serde(skip)]
     readable: bool,
+    #[serde(skip)]
     writable: bool,
     /// The source has announced its end, which a short read may hide.
+    #[serde(skip)]
     ending: bool,
     /// Reads go to the pipe at once.
+    #[serde(skip)]
     bulk: bool,
     /// The source has sent urgent data, at which splice(2) would stop forever.
     urgent: bool,
@@ -159,6 +169,20 @@ impl Direction {
     /// A direction that is or is not proven; see [`Direction::on_proven`].
     pub(super) fn new(proven: bool) -> Direction {
         Direction { proven, ..Direction::default() }
+    }
+
+    /// What it holds: the ends of a pipe, or bytes.
+    pub(super) fn contents(&self) -> (Option<[BorrowedFd<'_>; 2]>, [&[u8]; 2]) {
+        let (one, other) = self.rest.as_slices();
+        (self.pipe.as_ref().map(|pipe| [pipe.read.as_fd(), pipe.write.as_fd()]), [one, other])
+    }
+
+    /// Gives a direction that was read what it held when it was written. Returns `None` if that cannot be.
+    pub(super) fn with(self, pipe: Option<[OwnedFd; 2]>, rest: Vec<u8>, tools: &Tools) -> Option<Direction> {
+        let is_whole = if pipe.is_some() { rest.is_empty() } else { rest.len() == self.held };
+        let pipe = pipe.map(|[read, write]| Pipe { read, write, _counted: Arc::clone(&tools.count) });
+        let readable = self.failed.is_some();
+        is_whole.then_some(Direction { pipe, rest: rest.into(), readable, ..self })
     }
 
     /// The source may have bytes; `ending` if its end has come.

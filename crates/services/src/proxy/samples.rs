@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::flow::{Flow, Observation};
 use crate::metrics::Histogram;
 
@@ -23,7 +25,7 @@ pub(super) struct Samples {
 }
 
 /// What is known of a connection from the sample before.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sampled {
     taken: [u64; 2],
     retransmissions: [u32; 2],

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netio::Error;
+use rustix::net::UCred;
 use rustix::net::sockopt::{socket_peercred, tcp_congestion};
 use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
@@ -31,7 +32,7 @@ use super::worker::Shared;
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
 /// Names of the socket, of which a proxy takes the first that is free.
-const NAMES: u32 = 8;
+pub(super) const NAMES: u32 = 8;
 /// Time for a client to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -320,7 +321,7 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let mut connect = |index| {
         let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&name(index, n).ok()?).ok());
         answering.into_iter().find(|stream| match socket_peercred(stream) {
-            Ok(of) if of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid) => true,
+            Ok(of) if is_trusted(of) => true,
             of => {
                 foreign = of.ok().map(|of| of.uid.as_raw());
                 false
@@ -355,6 +356,11 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
         return Err(Error::Wrong("the proxy belongs to another user: use sudo".into()));
     }
     serde_json::from_str(&text).map_err(|error| Error::system("read the status")(std::io::Error::from(error)))
+}
+
+/// Whether a process may be a proxy of this network namespace: any user can take the names of its sockets.
+pub(super) fn is_trusted(of: UCred) -> bool {
+    of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid)
 }
 
 /// Whether a process may change the network, as a proxy must.

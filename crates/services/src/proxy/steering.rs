@@ -23,7 +23,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 use ipnet::Ipv6Net;
 use netio::program::{find_program, ip};
 use netio::{Error, sys};
+use serde::{Deserialize, Serialize};
 
 use super::label::{CONNECTING, OF_SERVERS, OF_UES, PASSING};
 use super::listen::ipv6;
@@ -68,7 +69,6 @@ const WAITING: u32 = 61;
 const OPTIONS: [u8; 4] = [19, 29, 30, 34];
 /// Protocols by number: their names are in /etc/protocols, which a small system does not have.
 const TCP: u8 = 6;
-const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 /// Time that nft has to set up its table.
@@ -80,6 +80,8 @@ const PREDECESSOR: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     table: String,
+    /// The number of the interface towards the RAN.
+    ran: u32,
     mark: u32,
     /// The number of the routing table.
     routes: u32,
@@ -90,25 +92,61 @@ pub(super) struct Plan {
     generation: u32,
     /// The group to which SYNs are logged.
     group: u16,
+    slot: Slot,
     settings: Settings,
+}
+
+/// Which of two: a proxy that takes over has its table and its lease beside those of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Slot {
+    #[default]
+    First,
+    Second,
+}
+
+impl Slot {
+    pub(super) fn other(self) -> Slot {
+        match self {
+            Slot::First => Slot::Second,
+            Slot::Second => Slot::First,
+        }
+    }
+
+    /// The name of the table, with the number of the interface towards the RAN.
+    fn table(self, ran: u32) -> String {
+        let more = if self == Slot::First { "" } else { "_b" };
+        format!("ranway_proxy_{ran}{more}")
+    }
+
+    /// Where packets go that renew the lease. They are dropped before.
+    pub(super) fn lease(self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 9 + self as u16))
+    }
 }
 
 impl Plan {
     /// Plans the steering of an instance whose interface towards the RAN has the number `ran`.
-    pub(super) fn new(settings: &Settings, ran: u32, group: u16) -> Plan {
+    pub(super) fn new(settings: &Settings, ran: u32, group: u16, slot: Slot) -> Plan {
         // Another number for each instance, whichever process it is in.
         static INSTANCES: AtomicU32 = AtomicU32::new(0);
         let instance = std::process::id().wrapping_mul(31).wrapping_add(INSTANCES.fetch_add(1, Relaxed));
         Plan {
-            table: format!("ranway_proxy_{ran}"),
+            table: slot.table(ran),
+            ran,
             mark: mark(ran),
             routes: BASE | (instance & 0xffff),
             families: families(),
             tracked: tracks() || may_track(),
             generation: 0,
             group,
+            slot,
             settings: settings.clone(),
         }
+    }
+
+    /// Which of two tables it has.
+    pub(super) fn slot(&self) -> Slot {
+        self.slot
     }
 
     /// Commands of `nft`, on one line and so at once: the table's counters, sets and chains, if they are missing, and what is in
@@ -212,7 +250,9 @@ impl Plan {
     /// Waits for the end of an instance on the same interface that was killed, whose table vanishes a moment later.
     pub(super) fn await_predecessor(&self) {
         let start = Instant::now();
-        while start.elapsed() < PREDECESSOR && nft(&["list", "table", "inet", &self.table], "").is_ok() {
+        let tables = [Slot::First, Slot::Second].map(|slot| slot.table(self.ran));
+        let are_there = || tables.iter().any(|table| nft(&["list", "table", "inet", table], "").is_ok());
+        while start.elapsed() < PREDECESSOR && are_there() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -229,13 +269,13 @@ impl Plan {
         self.families.iter().map(|family| ((*family).to_owned(), self.ip_commands("del"))).collect()
     }
 
-    /// Puts the plan into effect.
+    /// Puts the plan into effect, beside that of a proxy from which this one takes over if it `takes_over`.
     ///
     /// # Errors
     /// [`Error::System`]; then nothing is changed.
-    pub(super) fn start(self) -> Result<Steering, Error> {
+    pub(super) fn start(self, takes_over: bool) -> Result<Steering, Error> {
         // An instance whose guardian was killed, too, may have left them.
-        for family in self.families {
+        for family in if takes_over { &[][..] } else { self.families } {
             let there = ip(&[family, "-force"], &format!("rule show pref {PREFERENCE}\n")).unwrap_or_default();
             let left: String = lookups(&there, self.mark).map(|table| commands("del", self.mark, table)).collect();
             let _ = ip(&[family, "-force"], &left);
@@ -545,7 +585,8 @@ impl Plan {
             // Other programs of this machine have no business there.
             all.push(("prerouting", format!("iifname lo {family} daddr {alone} tcp dport {port} drop")));
         }
-        all.push(("output", format!("meta mark {mark:#x} meta l4proto {UDP} update @lease {{ {lease} }} drop")));
+        let to = self.slot.lease().port();
+        all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let (ends, passing) = (ends(family), class(PASSING));
             let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
@@ -634,7 +675,7 @@ mod tests {
     use super::*;
 
     fn plan(settings: &Settings) -> Plan {
-        Plan { tracked: true, families: &["-4", "-6"], ..Plan::new(settings, 7, 9) }
+        Plan { tracked: true, families: &["-4", "-6"], ..Plan::new(settings, 7, 9, Slot::First) }
     }
 
     #[test]
@@ -661,7 +702,7 @@ mod tests {
         assert!(!text.contains(r#"iifname { "wan0" } oifname"#) && !text.contains("saddr != @only"), "{text}");
         let rule = "rule add pref 99 fwmark 0x72610007 lookup ";
         assert!(plan.ip_commands("add").starts_with(&format!("{rule}{}\n", plan.routes)));
-        assert_ne!(Plan::new(&settings, 7, 9).routes, plan.routes);
+        assert_ne!(Plan::new(&settings, 7, 9, Slot::First).routes, plan.routes);
     }
 
     #[test]

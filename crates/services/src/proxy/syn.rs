@@ -93,16 +93,17 @@ fn complete(segment: &mut [u8], ip: &ip::View, found: u16) {
 pub(super) struct Injector {
     /// For IPv4, and for IPv6 if there is any; of each, for the SYNs of UEs and of servers.
     own: [Option<[OwnedFd; 2]>; 2],
-    /// Renews the lease.
+    /// Renews the lease, by packets to `lease`.
     beat: OwnedFd,
+    lease: SocketAddr,
 }
 
 impl Injector {
-    /// What it sends to the proxy's listeners has this mark.
+    /// What it sends to the proxy's listeners has this mark. Packets to `lease` renew the lease.
     ///
     /// # Errors
     /// [`Error::System`].
-    pub(super) fn new(mark: u32, v6: bool) -> Result<Injector, Error> {
+    pub(super) fn new(mark: u32, v6: bool, lease: SocketAddr) -> Result<Injector, Error> {
         let own = |v6: bool, side: Side| -> std::io::Result<OwnedFd> {
             let socket = raw(v6)?;
             sys::set_mark(socket.as_fd(), mark)?;
@@ -116,7 +117,7 @@ impl Injector {
         let make = || -> std::io::Result<Injector> {
             let beat = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
             sys::set_mark(beat.as_fd(), mark)?;
-            Ok(Injector { own: [Some(both(false)?), v6.then(|| both(true)).transpose()?], beat })
+            Ok(Injector { own: [Some(both(false)?), v6.then(|| both(true)).transpose()?], beat, lease })
         };
         make().map_err(Error::system("make a socket that gives SYNs back"))
     }
@@ -140,8 +141,7 @@ impl Injector {
 
     /// Renews the lease of the proxy. The rules of nftables take note of the packet and drop it.
     pub(super) fn renew(&self) {
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
-        let _ = sendto(&self.beat, &[], SendFlags::DONTWAIT, &nobody);
+        let _ = sendto(&self.beat, &[], SendFlags::DONTWAIT, &self.lease);
     }
 }
 

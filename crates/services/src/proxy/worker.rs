@@ -1,6 +1,9 @@
 //! A thread that connects to servers and moves the bytes of connections.
 
+mod bequest;
 mod openings;
+
+pub(super) use bequest::Record;
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -63,6 +66,9 @@ const TCP_CLOSE: u8 = 7;
 /// The token of the waker, which belongs to no connection, and the bit of tokens of legs whose connection has no client yet.
 const WAKE: u64 = u64::MAX;
 const OPENING: u64 = 1 << 63;
+/// What a worker wants to know of the legs of a connection.
+const INTEREST: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::PRI).union(EventFlags::ET);
 
 /// Counters of a worker since its start.
 #[derive(Debug, Default)]
@@ -259,8 +265,8 @@ impl Worker {
         })
     }
 
-    /// Runs until [`Shared::stop`] is set.
-    pub(super) fn run(mut self) {
+    /// Runs until [`Shared::stop`] is set. Returns the worker, which resets its connections when it is dropped.
+    pub(super) fn run(mut self) -> Worker {
         // A control, reports and the status may have the same processor, and data does not wait for them.
         wake_promptly();
         let mut events = Vec::with_capacity(EVENTS);
@@ -304,6 +310,7 @@ impl Worker {
             let turn = smoothed(self.shared.turn.load(Relaxed), ended - self.now, ended - last);
             self.shared.turn.store(turn, Relaxed);
         }
+        self
     }
 
     /// Takes the events there are, and waits for one if nothing is to be done.

@@ -19,7 +19,7 @@ use super::super::opening::{FIRST_HANDSHAKE, HANDSHAKE, Opening};
 use super::super::relay::Direction;
 use super::super::samples::Sampled;
 use super::super::syn::Syn;
-use super::{Connection, End, OPENING, Phase, SWEEP, TCP_CLOSE, Worker, is_exhaustion};
+use super::{Connection, End, INTEREST, OPENING, Phase, SWEEP, TCP_CLOSE, Worker, is_exhaustion};
 
 impl Worker {
     /// Begins to connect to the server of a SYN.
@@ -83,7 +83,7 @@ impl Worker {
     }
 
     /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
-    pub(super) fn forsake(&mut self) {
+    pub(in crate::proxy) fn forsake(&mut self) {
         for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
             if self.openings[key].is_connected {
                 drop(self.remove_opening(key));
@@ -169,12 +169,11 @@ impl Worker {
         if is_connected {
             self.on_established(key);
         }
-        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
         let [client, server] = flow.legs();
         let token = |leg| EventData::new_u64(self.token(key) | leg);
-        let added = epoll::add(&self.epoll, client, token(0), interest);
+        let added = epoll::add(&self.epoll, client, token(0), INTEREST);
         // It tells at once what the leg has had to tell before.
-        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), interest)).is_err() {
+        if added.and_then(|()| epoll::modify(&self.epoll, server, token(1), INTEREST)).is_err() {
             self.on_exhausted();
             self.end(key, End::ConnectFailed);
         }
