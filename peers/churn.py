@@ -14,7 +14,8 @@ Each minute a line shows connections so far, open ones, faults of the hosts, the
 part, which is not of files (medians of the minute), its descriptors without pipes and its pipes' descriptors, sockets
 of the router, and slab memory of the machine, which other programs use as well. The verdict: both grow by less than 5
 % from the second to the last tenth of the time, descriptors are back where they were (but for the empty pipes that
-the proxy keeps), and there were no faults. A proxy that gets no processor for 3 s resets handshakes under way, which
+the proxy keeps), and there were no faults. With `--upgrade`, another process takes over from the proxy each so many
+minutes, and the memory is the last one's. A proxy that gets no processor for 3 s resets handshakes under way, which
 counts as faults here: leave it some of the machine.
 """
 
@@ -280,31 +281,37 @@ async def churn(from_ue: bool, rate: float, most: int, seconds: float) -> None:
 
 
 def report(path: str) -> None:
-    """Reports what the active UEs could receive, with pauses."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.connect(path)
-        pause = time.time() + PAUSE_EVERY_S
-        while True:
-            now = time.time()
-            lines = []
-            for ue in ues():
-                first, second = addresses(ue)
-                one: dict[str, Any] = {
-                    "time_us": int(now * 1e6),
-                    "interval_us": int(REPORTS_S * 1e6),
-                    "cell": ue % 4,
-                    "rnti": ue,
-                }
-                one |= {"address": first, "second_address": second, "n_prb": 100, "slots": int(REPORTS_S * 1e3)}
-                # A tenth of Mbit/s for each bit.
-                rate = 1000 * 20 ** (math.sin(now / 30 + ue) / 2 - 0.5)
-                one |= {"cell_prbs": 0, "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0}
-                lines.append(json.dumps({**one, "bits_per_prb": rate}) + "\n")
-            sock.sendall("".join(lines).encode())
-            time.sleep(REPORTS_S)
-            if now > pause:
-                time.sleep(PAUSE_S)
-                pause += PAUSE_EVERY_S
+    """Reports what the active UEs could receive, with pauses. A proxy that takes over has another socket."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(OSError):
+            sock.connect(path)
+            write_reports(sock)
+        time.sleep(REPORTS_S)
+
+
+def write_reports(sock: socket.socket) -> None:
+    pause = time.time() + PAUSE_EVERY_S
+    while True:
+        now = time.time()
+        lines = []
+        for ue in ues():
+            first, second = addresses(ue)
+            one: dict[str, Any] = {
+                "time_us": int(now * 1e6),
+                "interval_us": int(REPORTS_S * 1e6),
+                "cell": ue % 4,
+                "rnti": ue,
+            }
+            one |= {"address": first, "second_address": second, "n_prb": 100, "slots": int(REPORTS_S * 1e3)}
+            # A tenth of Mbit/s for each bit.
+            rate = 1000 * 20 ** (math.sin(now / 30 + ue) / 2 - 0.5)
+            one |= {"cell_prbs": 0, "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0}
+            lines.append(json.dumps({**one, "bits_per_prb": rate}) + "\n")
+        sock.sendall("".join(lines).encode())
+        time.sleep(REPORTS_S)
+        if now > pause:
+            time.sleep(PAUSE_S)
+            pause += PAUSE_EVERY_S
 
 
 class Hosts:
@@ -352,7 +359,7 @@ def repeat(lines: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def proxy(ranway: Path, reports: str) -> Iterator[int]:
+def proxy(ranway: Path, reports: str) -> Iterator[Process]:
     """Gives its process."""
     options = ["--wan", "wan", "--ran", "ran", "--drain", "100ms", "--reports", f"recording:unix:{reports}"]
     command = [str(ranway), "proxy", *options, "--idle-timeout", f"{IDLE_TIMEOUT_S} s", "--from-servers"]
@@ -361,10 +368,35 @@ def proxy(ranway: Path, reports: str) -> Iterator[int]:
     try:
         assert "splitting" in running.stderr.readline()
         threading.Thread(target=repeat, args=(running.stderr,), daemon=True).start()
-        yield running.pid
+        process = Process(running.pid)
+        yield process
     finally:
-        running.send_signal(signal.SIGTERM)
+        with contextlib.suppress(OSError):
+            os.kill(process.number, signal.SIGTERM)
         running.wait()
+
+
+class Process:
+    """The proxy, or the last that has taken over from it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.longest_s = 0.0
+
+    def replace(self) -> None:
+        """Has another process take over."""
+        before, start = self.number, time.monotonic()
+        os.kill(before, signal.SIGUSR2)
+        successor: list[str] = []
+        while Path(f"/proc/{before}").exists() and "State:\tZ" not in Path(f"/proc/{before}/status").read_text():
+            command = ["pgrep", "-P", str(before), "-f", "--", "--take-over"]
+            found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+            successor = found or successor
+            if time.monotonic() - start > 30:
+                raise RuntimeError("no process has taken over")
+            time.sleep(0.02)
+        self.number = int(successor[0])
+        self.longest_s = max(self.longest_s, time.monotonic() - start)
 
 
 def own_memory(process: int) -> float:
@@ -409,7 +441,7 @@ def route_ues() -> None:
         subprocess.run(inside(UE, "sysctl", "-qw", f"net.{version}.ip_nonlocal_bind=1"), check=True)
 
 
-def watch(arguments: argparse.Namespace, hosts: Hosts, process: int) -> dict[str, Any]:
+def watch(arguments: argparse.Namespace, hosts: Hosts, proxied: Process) -> dict[str, Any]:
     """Prints a line each minute until all connections have ended. Returns the figures."""
     seconds = arguments.minutes * 60
     serving = [hosts.start(space, "serve") for space in (UE, SERVER)]
@@ -417,6 +449,7 @@ def watch(arguments: argparse.Namespace, hosts: Hosts, process: int) -> dict[str
         time.sleep(0.1)
     hosts.start(ROUTER, "report", arguments.socket)
     time.sleep(1)
+    process = proxied.number
     before = descriptors(process)
     options = [str(value) for value in (arguments.rate / 2, arguments.open, seconds)]
     clients = [hosts.start(space, "open", name, *options) for space, name in ((UE, "ue"), (SERVER, "server"))]
@@ -424,9 +457,14 @@ def watch(arguments: argparse.Namespace, hosts: Hosts, process: int) -> dict[str
     print(head, flush=True)
     start, minute = time.monotonic(), 0
     looks: list[tuple[float, float, float]] = []
-    used = processor(process)
+    used, upgrades = processor(process), 0
     while any(client.poll() is None for client in clients):
         time.sleep(LOOK_S)
+        if arguments.upgrade and time.monotonic() - start > (upgrades + 1) * arguments.upgrade * 60:
+            proxied.replace()
+            upgrades += 1
+            process = proxied.number
+            used = processor(process)
         for program in serving:
             if program.poll() is not None:
                 raise RuntimeError("a server has ended")
@@ -454,6 +492,8 @@ def watch(arguments: argparse.Namespace, hosts: Hosts, process: int) -> dict[str
         "minutes": arguments.minutes,
         "connections": dict(hosts.done()),
         "faults": hosts.faults,
+        "upgrades": upgrades,
+        "longest_upgrade_s": proxied.longest_s,
         "checked_bytes": hosts.sum("bytes"),
         "peak_of_each": {name: said["peak"] for name, said in hosts.last.items() if "peak" in said},
         "kb_in_the_second_and_the_last_tenth": memory,
@@ -486,6 +526,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=120, help="default: 120")
     parser.add_argument("--rate", type=float, default=60, help="connections per second (default: 60)")
     parser.add_argument("--open", type=int, default=300, help="most open connections of each side (default: 300)")
+    text = "minutes after which another process takes over, again and again (default: never)"
+    parser.add_argument("--upgrade", type=float, default=0, help=text)
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "churn.json")
     arguments = parser.parse_args()
     if os.geteuid():
