@@ -27,6 +27,7 @@ const COPY_PACKET: u8 = 2;
 const MARK: u16 = 2;
 const OUTGOING: u16 = 5;
 const PAYLOAD: u16 = 9;
+const PREFIX: u16 = 10;
 /// The bits of an attribute's type that are none of it (`NLA_F_NESTED`, `NLA_F_NET_BYTEORDER`).
 const TYPE: u16 = 0x3fff;
 /// Lengths of `struct nlmsghdr`, of that and `struct nfgenmsg`, and of `struct nlattr`.
@@ -55,6 +56,8 @@ pub struct Logged<'a> {
     pub mark: u32,
     /// The number of the interface by which it would leave; 0 if none is known yet.
     pub outgoing: u32,
+    /// The prefix that the rule gives it (`log prefix`); empty without one.
+    pub prefix: &'a [u8],
 }
 
 impl Log {
@@ -183,17 +186,19 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 /// Returns the packets in netlink messages.
 fn packets(bytes: &[u8]) -> impl Iterator<Item = Logged<'_>> {
     messages(bytes).filter(|(kind, _)| *kind == PACKET).filter_map(|(_, body)| {
-        let (mut packet, mut mark, mut outgoing) = (None, 0, 0);
+        let (mut packet, mut mark, mut outgoing, mut prefix) = (None, 0, 0, &[][..]);
         let number = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         for (kind, value) in attributes(body.get(HEADERS - HEADER..)?) {
             match kind {
                 PAYLOAD => packet = Some(value),
                 MARK => mark = number(value),
                 OUTGOING => outgoing = number(value),
+                // The kernel ends it with a zero.
+                PREFIX => prefix = value.split(|&byte| byte == 0).next().unwrap_or_default(),
                 _ => {}
             }
         }
-        Some(Logged { packet: packet?, mark, outgoing })
+        Some(Logged { packet: packet?, mark, outgoing, prefix })
     })
 }
 
@@ -222,13 +227,21 @@ mod tests {
         let mut bytes = message(libc::NLMSG_ERROR as u16, &[]);
         bytes.extend(message(
             PACKET,
-            &[(1, &[8, 0, 2, 0]), (MARK, &[0, 0, 1, 2]), (OUTGOING, &[0, 0, 0, 3]), (PAYLOAD, b"abcde")],
+            &[
+                (1, &[8, 0, 2, 0]),
+                (PREFIX, b"why\0"),
+                (MARK, &[0, 0, 1, 2]),
+                (OUTGOING, &[0, 0, 0, 3]),
+                (PAYLOAD, b"abcde"),
+            ],
         ));
         bytes.extend(message(PACKET, &[(PAYLOAD | 0x8000, b"f")]));
         bytes.extend(message(PACKET, &[(MARK, &[0, 0, 1, 2])]));
         let found: Vec<Logged> = packets(&bytes).collect();
-        let expected =
-            [Logged { packet: b"abcde", mark: 0x102, outgoing: 3 }, Logged { packet: b"f", mark: 0, outgoing: 0 }];
+        let expected = [
+            Logged { packet: b"abcde", mark: 0x102, outgoing: 3, prefix: b"why" },
+            Logged { packet: b"f", mark: 0, outgoing: 0, prefix: b"" },
+        ];
         assert_eq!(found, expected);
     }
 

@@ -313,3 +313,33 @@ fn root_rules_by_the_interface_that_a_packet_came_from_are_refused_where_the_rou
     net.until("it takes them again", |status| status.accepting);
     drop(proxy);
 }
+
+#[test]
+fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
+    for tracks in [false, true] {
+        let Some(net) = Net::new() else { return };
+        if tracks {
+            net.nft(ROUTER, "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ct state established accept");
+        }
+        let listeners = [net.listen(SERVER, SERVERS[0]), net.listen(SERVER, SERVERS[0])];
+        let to = listeners.each_ref().map(|listener| listener.local_addr().expect("it is bound"));
+        let mut pairs = listeners.each_ref().map(|listener| net.pair(listener));
+        let early = to[1].port().to_string();
+        // Where connections are not tracked, the listener would answer such a SYN.
+        let args = ["--early-accept", &early];
+        let _proxy = net.proxy(if tracks { &args } else { &[] });
+        for ((client, server), to) in pairs.iter_mut().zip(to).take(1 + usize::from(tracks)) {
+            exchange(client, server);
+            let Ok(SocketAddr::V4(from)) = client.local_addr() else { panic!("it has an IPv4 address") };
+            net.forge(to, |forger| forger.send(forger.segment_from(from, 1).syn(), &[]));
+            // The proxy tries to reach the server for 3 s, and then lets the SYN pass.
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(4_500) {
+                exchange(client, server);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let totals = net.status().totals;
+        assert_eq!((totals.established, totals.open, totals.half_open), (0, 0, 0), "{totals:?}");
+    }
+}

@@ -236,7 +236,7 @@ impl Net {
     }
 }
 
-/// Sends segments that no kernel vouches for, from addresses that begin with 10.66.
+/// Sends segments that no kernel vouches for, mostly from addresses that begin with 10.66.
 pub(crate) struct Forger {
     socket: OwnedFd,
     to: SocketAddrV4,
@@ -245,7 +245,17 @@ pub(crate) struct Forger {
 impl Forger {
     /// Begins to write a segment from a port 40,000.
     pub(crate) fn segment(&self, source: [u8; 4], sequence: u32) -> PacketBuilderStep<TcpHeader> {
-        PacketBuilder::ipv4(source, self.to.ip().octets(), 64).tcp(40_000, self.to.port(), sequence, 64_000)
+        self.segment_from(SocketAddrV4::new(source.into(), 40_000), sequence)
+    }
+
+    /// Begins to write a segment from any address and port.
+    pub(crate) fn segment_from(&self, source: SocketAddrV4, sequence: u32) -> PacketBuilderStep<TcpHeader> {
+        PacketBuilder::ipv4(source.ip().octets(), self.to.ip().octets(), 64).tcp(
+            source.port(),
+            self.to.port(),
+            sequence,
+            64_000,
+        )
     }
 
     pub(crate) fn send(&self, segment: PacketBuilderStep<TcpHeader>, payload: &[u8]) {

@@ -203,6 +203,11 @@ fn admit(hall: &Hall, workers: &[Arc<Shared>], worker: &mut usize, syn: Syn, now
     // The next one that does not hang.
     let next = (1..=workers.len()).map(|n| (*worker + n) % workers.len()).find(|&n| !workers[n].hangs());
     let Some(next) = next else { return hall.pass(&syn.held, Reason::Closed) };
+    if syn.is_known && !hall.book.has(&syn.ends) {
+        // It is not split: its hosts know what to make of a SYN.
+        hall.book.remember(syn.ends, now);
+        return hall.pass(&syn.held, Reason::Again);
+    }
     match hall.book.ask(syn.ends, syn.side, next, &settings, now) {
         Answer::Take(mut place) => {
             *worker = next;

@@ -48,7 +48,7 @@ pub enum Reason {
     Silent,
     /// The machine lacks memory or descriptors.
     Exhausted,
-    /// It passed before, and its SYN came again.
+    /// It passed before, and its SYN came again; or the kernel knows it as established, and it is not split.
     Again,
     /// Its first packet is in fragments, or the like.
     Unreadable,
@@ -144,6 +144,8 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Inner {
     known: BTreeMap<Ends, Entry>,
+    /// How many connections have these ends whose client is gone.
+    released: BTreeMap<Ends, usize>,
     ues: BTreeMap<IpAddr, Counts>,
     servers: BTreeMap<IpAddr, Counts>,
     /// Of those that the UEs and the servers open.
@@ -323,6 +325,12 @@ impl Book {
         Some(entry.worker)
     }
 
+    /// Whether the proxy has a connection between these ends.
+    pub(super) fn has(&self, ends: &Ends) -> bool {
+        let inner = self.lock();
+        inner.known.contains_key(ends) || inner.released.contains_key(ends)
+    }
+
     /// Takes note that a connection passes.
     pub(super) fn remember(&self, ends: Ends, now: Instant) {
         self.lock().passed.note(ends, now);
@@ -385,7 +393,9 @@ impl Place {
     /// The client is gone, and may open another connection from the same port.
     pub(super) fn release(&mut self) {
         if !std::mem::replace(&mut self.is_released, true) {
-            self.book.lock().known.remove(&self.ends);
+            let mut inner = self.book.lock();
+            inner.known.remove(&self.ends);
+            *inner.released.entry(self.ends).or_default() += 1;
         }
     }
 
@@ -440,6 +450,11 @@ impl Drop for Place {
         let mut inner = self.book.lock();
         if !self.is_released {
             inner.known.remove(&self.ends);
+        } else if let Some(count) = inner.released.get_mut(&self.ends) {
+            *count -= 1;
+            if *count == 0 {
+                inner.released.remove(&self.ends);
+            }
         }
         inner.leave(self, self.stage != Stage::Accepted);
         drop(inner);
@@ -546,8 +561,9 @@ mod tests {
         assert_eq!(reason(&ask(2, now)), Some(Reason::Closed));
         // Its client has gone, and comes again.
         place.release();
-        assert_eq!(reason(&ask(1, now)), Some(Reason::Closed));
+        assert_eq!((reason(&ask(1, now)), book.has(&ends(1, 1, 1))), (Some(Reason::Closed), true));
         drop(place);
+        assert!(!book.has(&ends(1, 1, 1)));
         assert_eq!(reason(&ask(2, now + Duration::from_secs(100))), Some(Reason::Again));
         drop(take(ask(2, now + REMEMBERED)));
         book.remember(ends(1, 1, 1), now);

@@ -9,6 +9,10 @@
 //! - **`output` and `prerouting` of `lo`**: the SYN that the proxy gives back to itself reaches its listener (`tproxy`).
 //! - **`prerouting`**: all other packets of the proxy's connections, and ICMP errors about them, are marked.
 //!
+//! A host's SYN may be forged, and its server may have another connection of the same addresses and ports, which is not split. It answers
+//! the proxy with that one's acknowledgement (RFC 9293, section 3.10.7.4), which a socket in SYN-SENT would answer with a reset
+//! (section 3.10.7.3). So until the proxy's socket has its SYN-ACK, other segments than SYN-ACKs and resets go on to the host.
+//!
 //! A rule sends what is marked to a routing table that delivers everything locally. All other traffic passes as without a proxy.
 //!
 //! Both legs of a connection have the same addresses and ports, which is one connection to the kernel's connection tracking. Where
@@ -64,6 +68,11 @@ const COUNTED: u32 = 10;
 const PASSED: u32 = 130;
 /// How long a socket may be in TIME-WAIT here (`TCP_TIMEWAIT_LEN` of Linux), and a moment, in seconds.
 const WAITING: u32 = 61;
+/// Connections that the proxy opens at a time, of each family, for which segments of others are told from its own: as many as both sides'
+/// SYNs may begin in some seconds.
+const OPENED: u32 = 262_144;
+/// What a SYN is logged with whose addresses and ports belong to a connection that is established, as far as the kernel tracks it.
+pub(super) const KNOWN: &[u8] = b"known";
 /// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP
 /// (RFC 8684) and fast open (RFC 7413).
 const OPTIONS: [u8; 4] = [19, 29, 30, 34];
@@ -182,8 +191,15 @@ impl Plan {
                 ));
             }
         }
+        for (set, kind) in [("connecting4", "ipv4_addr"), ("connecting6", "ipv6_addr")] {
+            say(format_args!(
+                "add set inet {table} {set} {{ type {kind} . inet_service . {kind} . inet_service; flags dynamic, timeout; \
+                 size {OPENED}; }}"
+            ));
+        }
         for (chain, hook) in [
             ("hold", None),
+            ("own", None),
             ("first", Some(("prerouting", FIRST))),
             ("early", Some(("prerouting", EARLY))),
             ("output", Some(("output", FIRST))),
@@ -396,9 +412,18 @@ impl Drop for Steering {
 /// Whether the rules of these settings differ.
 pub(super) fn differ(one: &Settings, other: &Settings) -> bool {
     let what = |settings: &Settings| {
-        let Settings { ports, bypass, bypass_marks, only, opened_by_servers, ipv6_prefix, max_per_ue, .. } =
-            settings.clone();
-        (ports, bypass, bypass_marks, only, opened_by_servers, ipv6_prefix, max_per_ue)
+        let Settings {
+            ports,
+            bypass,
+            bypass_marks,
+            only,
+            opened_by_servers,
+            ipv6_prefix,
+            max_per_ue,
+            connect_timeout,
+            ..
+        } = settings.clone();
+        (ports, bypass, bypass_marks, only, opened_by_servers, ipv6_prefix, max_per_ue, connect_timeout)
     };
     what(one) != what(other)
 }
@@ -481,6 +506,12 @@ fn comment(generation: u32) -> String {
 const COUNTERS: [[&str; 2]; 4] =
     [["syns", "syns_sent"], ["answers", "answers_heard"], ["given", "given_heard"], ["acks", "acks_heard"]];
 
+/// What comes in for a socket that connects, of each family.
+const FOREIGN: [&str; 2] = [
+    "ip saddr . tcp sport . ip daddr . tcp dport @connecting4",
+    "ip6 saddr . tcp sport . ip6 daddr . tcp dport @connecting6",
+];
+
 fn nfproto(family: &str) -> &'static str {
     if family == "ip" { "ipv4" } else { "ipv6" }
 }
@@ -551,15 +582,14 @@ impl Plan {
                 format!("iifname {both} {flags} == syn {ours} update @reused{number} {{ {ends} }}"),
             ));
         }
+        all.extend(self.foreign(&ran));
         all.extend([
             // Nearly all packets. SYNs take the way of forwarded packets, whatever sockets there are.
             (
                 "prerouting",
-                format!(
-                    "iifname {both} {flags} != syn {ours} meta mark set {mark:#x} accept comment \"{}\"",
-                    comment(self.generation)
-                ),
+                format!("iifname {both} {flags} != syn {ours} jump own comment \"{}\"", comment(self.generation)),
             ),
+            ("own", format!("meta mark set {mark:#x} accept")),
             // ICMP tells a socket that a packet was too long for a link behind.
             ("prerouting", format!("iifname {both} {icmp} {ours} meta mark set {mark:#x} accept")),
             // Rules of others must not save this mark with the connection: it would lead its answers here.
@@ -604,10 +634,11 @@ impl Plan {
         }
         // The kernel itself drops packets with some options of IP.
         for (pair, kind) in [(answers, "(syn | ack)"), (acks, "ack")] {
-            for plain in ["ip hdrlength 5", "ip6 nexthdr 6"] {
+            for (plain, foreign) in [("ip hdrlength 5", FOREIGN[0]), ("ip6 nexthdr 6", FOREIGN[1])] {
+                let is_own = if kind == "ack" { foreign.replace('@', "!= @") } else { String::new() };
                 all.push((
                     "first",
-                    format!("iifname {both} {plain} {flags} == {kind} {ours} counter name {}", pair[0]),
+                    format!("iifname {both} {plain} {flags} == {kind} {ours} {is_own} counter name {}", pair[0]),
                 ));
                 all.push(("input", format!("meta mark {mark:#x} {plain} {flags} == {kind} counter name {}", pair[1])));
             }
@@ -663,8 +694,37 @@ impl Plan {
             let limit = format!("limit rate over {most}/second burst {most} packets");
             all.push(leave(format!("meta nfproto {} update @syns{number} {{ {end} {limit} }}", nfproto(family))));
         }
+        if *tracked {
+            let known = String::from_utf8_lossy(KNOWN);
+            all.push(("hold", format!("ct state established log prefix \"{known}\" group {group} drop")));
+        }
         all.push(("hold", format!("log group {group}")));
         all.push(("hold", "drop".into()));
+        all
+    }
+
+    /// The rules for segments that are for a socket of the proxy by their addresses and ports, and for another one by what they say: a
+    /// socket that connects waits for a SYN-ACK or a reset. They come first in their chains.
+    fn foreign(&self, ran: &str) -> Vec<(&'static str, String)> {
+        // The sockets are closed at the first sweep after that.
+        let longest = (self.settings.connect_timeout + Duration::from_secs(2)).as_secs();
+        let (connecting, flags) =
+            (format!("meta priority {}", class(CONNECTING)), "tcp flags & (fin | syn | rst | ack)");
+        let mut all = Vec::new();
+        for ((family, number), ends) in [("ip", 4), ("ip6", 6)].into_iter().zip(FOREIGN) {
+            let sent = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+            all.push((
+                "output",
+                format!("{connecting} {flags} == syn update @connecting{number} {{ {sent} timeout {longest}s }}"),
+            ));
+            // The last packet of its handshake.
+            all.push(("output", format!("{connecting} {flags} == ack delete @connecting{number} {{ {sent} }}")));
+            let foreign = format!("tcp flags & (syn | rst) == 0 {ends}");
+            all.push(("own", format!("{foreign} return")));
+            if self.tracked && self.settings.opened_by_servers {
+                all.push(("early", format!("iifname {ran} {foreign} accept")));
+            }
+        }
         all
     }
 }

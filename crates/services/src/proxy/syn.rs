@@ -14,6 +14,7 @@ use wire::{Options, ip, tcp};
 use super::book::Ends;
 use super::flow::Side;
 use super::label::{OF_SERVERS, OF_UES, PASSING, set_priority};
+use super::steering::KNOWN;
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// The protocol's number.
@@ -41,6 +42,8 @@ pub(super) struct Syn {
     pub(super) tos: u8,
     /// The maximum segment size that its client, or a rule of this router, permits.
     pub(super) mss: Option<u16>,
+    /// Whether the kernel tracks an established connection of these addresses and ports.
+    pub(super) is_known: bool,
     pub(super) held: Held,
 }
 
@@ -50,7 +53,7 @@ impl Syn {
     /// # Errors
     /// What was held, if it is no such SYN; `None` if it is no IP packet.
     pub(super) fn read(logged: &Logged, wan: &[u32], ran: &[u32]) -> Result<Syn, Option<Held>> {
-        let Logged { packet, mark, outgoing } = *logged;
+        let Logged { packet, mark, outgoing, prefix } = *logged;
         let ip = ip::View::parse(packet).map_err(|_| None)?;
         let mut packet: Box<[u8]> = ip.bytes().into();
         let side = match outgoing {
@@ -68,7 +71,7 @@ impl Syn {
         let client = SocketAddr::new(ip.source, tcp.source_port());
         let server = SocketAddr::new(ip.destination, tcp.destination_port());
         let mss = if let Options::Syn(options) = tcp.segment().options { Some(options.mss) } else { None };
-        Ok(Syn { ends: (client, server), side, tos: ip.tos, mss, held })
+        Ok(Syn { ends: (client, server), side, tos: ip.tos, mss, is_known: prefix == KNOWN, held })
     }
 
     /// Whether its server's port is one of these.
@@ -179,7 +182,7 @@ mod tests {
     }
 
     fn read(packet: &[u8], outgoing: u32) -> Result<Syn, Option<Held>> {
-        Syn::read(&Logged { packet, mark: 5, outgoing }, &[3], &[4])
+        Syn::read(&Logged { packet, mark: 5, outgoing, prefix: &[] }, &[3], &[4])
     }
 
     #[test]
@@ -199,6 +202,9 @@ mod tests {
         let ends = (([10, 1, 0, 2], 40_000).into(), ([10, 2, 0, 2], 443).into());
         assert_eq!((syn.ends, syn.side, syn.held.mark, syn.tos), (ends, Side::Ran, 5, 0));
         assert_eq!(read(&bytes, 4).map(|syn| syn.side).ok(), Some(Side::Wan));
+        assert!(!syn.is_known);
+        let known = Logged { packet: &bytes, mark: 5, outgoing: 3, prefix: KNOWN };
+        assert!(Syn::read(&known, &[3], &[4]).expect("it is a SYN").is_known);
         // Whatever else is held can pass.
         assert!(matches!(read(&bytes, 5), Err(Some(Held { outgoing: 5, .. }))));
         // Routers may fragment it, or have done so.
