@@ -11,12 +11,14 @@ use common::text;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe, write};
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -54,15 +56,20 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
 
 /// Returns the guardian of a proxy.
 fn guardian(proxy: Pid) -> Pid {
+    child_of(proxy, "proxy-guardian").expect("it has a guardian")
+}
+
+/// Returns the process of a proxy whose command line contains a word.
+fn child_of(proxy: Pid, word: &str) -> Option<Pid> {
     let of = |pid: i32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<i32>().ok())?;
         let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-        (parent == proxy.as_raw() && command.contains("proxy-guardian")).then(|| Pid::from_raw(pid))
+        (parent == proxy.as_raw() && command.contains(word)).then(|| Pid::from_raw(pid))
     };
     let all = fs::read_dir("/proc").expect("there are processes").flatten();
     let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.find_map(of).expect("it has a guardian")
+    numbers.find_map(of)
 }
 
 #[test]
@@ -613,6 +620,79 @@ fn root_a_proxy_that_can_open_no_file_for_a_while_keeps_its_connections() {
     limit("1000");
     until("can be checked again");
     assert_eq!(net.status().totals.reset, 0);
+}
+
+#[test]
+fn root_a_killed_owner_of_the_table_is_replaced_and_connections_go_on() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (proxy, stderr) = audible(&net);
+    let (mut client, mut server) = net.pair(&listener);
+    let owner = || child_of(proxy.pid(), "nft\0-i\0");
+    let stop = AtomicBool::new(false);
+    // The longest pause of the reader, in ms.
+    let longest = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let last = Cell::new(Instant::now());
+            let after = |_| {
+                longest.fetch_max(last.replace(Instant::now()).elapsed().as_millis() as u64, Relaxed);
+            };
+            read_whole(&mut client, |at| byte(at, 1), after)
+        });
+        let (stop, server) = (&stop, &mut server);
+        let writer = scope.spawn(move || {
+            let mut sent = 0;
+            while !stop.load(Relaxed) {
+                let bytes: Vec<u8> = (sent..sent + 20_000).map(|at| byte(at, 1)).collect();
+                server.write_all(&bytes).expect("no reset");
+                sent += 20_000;
+                thread::sleep(Duration::from_millis(2));
+            }
+            server.shutdown(Shutdown::Write).expect("it is open");
+            sent
+        });
+        for files in [None, None, None, Some("3")] {
+            let limit = |files: &str| {
+                let (pid, soft) = (proxy.pid().to_string(), format!("--nofile={files}:"));
+                assert!(Command::new("prlimit").args(["--pid", &pid, &soft]).status().expect("it starts").success());
+            };
+            thread::sleep(Duration::from_millis(530));
+            let killed = owner().expect("there is one");
+            files.iter().for_each(|files| limit(files));
+            kill(killed, Signal::SIGKILL).expect("it runs");
+            // Without descriptors, there is none for a while.
+            if files.is_some() {
+                thread::sleep(Duration::from_secs(2));
+                limit("10000");
+            }
+            let start = Instant::now();
+            while owner().is_none_or(|owner| owner == killed) {
+                assert!(start.elapsed() < PATIENCE, "there is no other one");
+                thread::sleep(Duration::from_millis(5));
+            }
+            let again = start.elapsed();
+            thread::sleep(Duration::from_secs(1));
+            let paused = longest.swap(0, Relaxed);
+            // The kernels send again ever more rarely.
+            if files.is_none() {
+                println!("another one after {again:?}, a pause of {paused} ms");
+                assert!(paused < 1_000, "{paused} ms");
+            }
+        }
+        net.await_lease(true);
+        stop.store(true, Relaxed);
+        assert_eq!(writer.join().expect("no reset"), reader.join().expect("no reset"));
+    });
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let totals = net.status().totals;
+    assert_eq!((totals.established, totals.reset, totals.internal_errors), (2, 0, 0), "{totals:?}");
+    proxy.end(Signal::SIGTERM);
+    let said: Vec<String> = BufReader::new(stderr).lines().map_while(Result::ok).collect();
+    assert_eq!(said.iter().filter(|line| line.contains("has made the table again")).count(), 4, "{said:?}");
+    net.is_clean_again(&before);
 }
 
 #[test]

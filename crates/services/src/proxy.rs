@@ -109,6 +109,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const STUCK: Duration = Duration::from_millis(400);
 /// Groups of logged packets that are tried, of which other programs may have some.
 const GROUPS: u16 = 16;
+/// How long the proxy tries to make its table again before it gives up.
+const WITHOUT_TABLE: Duration = Duration::from_secs(10);
 /// Interval between checks of rules and routes, each of which runs `ip`.
 const LOOK_AT_ROUTES: Duration = Duration::from_secs(5);
 
@@ -142,6 +144,8 @@ pub struct Proxy {
     routes_looked: Instant,
     /// Whether the last check of rules and routes failed.
     unchecked: bool,
+    /// Since when the table could not be made again that somebody has removed.
+    without_table: Option<Instant>,
     /// Whether there is no guardian because none could be started.
     unguarded: bool,
     // In this order: no packet is led to the proxy once it has no guardian.
@@ -332,6 +336,7 @@ impl Proxy {
             looked: Instant::now(),
             routes_looked: Instant::now(),
             unchecked: false,
+            without_table: None,
             unguarded: false,
             steering,
             plan,
@@ -472,11 +477,12 @@ impl Proxy {
     /// connections bypass the proxy. Returns what it has found.
     ///
     /// # Errors
-    /// The proxy cannot go on: an interface is gone, or a worker or the owner of the table has died. Drop it.
+    /// The proxy cannot go on: an interface is gone, a worker has died, or the table cannot be made again. Drop it.
     pub fn tick(&mut self) -> Result<Option<Notice>, Error> {
         let now = Instant::now();
         let passed = now.duration_since(std::mem::replace(&mut self.ticked, now)).min(TICK);
         self.hall.ticks.fetch_add(1, Relaxed);
+        self.look_at_table(now)?;
         let mut hang = 0;
         for running in &mut self.workers {
             let beat = running.shared.beat.load(Relaxed);
@@ -531,9 +537,13 @@ impl Proxy {
         }
         let changed = self.changes.any();
         self.rules_changed |= changed;
-        if self.steering.follow_tracking(changed)? {
+        match self.steering.follow_tracking(changed) {
             // Their handshakes are unknown to the rules.
-            self.forsake();
+            Ok(true) => self.forsake(),
+            Ok(false) => {}
+            Err(why) if self.steering.lives() => return Err(why),
+            // In the next turn, it gets another owner.
+            Err(_) => {}
         }
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
@@ -542,9 +552,6 @@ impl Proxy {
                 if self.answering == Answering::Yes {
                     return Ok(Some(Notice::Repaired("`ranway proxy status` works again".into())));
                 }
-            }
-            if !self.steering.lives() {
-                return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }
             if let Some((name, _)) = self.interfaces.iter().find(|(name, number)| is_another(name, *number)) {
                 return Err(Error::Missing(format!("`{name}` was removed, renamed or made again")));
@@ -559,6 +566,29 @@ impl Proxy {
             self.look_at_obstacles(now, is_time);
         }
         Ok(self.notices.pop_front())
+    }
+
+    /// Makes the table of nftables again if its owner has ended.
+    ///
+    /// # Errors
+    /// That has failed for [`WITHOUT_TABLE`].
+    fn look_at_table(&mut self, now: Instant) -> Result<(), Error> {
+        match self.steering.revive() {
+            Ok(false) => {}
+            Ok(true) => {
+                self.without_table = None;
+                self.notices.push_back(Notice::Repaired(
+                    "somebody killed `nft`, which owns the proxy's table; another one has made the table again".into(),
+                ));
+            }
+            Err(why) => {
+                let since = *self.without_table.get_or_insert(now);
+                if now.duration_since(since) >= WITHOUT_TABLE {
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Tells once that the proxy has as many connections as it may have, and once that it has room again.

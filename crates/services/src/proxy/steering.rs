@@ -329,6 +329,27 @@ impl Steering {
         self.await_generation()
     }
 
+    /// Makes the table again if its owner has ended because somebody has killed it, or the kernel for want of memory. Returns whether it
+    /// had. Until then, packets of split connections go on to the hosts, which take them for old ones of their own connections (RFC 9293,
+    /// section 3.10.7.4) and drop them: both their sequence and their acknowledgement numbers would have to fit.
+    ///
+    /// # Errors
+    /// [`Error::System`]; then there is no table, and connections stand still.
+    pub(super) fn revive(&mut self) -> Result<bool, Error> {
+        if self.lives() {
+            return Ok(false);
+        }
+        let made = self.own_table();
+        if made.is_err()
+            && let Some(child) = &mut self.nft
+        {
+            // It may be there without a table.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        made.map(|()| true)
+    }
+
     /// Changes which connections are split, at once for all.
     ///
     /// # Errors
