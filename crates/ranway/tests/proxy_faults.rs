@@ -8,6 +8,7 @@ mod common;
 use common::proxied::*;
 use common::spaces::ip;
 use common::text;
+use netio::reservation::{Reservation, Role};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe, write};
@@ -620,6 +621,18 @@ fn root_a_proxy_that_can_open_no_file_for_a_while_keeps_its_connections() {
     limit("1000");
     until("can be checked again");
     assert_eq!(net.status().totals.reset, 0);
+}
+
+#[test]
+fn root_a_proxy_waits_for_the_end_of_a_killed_one() {
+    let Some(net) = Net::new() else { return };
+    // The kernel closes the sockets of a killed process a moment later.
+    let left = net.inside(ROUTER, || Reservation::new(Role::Proxy, "wan").expect("nobody has it"));
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        drop(left);
+    });
+    drop(net.proxy(&[]));
 }
 
 #[test]

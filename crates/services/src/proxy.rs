@@ -246,13 +246,12 @@ impl Proxy {
             ));
         }
         check_file_limit(&settings)?;
-        let reserve = |(name, number): &(String, u32)| Reservation::by_index(Role::Proxy, name, *number);
         let (inherited, reservations) = match &mut left {
             Some(left) => {
                 let (listeners, reservations) = left.possessions(&settings, &interfaces)?;
                 (Some(listeners), reservations)
             }
-            None => (None, interfaces.iter().map(reserve).collect::<Result<_, _>>()?),
+            None => (None, reserve_patiently(&interfaces)?),
         };
         let slot = left.as_ref().map_or(Slot::First, |left| left.slot().other());
         let log = Log::open((0..GROUPS).map(|n| steering::GROUP + n))?;
@@ -768,6 +767,21 @@ fn interfaces(settings: &Settings) -> Result<Vec<(String, u32)>, Error> {
         all.push((name.clone(), number));
     }
     Ok(all)
+}
+
+/// Reserves the interfaces. Waits a moment for an instance that was killed: the kernel is about to close its sockets.
+///
+/// # Errors
+/// As [`Reservation::new`].
+fn reserve_patiently(interfaces: &[(String, u32)]) -> Result<Vec<Reservation>, Error> {
+    let start = Instant::now();
+    let reserve = |(name, number): &(String, u32)| Reservation::by_index(Role::Proxy, name, *number);
+    loop {
+        match interfaces.iter().map(reserve).collect() {
+            Err(Error::Wrong(_)) if start.elapsed() < listen::PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            reserved => return reserved,
+        }
+    }
 }
 
 /// Returns the numbers of the interfaces towards the WAN and the RAN.

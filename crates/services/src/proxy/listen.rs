@@ -23,8 +23,8 @@ use super::syn::Syn;
 
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;
-/// See [`open_patiently`].
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for the end of what an instance that was killed has left.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// A process or thread that is silent for this long hangs.
 pub(super) const HANGS: Duration = Duration::from_millis(600);
 /// Connections that the kernel has accepted wait for it until it has been silent for this long.
