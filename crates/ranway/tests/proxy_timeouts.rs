@@ -10,7 +10,7 @@ use common::spaces::ip;
 use common::text;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -402,4 +402,42 @@ fn root_a_path_that_loses_large_packets_without_a_word_is_survived() {
         assert!(start.elapsed() < PATIENCE, "{}", probing());
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn root_a_server_that_refuses_by_icmp_is_heard_about_as_soon_as_without_the_proxy() {
+    let Some(net) = Net::new() else { return };
+    net.nft(
+        SERVER,
+        "add table inet fw; add chain inet fw in { type filter hook input priority 0; }; \
+         add rule inet fw in tcp dport 9000 reject with icmpx port-unreachable",
+    );
+    let server = |port| SocketAddr::from(([10, 2, 0, 2], port));
+    let attempts = || {
+        // The server sends six errors at once to a host, and then one each second.
+        thread::sleep(Duration::from_secs(7));
+        let longest = (0..8).map(|_| {
+            let start = Instant::now();
+            assert_eq!(net.fate(server(9000)), Some(ErrorKind::ConnectionRefused));
+            start.elapsed()
+        });
+        longest.max().expect("there are some")
+    };
+    let direct = attempts();
+    let _proxy = net.proxy(&["--connect-timeout", "20 s"]);
+    let proxied = attempts();
+    println!("{direct:.1?} without the proxy, {proxied:.1?} with it");
+    // The first SYN that is sent again has an answer.
+    assert!([direct, proxied].iter().all(|longest| *longest < Duration::from_millis(1_500)));
+    // Another port of that server does not answer. The SYN passes when it comes again.
+    net.nft(SERVER, "add rule inet fw in tcp dport 9100 drop");
+    net.forge(server(9100), |forger| {
+        let syn = || forger.send(forger.segment([10, 66, 0, 1], 1).syn(), &[]);
+        syn();
+        net.until("the proxy connects", |status| status.totals.half_open == 1);
+        syn();
+    });
+    let start = Instant::now();
+    net.until("it passes", |status| status.totals.half_open == 0);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

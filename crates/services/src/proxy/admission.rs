@@ -220,6 +220,7 @@ fn admit(hall: &Hall, workers: &[Arc<Shared>], worker: &mut usize, syn: Syn, now
         Answer::Pass(reason) => hall.pass(&syn.held, reason),
         Answer::Deliver => hall.deliver(&syn),
         Answer::Check(worker) => workers[worker].tell(Message::Again(syn)),
+        Answer::GiveUp(worker) => workers[worker].tell(Message::GiveUp(syn.ends)),
         Answer::Wait => {}
     }
 }

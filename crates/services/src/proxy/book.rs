@@ -23,6 +23,9 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 
 /// A SYN that passed is sent again for this long, and then has to pass, too: the server may know it.
 const REMEMBERED: Duration = Duration::from_secs(130);
+/// For this long after a server has refused the proxy at a port, connections to it pass at once. Otherwise each would cost two answers,
+/// and many hosts send few ICMP errors (`net.ipv4.icmp_ratelimit` of Linux: 6 at once and one a second to each host).
+const REFUSING: Duration = Duration::from_secs(10);
 /// SYNs that are remembered, at most, and clients that have completed a handshake.
 const MOST_REMEMBERED: usize = 1 << 16;
 
@@ -42,7 +45,7 @@ pub enum Reason {
     HalfOpenServer,
     /// The side has too many that are not established.
     HalfOpen,
-    /// The server has refused the proxy, or cannot be reached. Its answer to the client is its own.
+    /// The server has refused the proxy now or a moment ago, or cannot be reached. Its answer to the client is its own.
     Refused,
     /// The server has not answered the proxy in time.
     Silent,
@@ -126,6 +129,8 @@ pub(super) enum Answer {
     Check(usize),
     /// The proxy has it already, and is not ready to answer.
     Wait,
+    /// This worker has tried to reach the server for a while, which is likely to refuse: it lets the SYN pass.
+    GiveUp(usize),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,6 +159,8 @@ struct Inner {
     passed: Memory<Ends>,
     /// Clients that have completed a handshake.
     proven: Memory<IpAddr>,
+    /// Servers that have refused the proxy, at a port and at any.
+    refusing: Memory<(IpAddr, Option<u16>)>,
     /// Clients of which the proxy heard nothing after its SYN-ACK, and the ports.
     unheard: Memory<(IpAddr, u16)>,
     /// The same of clients that have completed a handshake.
@@ -190,7 +197,15 @@ impl<T: Copy + Ord> Memory<T> {
     }
 
     fn has(&self, thing: &T, now: Instant) -> bool {
-        self.last.get(thing).is_some_and(|&at| now.saturating_duration_since(at) < REMEMBERED)
+        self.has_within(REMEMBERED, thing, now)
+    }
+
+    fn has_within(&self, span: Duration, thing: &T, now: Instant) -> bool {
+        self.last.get(thing).is_some_and(|&at| now.saturating_duration_since(at) < span)
+    }
+
+    fn forget(&mut self, thing: &T) {
+        self.last.remove(thing);
     }
 }
 
@@ -236,7 +251,7 @@ impl Book {
     ) -> Answer {
         let mut inner = self.lock();
         match inner.known.get(&ends).map(|entry| (entry.stage, entry.worker)) {
-            Some((Stage::Connecting, _)) => return Answer::Wait,
+            Some((Stage::Connecting, worker)) => return inner.on_again(ends, worker, now),
             // The SYN-ACK was lost.
             Some((Stage::Delivered, _)) => return Answer::Deliver,
             Some((Stage::Accepted, worker)) => return Answer::Check(worker),
@@ -260,6 +275,7 @@ impl Book {
         let most_half_open = if self.gate.is_on_trial() { 1 } else { share(settings.max_half_open) };
         let reasons = [
             (Reason::Closed, !self.gate.is_open()),
+            (Reason::Refused, inner.refusing.has_within(REFUSING, &(ends.1.ip(), Some(ends.1.port())), now)),
             (Reason::Unheard, inner.unheard.has(&(ends.0.ip(), ends.1.port()), now)),
             (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
             (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
@@ -336,6 +352,13 @@ impl Book {
         self.lock().passed.note(ends, now);
     }
 
+    /// Takes note that a server has refused the proxy, or cannot be reached.
+    pub(super) fn refuses(&self, server: SocketAddr, now: Instant) {
+        let refusing = &mut self.lock().refusing;
+        refusing.note((server.ip(), Some(server.port())), now);
+        refusing.note((server.ip(), None), now);
+    }
+
     /// How the handshakes of clients get on, of which each should be complete after `patience`.
     pub(super) fn handshakes(&self, now: Instant, patience: Duration) -> Handshakes {
         let inner = self.lock();
@@ -359,6 +382,15 @@ impl Inner {
         self.ues.entry(place.ue).or_default().half_open += 1;
         self.servers.entry(place.server).or_default().half_open += 1;
         self.half_open[place.side as usize] += 1;
+    }
+
+    /// Decides about a SYN that comes again while the proxy connects. It does not pass as long as the server may answer the proxy's own,
+    /// which is sent again as well: the server would take the second one for an old one, and answer with a challenge. But a host
+    /// that has refused before and serves nobody may have no further ICMP error to send: then the client should get the next one.
+    fn on_again(&self, ends: Ends, worker: usize, now: Instant) -> Answer {
+        let server = ends.1.ip();
+        let serves = [&self.servers, &self.ues].iter().any(|all| all.get(&server).is_some_and(|count| count.open > 0));
+        if !serves && self.refusing.has(&(server, None), now) { Answer::GiveUp(worker) } else { Answer::Wait }
     }
 
     fn leave(&mut self, place: &Place, half_open: bool) {
@@ -434,6 +466,9 @@ impl Place {
         // Not each time: those of one host must not make others forgotten.
         if !inner.proven.has(&client, now + REMEMBERED / 2) {
             inner.proven.note(client, now);
+        }
+        for port in [None, Some(self.ends.1.port())] {
+            inner.refusing.forget(&(self.ends.1.ip(), port));
         }
         let what = (self.ends.0.ip(), self.ends.1.port());
         if !inner.heard.has(&what, now + REMEMBERED / 2) {
@@ -568,6 +603,27 @@ mod tests {
         drop(take(ask(2, now + REMEMBERED)));
         book.remember(ends(1, 1, 1), now);
         assert_eq!(reason(&ask(1, now)), Some(Reason::Again));
+    }
+
+    #[test]
+    fn connections_to_a_server_that_refuses_pass_for_a_while_and_what_waits_for_it_does_when_it_comes_again() {
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        let ask = |port, server: SocketAddr, now| book.ask((ends(1, port, 1).0, server), Side::Ran, 3, &settings, now);
+        let (refusing, other, another) = (ends(1, 1, 1).1, ends(1, 1, 2).1, SocketAddr::from(([192, 0, 2, 1], 80)));
+        let waiting = [take(ask(1, another, now)), take(ask(2, other, now))];
+        assert!(matches!(ask(1, another, now), Answer::Wait));
+        book.refuses(refusing, now);
+        assert_eq!(reason(&ask(3, refusing, now)), Some(Reason::Refused));
+        assert!(matches!(ask(1, another, now), Answer::GiveUp(3)) && matches!(ask(2, other, now), Answer::Wait));
+        drop(waiting);
+        // It serves somebody now.
+        let mut open = take(ask(4, another, now));
+        open.establish(now);
+        let waiting = take(ask(5, another, now));
+        assert!(matches!(ask(5, another, now), Answer::Wait));
+        drop((open, waiting));
+        let later = now + REFUSING;
+        drop(take(ask(6, refusing, later)));
     }
 
     #[test]

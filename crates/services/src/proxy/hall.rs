@@ -21,6 +21,8 @@ pub(super) enum Message {
     Accepted(Ends, OwnedFd),
     /// The client of a connection that there is begins one again.
     Again(Syn),
+    /// Let the SYN of a connection pass whose server has not answered.
+    GiveUp(Ends),
 }
 
 /// Messages for a worker.

@@ -342,6 +342,7 @@ impl Worker {
                     Message::Connect(syn, place) => self.connect(syn, place),
                     Message::Accepted(ends, accepted) => self.join(ends, accepted),
                     Message::Again(syn) => self.check(syn),
+                    Message::GiveUp(ends) => self.give_up_waiting(ends),
                 }
             }
         } else if token & OPENING != 0 {

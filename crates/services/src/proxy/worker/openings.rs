@@ -82,6 +82,15 @@ impl Worker {
         self.let_pass(&syn, place, reason);
     }
 
+    /// Lets a connection pass if its server has not answered.
+    pub(super) fn give_up_waiting(&mut self, ends: Ends) {
+        if let Some(&key) = self.by_ends.get(&ends)
+            && !self.openings[key].is_connected
+        {
+            self.give_up(key, Reason::Refused);
+        }
+    }
+
     /// Lets connections pass whose client has no answer yet, and ends those that it does not get on with.
     pub(in crate::proxy) fn forsake(&mut self) {
         for key in self.openings.iter().map(|(key, _)| key).collect::<Vec<usize>>() {
@@ -106,6 +115,8 @@ impl Worker {
         let has_failed =
             flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
         if has_failed && !opening.is_connected {
+            let (_, server) = opening.place.ends();
+            self.shared.hall.book.refuses(server, now);
             return self.give_up(key, Reason::Refused);
         }
         if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
