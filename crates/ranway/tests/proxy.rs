@@ -614,6 +614,46 @@ fn root_a_flood_from_forged_addresses_costs_nobody_a_connection_and_known_ues_no
 }
 
 #[test]
+fn root_a_flood_from_forged_addresses_opens_few_connections_at_its_server() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let flooded = net.listen(SERVER, SERVERS[0]);
+    let to = flooded.local_addr().expect("an address");
+    let (mut client, mut server) = net.pair(&flooded);
+    exchange(&mut client, &mut server);
+    let at_server = || {
+        let shown = net.command(SERVER, "ss").args(["-Htn", "state", "established", "dst", "10.66.0.0/16"]).output();
+        text(&shown.expect("ss runs").stdout).lines().count()
+    };
+    let start = Instant::now();
+    let (mut first, mut later) = (0, 0);
+    for n in 0_u32.. {
+        net.forge(to, |forger| {
+            for of in 0..100 {
+                let [_, _, c, d] = (100 * n + of).to_be_bytes();
+                forger.send(forger.segment([10, 66, c, d], 1).syn(), &[]);
+            }
+        });
+        match start.elapsed().as_secs() {
+            0..3 => first = at_server().max(first),
+            // The first ones are given up after 5 s.
+            8..10 => later = at_server().max(later),
+            10.. => break,
+            _ => {}
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    println!("{first} at first, {later} later");
+    // Between sweeps, which end them each second, some more may be there that have ended.
+    assert!(first <= 125 && later <= 16, "{first}, {later}");
+    // A client that is known is split, and so is one at another server.
+    for (server, split) in [(to, 2), (net.listen(SERVER, SERVERS[1]).local_addr().expect("an address"), 3)] {
+        let _client = net.connect(UE, server);
+        net.until("it is split", |status| status.totals.open == split);
+    }
+}
+
+#[test]
 fn root_a_ue_with_too_many_connections_is_alone_in_bypassing_the_proxy() {
     let Some(net) = Net::new() else { return };
     let _proxy = net.proxy(&["--max-per-ue", "20", "--max-half-open-per-ue", "30"]);

@@ -4,7 +4,7 @@
 //! handshakes are not complete. What goes beyond a limit passes the proxy as if there were none.
 //!
 //! Anybody can send SYNs from addresses of others. So half of the places for connections in their handshake belong to hosts that
-//! have completed one before.
+//! have completed one before, and most of those at a server: it has a connection for each place, whoever asked for it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -26,6 +26,13 @@ const REMEMBERED: Duration = Duration::from_secs(130);
 /// For this long after a server has refused the proxy at a port, connections to it pass at once. Otherwise each would cost two answers,
 /// and many hosts send few ICMP errors (`net.ipv4.icmp_ratelimit` of Linux: 6 at once and one a second to each host).
 const REFUSING: Duration = Duration::from_secs(10);
+/// Clients that have completed no handshake get at a server an eighth of its places for handshakes, but not less than a few; no more than
+/// these few after as many of such clients have left a handshake incomplete for [`LATE`]. Fitted: 16 serve 160 new clients a second
+/// whose handshake takes 0.1 s.
+const UNPROVEN_PART: usize = 8;
+const FEW: usize = 16;
+/// How long after its server's answer a client should have completed its handshake. The SYN-ACK is repeated after a second.
+pub(super) const LATE: Duration = Duration::from_secs(1);
 /// SYNs that are remembered, at most, and clients that have completed a handshake.
 const MOST_REMEMBERED: usize = 1 << 16;
 
@@ -137,6 +144,8 @@ pub(super) enum Answer {
 struct Counts {
     half_open: usize,
     open: usize,
+    /// Those among `half_open` for which [`Place::is_late`] was called. Of servers alone.
+    late: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +168,8 @@ struct Inner {
     passed: Memory<Ends>,
     /// Clients that have completed a handshake.
     proven: Memory<IpAddr>,
+    /// Servers for which many SYNs are forged.
+    flooded: Memory<IpAddr>,
     /// Servers that have refused the proxy, at a port and at any.
     refusing: Memory<(IpAddr, Option<u16>)>,
     /// Clients of which the proxy heard nothing after its SYN-ACK, and the ports.
@@ -227,6 +238,8 @@ pub(super) struct Place {
     stage: Stage,
     /// Whether its client had completed a handshake before.
     is_proven: bool,
+    /// Whether its client takes too long.
+    is_late: bool,
     /// Whether its addresses and ports are free for another connection.
     is_released: bool,
 }
@@ -271,8 +284,14 @@ impl Book {
         let client = host(client, settings.ipv6_prefix);
         let has_connections = of(&inner.ues, client).open > 0 || of(&inner.servers, client).open > 0;
         let is_proven = has_connections || inner.proven.has(&client, now);
-        let share = |most: usize| if is_proven { most } else { most.div_ceil(2) };
-        let most_half_open = if self.gate.is_on_trial() { 1 } else { share(settings.max_half_open) };
+        let [of_side, at_server] = match is_proven {
+            true => [settings.max_half_open, settings.max_half_open_per_server],
+            false => {
+                let is_flooded = inner.flooded.has(&server, now);
+                [settings.max_half_open.div_ceil(2), unproven(settings.max_half_open_per_server, is_flooded)]
+            }
+        };
+        let most_half_open = if self.gate.is_on_trial() { 1 } else { of_side };
         let reasons = [
             (Reason::Closed, !self.gate.is_open()),
             (Reason::Refused, inner.refusing.has_within(REFUSING, &(ends.1.ip(), Some(ends.1.port())), now)),
@@ -280,7 +299,7 @@ impl Book {
             (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
             (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
             (Reason::HalfOpenUe, of_ue.half_open >= settings.max_half_open_per_ue),
-            (Reason::HalfOpenServer, of_server.half_open >= share(settings.max_half_open_per_server)),
+            (Reason::HalfOpenServer, of_server.half_open >= at_server),
             (Reason::HalfOpen, inner.half_open[side as usize] >= most_half_open),
         ];
         if let Some((reason, _)) = reasons.into_iter().find(|(_, holds)| *holds) {
@@ -295,6 +314,7 @@ impl Book {
             server,
             stage: Stage::Connecting,
             is_proven,
+            is_late: false,
             is_released: false,
         };
         inner.enter(&place, Entry { stage: Stage::Connecting, worker, since: now });
@@ -321,6 +341,7 @@ impl Book {
             server: server.ip(),
             stage: Stage::Delivered,
             is_proven: true,
+            is_late: false,
             is_released: false,
         };
         self.lock().enter(&place, Entry { stage: Stage::Accepted, worker, since: now });
@@ -376,6 +397,12 @@ impl Book {
     }
 }
 
+/// Returns how many places at a server may be taken when a client gets another one that has completed no handshake.
+fn unproven(most: usize, is_flooded: bool) -> usize {
+    let share = if is_flooded { FEW } else { FEW.max(most / UNPROVEN_PART) };
+    share.min(most.div_ceil(2))
+}
+
 impl Inner {
     fn enter(&mut self, place: &Place, entry: Entry) {
         self.known.insert(place.ends, entry);
@@ -394,10 +421,12 @@ impl Inner {
     }
 
     fn leave(&mut self, place: &Place, half_open: bool) {
-        for (counts, address) in [(&mut self.ues, place.ue), (&mut self.servers, place.server)] {
+        let late = usize::from(place.is_late);
+        for (counts, address, late) in [(&mut self.ues, place.ue, 0), (&mut self.servers, place.server, late)] {
             let Some(count) = counts.get_mut(&address) else { continue };
             if half_open {
                 count.half_open -= 1;
+                count.late -= late;
             } else {
                 count.open -= 1;
             }
@@ -420,6 +449,20 @@ impl Place {
     /// Whether the client had completed a handshake before.
     pub(super) fn is_proven(&self) -> bool {
         self.is_proven
+    }
+
+    /// Its server has answered [`LATE`] ago, and its client has not. If a server has many such clients that nobody knows, their SYNs are
+    /// likely to be forged.
+    pub(super) fn is_late(&mut self, now: Instant) {
+        if self.is_proven || std::mem::replace(&mut self.is_late, true) {
+            return;
+        }
+        let mut inner = self.book.lock();
+        let Some(count) = inner.servers.get_mut(&self.server) else { return };
+        count.late += 1;
+        if count.late >= FEW && !inner.flooded.has(&self.server, now + REMEMBERED / 2) {
+            inner.flooded.note(self.server, now);
+        }
     }
 
     /// The client is gone, and may open another connection from the same port.
@@ -579,6 +622,38 @@ mod tests {
         let later = now + REMEMBERED;
         let _place = take(ask(1, 2));
         assert_eq!(reason(&book.ask(ends(1, 3, 1), Side::Ran, 0, &settings, later)), Some(Reason::HalfOpen));
+    }
+
+    #[test]
+    fn clients_that_nobody_knows_have_few_places_at_a_server_for_which_syns_are_forged() {
+        let (book, now) = (book(10_000), Instant::now());
+        let settings = Settings::new(&["wan"], &["ran"]);
+        let ask = |ue: u16, server, now| {
+            let client = SocketAddr::from(([10, 0, (ue >> 8) as u8, ue as u8], 1));
+            book.ask((client, ends(1, 1, server).1), Side::Ran, 0, &settings, now)
+        };
+        let mut known = take(ask(1, 1, now));
+        known.deliver();
+        known.establish(now);
+        let taken = |first: u16, now| {
+            let places = (first..first + 300).map_while(|ue| match ask(ue, 1, now) {
+                Answer::Take(place) => Some(place),
+                _ => None,
+            });
+            places.collect::<Vec<Place>>()
+        };
+        let mut forged = taken(1_000, now);
+        assert_eq!(forged.len(), settings.max_half_open_per_server / UNPROVEN_PART);
+        forged.iter_mut().for_each(|place| place.is_late(now));
+        assert_eq!(book.lock().servers[&forged[0].server].late, forged.len());
+        drop(forged);
+        let more = taken(2_000, now);
+        assert_eq!(more.len(), FEW);
+        // Other servers have theirs, and so have clients that are known.
+        let others: Vec<Place> = (3_000..3_000 + 2 * FEW as u16).map(|ue| take(ask(ue, 2, now))).collect();
+        drop(take(book.ask(ends(1, 2, 1), Side::Ran, 0, &settings, now)));
+        drop((more, others));
+        assert!(taken(4_000, now + REMEMBERED).len() > FEW);
     }
 
     #[test]

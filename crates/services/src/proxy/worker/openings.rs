@@ -10,7 +10,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::super::book::{Ends, Place, Reason};
+use super::super::book::{Ends, LATE, Place, Reason};
 use super::super::flow::Flow;
 use super::super::label::set_priority;
 use super::super::listen::{connect_as, control};
@@ -200,6 +200,11 @@ impl Worker {
             };
             self.now.saturating_duration_since(opening.since) >= patience
         };
+        for (_, opening) in &mut self.openings {
+            if opening.is_connected && self.now.saturating_duration_since(opening.since) >= LATE {
+                opening.place.is_late(self.now);
+            }
+        }
         let over: Vec<usize> = self.openings.iter().filter(|(_, opening)| over(opening)).map(|(key, _)| key).collect();
         for key in over {
             if self.openings[key].is_connected {
