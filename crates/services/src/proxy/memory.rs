@@ -4,6 +4,8 @@
 //! let it grow (`tcp_rcv_space_adjust`): it doubles as long as half of it or more is read in a round trip. So a reader that stops
 //! leaves no more behind than its rate was worth. What all take together is bounded by the settings.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use netio::sys;
@@ -52,6 +54,31 @@ impl Sizes {
     }
 }
 
+/// Returns the keys of connections that take `excess` bytes together, or of all that take any. `taken` is what each takes, with its UE and
+/// its key. Of the UE that has most, it is the connection that has most, and so on.
+pub(super) fn largest(mut taken: Vec<(IpAddr, u64, usize)>, mut excess: u64) -> Vec<usize> {
+    let mut ended = Vec::new();
+    if excess == 0 {
+        return ended;
+    }
+    let mut ues: BTreeMap<IpAddr, (u64, Vec<(u64, usize)>)> = BTreeMap::new();
+    taken.sort_unstable_by_key(|(_, bytes, _)| *bytes);
+    for (ue, bytes, key) in taken {
+        let (sum, all) = ues.entry(ue).or_default();
+        *sum += bytes;
+        all.push((bytes, key));
+    }
+    while excess > 0
+        && let Some((sum, all)) = ues.values_mut().max_by_key(|(sum, _)| *sum)
+        && let Some((bytes, key)) = all.pop().filter(|(bytes, _)| *bytes > 0)
+    {
+        *sum -= bytes;
+        excess = excess.saturating_sub(bytes);
+        ended.push(key);
+    }
+    ended
+}
+
 /// The memory of a connection in bytes, with the kernel's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
@@ -85,6 +112,25 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ue_that_takes_most_pays_for_it_with_its_largest_connections() {
+        let ue = |n: u8| IpAddr::from([10, 0, 0, n]);
+        // The largest connection of all belongs to a UE that has no other.
+        let taken = || {
+            let many = (0..20).map(|key| (ue(1), 50 + key as u64, key));
+            many.chain([(ue(2), 500, 100), (ue(3), 0, 101)]).collect::<Vec<_>>()
+        };
+        assert!(largest(taken(), 0).is_empty());
+        assert_eq!(largest(taken(), 1), [19]);
+        assert_eq!(largest(taken(), 69 + 68), [19, 18]);
+        // It pays as soon as it is the one that has most.
+        let until_less = (9..20).rev().collect::<Vec<_>>();
+        assert_eq!(largest(taken(), 700), until_less);
+        assert_eq!(largest(taken(), 750), [until_less, vec![100]].concat());
+        // What takes nothing gives nothing back.
+        assert_eq!(largest(taken(), u64::MAX).len(), 21);
+    }
 
     #[test]
     fn packets_of_a_few_bytes_are_a_hoard() {

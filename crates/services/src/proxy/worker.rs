@@ -575,30 +575,12 @@ impl Worker {
 
     /// Keeps the memory of all connections below `most`; `taken` is what each takes, with its UE and its key. Returns those to end for that:
     /// of the UE that has most, the one that has most, and so on. What a socket has received can be given back in no other way.
-    fn save(&mut self, mut taken: Vec<(IpAddr, u64, usize)>, most: u64) -> Vec<usize> {
+    fn save(&mut self, taken: Vec<(IpAddr, u64, usize)>, most: u64) -> Vec<usize> {
         let memory = taken.iter().map(|(_, bytes, _)| bytes).sum();
         self.shared.counters.memory.store(memory, Relaxed);
         // Buffers grow again once there is room for some.
         self.is_short = memory > if self.is_short { most / 4 * 3 } else { most };
-        let (mut excess, mut ended) = (memory.saturating_sub(most), Vec::new());
-        if excess == 0 {
-            return ended;
-        }
-        let mut ues: BTreeMap<IpAddr, (u64, Vec<(u64, usize)>)> = BTreeMap::new();
-        taken.sort_unstable_by_key(|(_, bytes, _)| *bytes);
-        for (ue, bytes, key) in taken {
-            let (sum, all) = ues.entry(ue).or_default();
-            *sum += bytes;
-            all.push((bytes, key));
-        }
-        while excess > 0
-            && let Some((sum, all)) = ues.values_mut().max_by_key(|(sum, _)| *sum)
-            && let Some((bytes, key)) = all.pop().filter(|(bytes, _)| *bytes > 0)
-        {
-            *sum -= bytes;
-            excess = excess.saturating_sub(bytes);
-            ended.push(key);
-        }
+        let ended = memory::largest(taken, memory.saturating_sub(most));
         if !ended.is_empty() && self.told_starved.is_none_or(|then| self.now.saturating_duration_since(then) >= NOTICES)
         {
             self.told_starved = Some(self.now);
