@@ -315,6 +315,53 @@ fn root_rules_by_the_interface_that_a_packet_came_from_are_refused_where_the_rou
 }
 
 #[test]
+fn root_a_rule_that_clamps_the_mss_holds_for_the_leg_to_the_server() {
+    const MSS: u32 = 1_000;
+    let Some(net) = Net::new() else { return };
+    net.nft(
+        ROUTER,
+        &format!(
+            "add table inet clamp; add chain inet clamp f {{ type filter hook forward priority 0; }}; \
+             add rule inet clamp f oifname wan tcp flags syn tcp option maxseg size set {MSS}"
+        ),
+    );
+    let _proxy = net.proxy(&[]);
+    for server in SERVERS {
+        let (mut client, mut server) = net.pair(&net.listen(SERVER, server));
+        exchange(&mut client, &mut server);
+        let mss = nix::sys::socket::getsockopt(&server, sockopt::TcpMaxSeg).expect("it is open");
+        assert!((MSS - 40..=MSS).contains(&mss), "{mss}");
+    }
+    assert_eq!(net.status().totals.established, 2);
+}
+
+/// The kernel drops them between the places where packets are counted.
+#[test]
+fn root_packets_with_a_source_route_do_not_look_like_a_firewall() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&[]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let (Ok(SocketAddr::V4(from)), to) = (client.local_addr(), listener.local_addr().expect("it is bound")) else {
+        panic!("it has an IPv4 address")
+    };
+    net.forge(to, |forger| {
+        // A handshake that is never complete, so that its packets are counted.
+        forger.send(forger.segment([10, 66, 0, 1], 1).syn(), &[]);
+        // Loose source and record route (RFC 791, section 3.1).
+        let [a, b, c, d] = to.ip().to_string().parse::<std::net::Ipv4Addr>().expect("IPv4").octets();
+        let route = [131, 7, 4, a, b, c, d, 0];
+        for _ in 0..30 {
+            forger.send_with(&route, forger.segment_from(from, 1).ack(1));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(net.status().accepting);
+        }
+    });
+    exchange(&mut client, &mut server);
+}
+
+#[test]
 fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
     for tracks in [false, true] {
         let Some(net) = Net::new() else { return };

@@ -261,7 +261,22 @@ impl Forger {
     pub(crate) fn send(&self, segment: PacketBuilderStep<TcpHeader>, payload: &[u8]) {
         let mut bytes = Vec::new();
         segment.write(&mut bytes, payload).expect("it fits");
-        let _ = sendto(self.socket.as_raw_fd(), &bytes, &SockaddrIn::from(self.to), MsgFlags::empty());
+        self.put(&bytes);
+    }
+
+    /// Sends a segment in a packet with options of IP. The kernel completes its length and checksum.
+    pub(crate) fn send_with(&self, options: &[u8], segment: PacketBuilderStep<TcpHeader>) {
+        const HEADER: usize = 20;
+        let mut bytes = Vec::new();
+        segment.write(&mut bytes, &[]).expect("it fits");
+        bytes.splice(HEADER..HEADER, options.iter().copied());
+        // Its version and its length in words.
+        bytes[0] = 0x40 | ((HEADER + options.len()) / 4) as u8;
+        self.put(&bytes);
+    }
+
+    fn put(&self, packet: &[u8]) {
+        let _ = sendto(self.socket.as_raw_fd(), packet, &SockaddrIn::from(self.to), MsgFlags::empty());
     }
 }
 
