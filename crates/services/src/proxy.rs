@@ -33,6 +33,7 @@ mod label;
 mod listen;
 mod liveness;
 mod log;
+mod looks;
 mod memory;
 pub(crate) mod metrics;
 mod notice;
@@ -92,7 +93,7 @@ use hall::{Admitted, Hall, Mailbox};
 use handover::Testament;
 use listen::{HANGS, LOST, Listener};
 use log::ConnectionLog;
-use obstacles::{Divergence, Obstacles, State};
+use obstacles::{Divergence, Obstacles, Obstructed};
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Slot, Steering, mark};
 use syn::Injector;
@@ -105,8 +106,6 @@ pub const HANDSHAKES: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(200);
 /// Interval between checks that are not urgent.
 const LOOK: Duration = Duration::from_millis(500);
-/// A connection that has been in its handshake for this long is a reason to look whether packets arrive.
-const STUCK: Duration = Duration::from_millis(400);
 /// Groups of logged packets that are tried, of which other programs may have some.
 const GROUPS: u16 = 16;
 /// How long the proxy tries to make its table again before it gives up.
@@ -179,28 +178,6 @@ enum Answering {
     No,
     /// The same, and it was said.
     Told,
-}
-
-/// What keeps packets from the proxy, as of the last looks.
-#[derive(Default)]
-struct Obstructed {
-    by_setting: Option<String>,
-    by_routing: Option<String>,
-    by_ruleset: Option<String>,
-    /// Nobody knows by what, but packets get lost.
-    somehow: Option<String>,
-}
-
-impl Obstructed {
-    /// What is known without a trial.
-    fn known(&self) -> Option<&String> {
-        [&self.by_setting, &self.by_routing, &self.by_ruleset].into_iter().flatten().next()
-    }
-
-    /// What the operator is told.
-    fn why(&self) -> Option<String> {
-        self.known().or(self.somehow.as_ref()).cloned()
-    }
 }
 
 /// Reads the status of a proxy, also after its end.
@@ -588,103 +565,6 @@ impl Proxy {
             }
         }
         Ok(())
-    }
-
-    /// Tells once that the proxy has as many connections as it may have, and once that it has room again.
-    fn look_at_room(&mut self) {
-        let is_full = self.gate.is_shut();
-        if std::mem::replace(&mut self.is_full, is_full) == is_full {
-            return;
-        }
-        self.notices.push_back(if is_full {
-            let open = self.gate.count();
-            Notice::Failed(
-                format!("the proxy has {open} connections and takes no more (--max-connections, open files): new ones bypass it")
-                    .into(),
-            )
-        } else {
-            Notice::Repaired("the proxy has room again and splits new connections".into())
-        });
-    }
-
-    /// Gives up connections in their handshake. Those whose client has no answer pass; other clients are strangers to the proxy from
-    /// now on, and their server resets them. The thread for new connections listens again.
-    fn forsake(&self) {
-        self.hall.listeners.iter().for_each(Listener::shut);
-        self.hall.forsaken.fetch_add(1, Relaxed);
-        self.gate.wake_all();
-    }
-
-    /// Lets new connections bypass the proxy while something keeps packets from it. Looks also at what takes a run of `ip` if
-    /// `in_rules`, and at the counters of packets if connections begin.
-    fn look_at_obstacles(&mut self, now: Instant, in_rules: bool) {
-        let before = self.obstructed.why();
-        self.obstructed.by_setting = self.obstacles.in_settings().or_else(Obstacles::in_forwarding);
-        // Without the proxy's own rule, others say nothing.
-        if in_rules
-            && !self.unchecked
-            && let Ok(found) = self.obstacles.in_rules()
-        {
-            self.obstructed.by_routing = found;
-        }
-        if std::mem::take(&mut self.rules_changed) {
-            self.obstructed.by_ruleset = Obstacles::in_ruleset();
-        }
-        let mut on_trial = self.gate.is_on_trial();
-        if (in_rules || self.hall.book.half_open() > 0 || self.obstructed.somehow.is_some())
-            && let Ok(counts) = self.steering.counts()
-        {
-            let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
-            let state = self.divergence.look(now, counts, accepted, self.hall.book.handshakes(now, STUCK));
-            on_trial = state == State::OnTrial;
-            let is_new = matches!(state, State::Missing(_)) && self.obstructed.somehow.is_none();
-            if is_new {
-                // It may be no firewall but a rule or route that is gone.
-                let notice = self.look_at_routes();
-                self.notices.extend(notice);
-                self.forsake();
-            }
-            self.obstructed.somehow = match state {
-                State::Arriving => None,
-                _ => Some(
-                    "packets of the proxy's handshakes get lost in this machine, as with a firewall that drops what comes to it or \
-                     what it sends: accept new connections in `output`, `lo`, and in `input` what belongs to connections (`ct \
-                     state established`) and what has the mark 0x72610000/0xffff0000"
-                        .into(),
-                ),
-            };
-        }
-        let why = self.obstructed.why();
-        let is_shut = why.is_some() && !(on_trial && self.obstructed.known().is_none());
-        self.gate.set_obstructed(is_shut, on_trial);
-        if why == before {
-            return;
-        }
-        self.notices.push_back(match why {
-            Some(why) => Notice::Failed(format!("{why}; new connections bypass the proxy until then").into()),
-            None => Notice::Repaired("this kernel leads new connections to the proxy again".into()),
-        });
-    }
-
-    /// Adds rules and routes again that somebody has removed. That may fail for a while, for want of open files or because `ip`
-    /// is being replaced: connections need not end for that.
-    fn look_at_routes(&mut self) -> Option<Notice> {
-        let restored = self.plan.restore();
-        let before = std::mem::replace(&mut self.unchecked, restored.is_err());
-        match (restored, before) {
-            (Err(_), false) => Some(Notice::Failed(
-                "the proxy's routing rules and routes can be neither checked nor added again (`ip rule`, `ip route` and \
-                 the limit of open files say more); it tries again every 5 s"
-                    .into(),
-            )),
-            (Err(_), true) | (Ok(false), false) => None,
-            (Ok(true), _) => {
-                Some(Notice::Repaired("somebody removed the proxy's routing rule or route; it is there again".into()))
-            }
-            (Ok(false), true) => {
-                Some(Notice::Repaired("the proxy's routing rules and routes can be checked again".into()))
-            }
-        }
     }
 
     /// Lets new connections bypass the proxy from now on; those that there are go on, and so do handshakes, for which

@@ -163,6 +163,28 @@ impl Obstacles {
     }
 }
 
+/// What keeps packets from the proxy, as of the last looks.
+#[derive(Default)]
+pub(super) struct Obstructed {
+    pub(super) by_setting: Option<String>,
+    pub(super) by_routing: Option<String>,
+    pub(super) by_ruleset: Option<String>,
+    /// Nobody knows by what, but packets get lost.
+    pub(super) somehow: Option<String>,
+}
+
+impl Obstructed {
+    /// What is known without a trial.
+    pub(super) fn known(&self) -> Option<&String> {
+        [&self.by_setting, &self.by_routing, &self.by_ruleset].into_iter().flatten().next()
+    }
+
+    /// What the operator is told.
+    pub(super) fn why(&self) -> Option<String> {
+        self.known().or(self.somehow.as_ref()).cloned()
+    }
+}
+
 /// Finds out by counters whether packets that are led to the proxy arrive there.
 #[derive(Debug)]
 pub(super) struct Divergence {
