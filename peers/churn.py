@@ -249,11 +249,13 @@ async def converse(kind: str, family: int, from_ue: bool, dice: random.Random) -
     return up + down
 
 
-async def churn(from_ue: bool, rate: float, most: int, seconds: float) -> None:
+async def churn(from_ue: bool, rate: float, most: int, seconds: float, upgrade: float) -> None:
     """Opens connections at random times until the time is over, and waits for their ends."""
     dice = random.Random(f"{from_ue} {time.time()}")
     done: Counter[str] = Counter()
     total = peak = 0
+    # What bypasses the proxy during an upgrade has no idle timeout.
+    weights = [0 if upgrade and kind == SILENT else weight for kind, weight in zip(kinds, WEIGHTS, strict=True)]
     tasks: set[asyncio.Task[None]] = set()
 
     async def one(kind: str) -> None:
@@ -269,7 +271,7 @@ async def churn(from_ue: bool, rate: float, most: int, seconds: float) -> None:
     start, told = time.monotonic(), 0.0
     while tasks or time.monotonic() < start + seconds:
         if time.monotonic() < start + seconds and len(tasks) < most:
-            task = asyncio.create_task(one(*dice.choices(kinds, WEIGHTS)))
+            task = asyncio.create_task(one(*dice.choices(kinds, weights)))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         peak = max(peak, len(tasks))
@@ -451,7 +453,7 @@ def watch(arguments: argparse.Namespace, hosts: Hosts, proxied: Process) -> dict
     time.sleep(1)
     process = proxied.number
     before = descriptors(process)
-    options = [str(value) for value in (arguments.rate / 2, arguments.open, seconds)]
+    options = [str(value) for value in (arguments.rate / 2, arguments.open, seconds, arguments.upgrade)]
     clients = [hosts.start(space, "open", name, *options) for space, name in ((UE, "ue"), (SERVER, "server"))]
     head = "min  connections  open  faults  resident kB   own kB    files  pipes  sockets  TIME-WAIT  slab MB  CPU %"
     print(head, flush=True)
@@ -555,8 +557,8 @@ def helper(role: str, arguments: list[str]) -> None:
     if role == "serve":
         asyncio.run(serve())
     elif role == "open":
-        side, rate, most, seconds = arguments
-        asyncio.run(churn(side == "ue", float(rate), int(most), float(seconds)))
+        side, rate, most, seconds, upgrade = arguments
+        asyncio.run(churn(side == "ue", float(rate), int(most), float(seconds), float(upgrade)))
     else:
         report(*arguments)
 

@@ -13,7 +13,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
@@ -373,20 +373,48 @@ fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
         let mut pairs = listeners.each_ref().map(|listener| net.pair(listener));
         let early = to[1].port().to_string();
         // Where connections are not tracked, the listener would answer such a SYN.
-        let args = ["--early-accept", &early];
-        let _proxy = net.proxy(if tracks { &args } else { &[] });
+        let args = ["--from-servers", "--early-accept", &early];
+        let _proxy = net.proxy(if tracks { &args } else { &args[..1] });
         for ((client, server), to) in pairs.iter_mut().zip(to).take(1 + usize::from(tracks)) {
             exchange(client, server);
-            let Ok(SocketAddr::V4(from)) = client.local_addr() else { panic!("it has an IPv4 address") };
-            net.forge(to, |forger| forger.send(forger.segment_from(from, 1).syn(), &[]));
-            // The proxy tries to reach the server for 3 s, and then lets the SYN pass.
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_millis(4_500) {
-                exchange(client, server);
-                std::thread::sleep(Duration::from_millis(50));
+            let from = client.local_addr().expect("it is open");
+            for (host, from, to) in [(UE, from, to), (SERVER, to, from)] {
+                let SocketAddr::V4(from) = from else { panic!("it is of IPv4") };
+                net.forge_at(host, to, |forger| forger.send(forger.segment_from(from, 1).syn(), &[]));
+                // The proxy tries to reach the other host for 3 s, and then lets the SYN pass.
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(4_500) {
+                    exchange(client, server);
+                    std::thread::sleep(Duration::from_millis(50));
+                }
             }
         }
         let totals = net.status().totals;
         assert_eq!((totals.established, totals.open, totals.half_open), (0, 0, 0), "{totals:?}");
     }
+}
+
+#[test]
+fn root_data_that_arrives_while_the_proxy_begins_to_connect_reaches_its_host() {
+    const PIECES: usize = 300;
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let to = listener.local_addr().expect("it is bound");
+    let mut pairs: Vec<_> = (0..100).map(|_| net.pair(&listener)).collect();
+    let _proxy = net.proxy(&[]);
+    net.forge(to, |forger| {
+        for (client, server) in &mut pairs {
+            let Ok(SocketAddr::V4(from)) = client.local_addr() else { panic!("it is of IPv4") };
+            server.set_nodelay(true).expect("it is open");
+            std::thread::scope(|scope| {
+                scope.spawn(|| (0..PIECES).for_each(|_| server.write_all(b"x").expect("no reset")));
+                client.read_exact(&mut [0; PIECES / 3]).expect("no reset");
+                forger.send(forger.segment_from(from, 1).syn(), &[]);
+                client.read_exact(&mut [0; PIECES - PIECES / 3]).expect("no reset");
+            });
+        }
+    });
+    pairs.iter_mut().for_each(|(client, server)| exchange(client, server));
+    let totals = net.status().totals;
+    assert!(totals.half_open > 50 && totals.established == 0, "{totals:?}");
 }

@@ -221,9 +221,14 @@ impl Net {
 
     /// Acts at the UE. Answers to what it forges come back to the UE, whose kernel drops them: the addresses are not its own.
     pub(crate) fn forge(&self, to: SocketAddr, act: impl FnOnce(&Forger) + Send) {
-        let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
         ip(&format!("-n {} route replace 10.66.0.0/16 via 10.1.0.2", self.space(ROUTER)));
-        self.inside(UE, || {
+        self.forge_at(UE, to, act);
+    }
+
+    /// The same at any host, from addresses of that side.
+    pub(crate) fn forge_at(&self, host: &str, to: SocketAddr, act: impl FnOnce(&Forger) + Send) {
+        let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
+        self.inside(host, || {
             let socket = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Raw);
             act(&Forger { socket: socket.expect("root may"), to });
         });

@@ -368,6 +368,11 @@ impl Book {
         inner.known.contains_key(ends) || inner.released.contains_key(ends)
     }
 
+    /// Whether the proxy has a connection between these ends whose client is gone.
+    pub(super) fn has_left(&self, ends: &Ends) -> bool {
+        self.lock().released.contains_key(ends)
+    }
+
     /// Takes note that a connection passes.
     pub(super) fn remember(&self, ends: Ends, now: Instant) {
         self.lock().passed.note(ends, now);

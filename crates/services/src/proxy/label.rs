@@ -12,6 +12,10 @@ pub(super) const OF_SERVERS: u32 = 0x7261_0002;
 pub(super) const PASSING: u32 = 0x7261_0003;
 /// The priority of connections to servers that are not established.
 pub(super) const CONNECTING: u32 = 0x7261_0004;
+/// The priority of packets that tell the rules of nftables of a connection that is about to begin.
+pub(super) const ANNOUNCING: u32 = 0x7261_0005;
+/// What a SYN is logged with whose addresses and ports belong to a connection that is established, as far as the kernel tracks it.
+pub(super) const KNOWN: &[u8] = b"known";
 
 /// Sets a socket's priority (`SO_PRIORITY`), by which rules of nftables know its packets.
 pub(super) fn set_priority(socket: &OwnedFd, priority: u32) -> std::io::Result<()> {

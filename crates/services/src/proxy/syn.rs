@@ -13,8 +13,7 @@ use wire::{Options, ip, tcp};
 
 use super::book::Ends;
 use super::flow::Side;
-use super::label::{OF_SERVERS, OF_UES, PASSING, set_priority};
-use super::steering::KNOWN;
+use super::label::{ANNOUNCING, KNOWN, OF_SERVERS, OF_UES, PASSING, set_priority};
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// The protocol's number.
@@ -96,6 +95,8 @@ fn complete(segment: &mut [u8], ip: &ip::View, found: u16) {
 pub(super) struct Injector {
     /// For IPv4, and for IPv6 if there is any; of each, for the SYNs of UEs and of servers.
     own: [Option<[OwnedFd; 2]>; 2],
+    /// For IPv4, and for IPv6 if there is any: tells the rules of connections that are about to begin.
+    announcing: [Option<OwnedFd>; 2],
     /// Renews the lease, by packets to `lease`.
     beat: OwnedFd,
     lease: SocketAddr,
@@ -107,20 +108,21 @@ impl Injector {
     /// # Errors
     /// [`Error::System`].
     pub(super) fn new(mark: u32, v6: bool, lease: SocketAddr) -> Result<Injector, Error> {
-        let own = |v6: bool, side: Side| -> std::io::Result<OwnedFd> {
+        let with = |v6: bool, priority: u32| -> std::io::Result<OwnedFd> {
             let socket = raw(v6)?;
             sys::set_mark(socket.as_fd(), mark)?;
-            let priority = if side == Side::Ran { OF_UES } else { OF_SERVERS };
             set_priority(&socket, priority)?;
             // Without the rule for the mark it must not leave this machine.
             sys::bind_to_device(socket.as_fd(), "lo")?;
             Ok(socket)
         };
-        let both = |v6| std::io::Result::Ok([own(v6, Side::Ran)?, own(v6, Side::Wan)?]);
+        let both = |v6| std::io::Result::Ok([with(v6, OF_UES)?, with(v6, OF_SERVERS)?]);
         let make = || -> std::io::Result<Injector> {
             let beat = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
             sys::set_mark(beat.as_fd(), mark)?;
-            Ok(Injector { own: [Some(both(false)?), v6.then(|| both(true)).transpose()?], beat, lease })
+            let own = [Some(both(false)?), v6.then(|| both(true)).transpose()?];
+            let announcing = [Some(with(false, ANNOUNCING)?), v6.then(|| with(true, ANNOUNCING)).transpose()?];
+            Ok(Injector { own, announcing, beat, lease })
         };
         make().map_err(Error::system("make a socket that gives SYNs back"))
     }
@@ -130,6 +132,15 @@ impl Injector {
         let server = syn.held.destination;
         let [of_ues, of_servers] = self.own[usize::from(server.is_ipv6())].as_ref().ok_or(Errno::AFNOSUPPORT)?;
         send(if syn.side == Side::Ran { of_ues } else { of_servers }, &syn.held)
+    }
+
+    /// Tells the rules of nftables that the proxy is about to connect as a client to its server. They take note of the packet and drop it.
+    pub(super) fn announce(&self, ends: Ends) {
+        if let Some(socket) = &self.announcing[usize::from(ends.1.is_ipv6())] {
+            let to = SocketAddr::new(ends.1.ip(), 0);
+            // What is dropped is an error.
+            let _ = sendto(socket, &announcement(ends), SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &to);
+        }
     }
 
     /// Lets a packet pass, as if it had not been held. The rules of nftables take note of it: should it not get through, because rules
@@ -146,6 +157,26 @@ impl Injector {
     pub(super) fn renew(&self) {
         let _ = sendto(&self.beat, &[], SendFlags::DONTWAIT, &self.lease);
     }
+}
+
+/// A packet from a client to its server, for the rules alone. It has no checksum, and is a reset, which nobody answers.
+fn announcement((client, server): Ends) -> Vec<u8> {
+    const RST: u8 = 4;
+    let mut bytes = match (client.ip(), server.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            [&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, TCP, 0, 0][..], &from.octets(), &to.octets()].concat()
+        }
+        (from, to) => {
+            let octets = |ip: IpAddr| match ip {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+                IpAddr::V6(ip) => ip.octets(),
+            };
+            [&[0x60, 0, 0, 0, 0, 20, TCP, 64][..], &octets(from), &octets(to)].concat()
+        }
+    };
+    bytes.extend([client.port().to_be_bytes(), server.port().to_be_bytes()].concat());
+    bytes.extend([0, 0, 0, 0, 0, 0, 0, 0, 5 << 4, RST, 0, 0, 0, 0, 0, 0]);
+    bytes
 }
 
 /// A socket that sends IP packets as they are.
@@ -212,6 +243,19 @@ mod tests {
         assert!(read(&bytes, 3).is_ok());
         bytes[6] = 0x20;
         assert!(matches!(read(&bytes, 3), Err(Some(_))));
+    }
+
+    #[test]
+    fn an_announcement_has_the_ends_of_its_connection_and_asks_for_no_answer() {
+        for [client, server] in [["10.1.0.2:40000", "10.2.0.2:443"], ["[fd01::2]:40000", "[fd02::2]:443"]] {
+            let ends: Ends = (client.parse().expect("an address"), server.parse().expect("an address"));
+            let packet = announcement(ends);
+            let ip = ip::View::parse(&packet).expect("it is a packet");
+            let tcp = tcp::View::parse(ip.payload()).expect("it is a segment");
+            let found = [(ip.source, tcp.source_port()), (ip.destination, tcp.destination_port())];
+            assert_eq!(found, [ends.0, ends.1].map(|end| (end.ip(), end.port())));
+            assert_eq!(ip.payload()[13], 4);
+        }
     }
 
     #[test]

@@ -25,6 +25,10 @@ impl Worker {
     /// Begins to connect to the server of a SYN.
     pub(super) fn connect(&mut self, syn: Syn, place: Place) {
         let settings = self.shared.settings.get();
+        // A leg of an earlier connection still needs what comes for these ends; this one will have another port.
+        if !self.shared.hall.book.has_left(&syn.ends) {
+            self.shared.hall.injector.announce(syn.ends);
+        }
         let outgoing = match connect_as(&settings, &syn) {
             Ok(outgoing) => outgoing,
             Err(error) => {

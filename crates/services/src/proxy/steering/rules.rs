@@ -1,0 +1,237 @@
+//! The rules of the proxy's table, and the sets that settings fill.
+
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use ipnet::Ipv6Net;
+
+use super::super::label::{ANNOUNCING, CONNECTING, KNOWN, OF_SERVERS, OF_UES, PASSING};
+use super::super::settings::Settings;
+use super::{BASE, COUNTERS, Plan, comment};
+use crate::server::Network;
+
+/// The zone of connection tracking for legs towards UEs ("ra").
+const ZONE: u32 = BASE >> 16;
+/// SYNs of a side in a second, and at once, beyond which further ones pass without the proxy being asked. For a host, it is as many as it
+/// may have connections, and at least [`SYNS`].
+const SYNS_OF_SIDE: u32 = 20_000;
+const SYNS: usize = 1_000;
+/// Options of TCP that the proxy could not keep: MD5 signatures, TCP-AO (RFC 2385, RFC 5925: only the hosts know the keys), MPTCP
+/// (RFC 8684) and fast open (RFC 7413).
+const OPTIONS: [u8; 4] = [19, 29, 30, 34];
+/// Protocols by number: their names are in /etc/protocols, which a small system does not have.
+const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+/// What comes in for a socket that connects, of each family.
+const FOREIGN: [&str; 2] = [
+    "ip saddr . tcp sport . ip daddr . tcp dport @connecting4",
+    "ip6 saddr . tcp sport . ip6 daddr . tcp dport @connecting6",
+];
+
+/// What tells connections apart, in rules.
+fn ends(family: &str) -> String {
+    format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
+}
+
+/// A priority as nftables writes it.
+fn class(priority: u32) -> String {
+    format!("{:x}:{:x}", priority >> 16, priority & 0xffff)
+}
+
+fn nfproto(family: &str) -> &'static str {
+    if family == "ip" { "ipv4" } else { "ipv6" }
+}
+
+impl Plan {
+    /// The sets that settings fill: name, type and elements.
+    pub(super) fn sets(&self) -> Vec<(&'static str, &'static str, Vec<String>)> {
+        let Settings { ports, bypass, only, .. } = &self.settings;
+        let of = |all: &[Network], v6: bool| {
+            all.iter().filter(|network| network.is_ipv6() == v6).map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let port = |range: &std::ops::RangeInclusive<u16>| format!("{}-{}", range.start(), range.end());
+        vec![
+            ("ports", "inet_service", ports.iter().map(port).collect()),
+            ("bypass4", "ipv4_addr", of(bypass, false)),
+            ("bypass6", "ipv6_addr", of(bypass, true)),
+            ("only4", "ipv4_addr", of(only, false)),
+            ("only6", "ipv6_addr", of(only, true)),
+        ]
+    }
+
+    /// The rules, each with its chain.
+    pub(super) fn rules(&self) -> Vec<(&'static str, String)> {
+        let Plan { mark, tracked, group, settings, .. } = self;
+        let [ran, wan, both] =
+            [settings.ran.clone(), settings.wan.clone(), [&settings.ran[..], &settings.wan].concat()].map(|names| {
+                format!("{{ {} }}", names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+            });
+        let flags = "tcp flags & (fin | syn | rst | ack)";
+        // Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no packet from an
+        // interface has.
+        let ours = "socket transparent 1";
+        let icmp = format!("meta l4proto {{ {ICMP}, {ICMPV6} }}");
+        let zone = format!("ct zone set {ZONE}");
+        // Renewed by packets of the proxy. A constant cannot be looked up, but this is one.
+        let lease = "meta l4proto & 0";
+        let mut all = Vec::new();
+        // A client may use the port of a connection again that is in TIME-WAIT here. If the new one passes, that socket must not have
+        // its packets.
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            let ends = ends(family);
+            let back = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+            for ends in [&ends, &back] {
+                all.push(("prerouting", format!("iifname {both} {flags} != syn {ends} @strays{number} accept")));
+            }
+            all.push((
+                "prerouting",
+                format!("iifname {both} {flags} == syn {ours} update @reused{number} {{ {ends} }}"),
+            ));
+        }
+        all.extend(self.foreign(&ran));
+        all.extend([
+            // Nearly all packets. SYNs take the way of forwarded packets, whatever sockets there are.
+            (
+                "prerouting",
+                format!("iifname {both} {flags} != syn {ours} jump own comment \"{}\"", comment(self.generation)),
+            ),
+            ("own", format!("meta mark set {mark:#x} accept")),
+            // ICMP tells a socket that a packet was too long for a link behind.
+            ("prerouting", format!("iifname {both} {icmp} {ours} meta mark set {mark:#x} accept")),
+            // Rules of others must not save this mark with the connection: it would lead its answers here.
+            ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_UES))),
+            ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_SERVERS))),
+        ]);
+        for (family, address) in [("ip", "127.0.0.1"), ("ip6", "[::1]")] {
+            if family == "ip6" && !self.families.contains(&"-6") {
+                continue;
+            }
+            let (port, alone) = (settings.port, address.trim_matches(['[', ']']));
+            for priority in [OF_UES, OF_SERVERS] {
+                all.push((
+                    "prerouting",
+                    format!(
+                        "iifname lo meta priority {} meta nfproto {} meta l4proto {TCP} meta mark set {mark:#x} tproxy {family} \
+                         to {address}:{port} accept",
+                        class(priority),
+                        nfproto(family),
+                    ),
+                ));
+            }
+            // Other programs of this machine have no business there.
+            all.push(("prerouting", format!("iifname lo {family} daddr {alone} tcp dport {port} drop")));
+        }
+        let to = self.slot.lease().port();
+        all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            let (ends, passing) = (ends(family), class(PASSING));
+            let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
+            all.push(("output", format!("meta priority {passing} {is_reused}")));
+            all.push(("output", format!("meta priority {passing} update @passed{number} {{ {ends} }} accept")));
+            all.extend(["passed", "strays"].map(|set| ("hold", format!("{ends} @{set}{number} return"))));
+        }
+        let [syns, answers, given, acks] = COUNTERS;
+        let syn = format!("meta priority {} {flags} == syn counter name", class(CONNECTING));
+        all.push(("output", format!("{syn} {}", syns[0])));
+        all.push(("postrouting", format!("{syn} {}", syns[1])));
+        for priority in [OF_UES, OF_SERVERS].map(class) {
+            all.push(("output", format!("oifname lo meta priority {priority} counter name {}", given[0])));
+            all.push(("input", format!("meta mark {mark:#x} meta priority {priority} counter name {}", given[1])));
+        }
+        // The kernel itself drops packets with some options of IP.
+        for (pair, kind) in [(answers, "(syn | ack)"), (acks, "ack")] {
+            for (plain, foreign) in [("ip hdrlength 5", FOREIGN[0]), ("ip6 nexthdr 6", FOREIGN[1])] {
+                let is_own = if kind == "ack" { foreign.replace('@', "!= @") } else { String::new() };
+                all.push((
+                    "first",
+                    format!("iifname {both} {plain} {flags} == {kind} {ours} {is_own} counter name {}", pair[0]),
+                ));
+                all.push(("input", format!("meta mark {mark:#x} {plain} {flags} == {kind} counter name {}", pair[1])));
+            }
+        }
+        if *tracked {
+            // Before connections are tracked; but marks of others are restored after that.
+            all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));
+            all.push(("early", format!("iifname {ran} {icmp} {ours} {zone} accept")));
+            all.push(("output", format!("oifname lo meta priority {} {zone} accept", class(OF_UES))));
+            all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
+        }
+        let mut ways = vec![(&ran, &wan)];
+        if settings.opened_by_servers {
+            ways.push((&wan, &ran));
+        }
+        for (from, to) in ways {
+            // One that has no lease is not held. Without it, nothing else is looked at.
+            let held = format!("iifname {from} oifname {to} {flags} == syn {lease} @lease");
+            all.push((
+                "forward",
+                format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
+            ));
+            // What is here was not held.
+            for (family, number) in [("ip", 4), ("ip6", 6)] {
+                let ends = ends(family);
+                let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
+                all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {is_reused}")));
+            }
+        }
+        let leave = |condition: String| ("hold", format!("{condition} return"));
+        all.push(leave("tcp dport != @ports".into()));
+        all.extend(
+            settings
+                .bypass_marks
+                .iter()
+                .map(|mark| leave(format!("meta mark & {:#x} == {:#x}", mark.mask, mark.value))),
+        );
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            all.extend(["saddr", "daddr"].map(|end| leave(format!("{family} {end} @bypass{number}"))));
+            if !settings.only.is_empty() {
+                all.push(leave(format!("iifname {ran} {family} saddr != @only{number}")));
+                all.push(leave(format!("iifname {wan} {family} daddr != @only{number}")));
+            }
+        }
+        if *tracked {
+            all.push(leave("ct status dnat".into()));
+        }
+        all.extend(OPTIONS.map(|option| leave(format!("tcp option {option} exists"))));
+        // An IPv6 host has a whole network.
+        let mask = Ipv6Net::new(Ipv6Addr::UNSPECIFIED, settings.ipv6_prefix).unwrap_or_default().netmask();
+        for (family, end, number) in [("ip", "ip saddr".to_owned(), 4), ("ip6", format!("ip6 saddr & {mask}"), 6)] {
+            let most = settings.max_per_ue.max(SYNS);
+            let limit = format!("limit rate over {most}/second burst {most} packets");
+            all.push(leave(format!("meta nfproto {} update @syns{number} {{ {end} {limit} }}", nfproto(family))));
+        }
+        if *tracked {
+            let known = String::from_utf8_lossy(KNOWN);
+            all.push(("hold", format!("ct state established log prefix \"{known}\" group {group} drop")));
+        }
+        all.push(("hold", format!("log group {group}")));
+        all.push(("hold", "drop".into()));
+        all
+    }
+
+    /// The rules for segments that are for a socket of the proxy by their addresses and ports, and for another one by what they say: a
+    /// socket that connects waits for a SYN-ACK or a reset. They come first in their chains.
+    fn foreign(&self, ran: &str) -> Vec<(&'static str, String)> {
+        // The sockets are closed at the first sweep after that.
+        let longest = (self.settings.connect_timeout + Duration::from_secs(2)).as_secs();
+        let (connecting, flags) =
+            (format!("meta priority {}", class(CONNECTING)), "tcp flags & (fin | syn | rst | ack)");
+        let mut all = Vec::new();
+        for ((family, number), ends) in [("ip", 4), ("ip6", 6)].into_iter().zip(FOREIGN) {
+            let sent = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+            let note = format!("update @connecting{number} {{ {sent} timeout {longest}s }}");
+            // Before the socket is there; and again if it has another port than the client.
+            all.push(("output", format!("meta priority {} {note} drop", class(ANNOUNCING))));
+            all.push(("output", format!("{connecting} {flags} == syn {note}")));
+            // The last packet of its handshake.
+            all.push(("output", format!("{connecting} {flags} == ack delete @connecting{number} {{ {sent} }}")));
+            let foreign = format!("tcp flags & (syn | rst) == 0 {ends}");
+            all.push(("own", format!("{foreign} return")));
+            if self.tracked && self.settings.opened_by_servers {
+                all.push(("early", format!("iifname {ran} {foreign} accept")));
+            }
+        }
+        all
+    }
+}
