@@ -232,7 +232,7 @@ fn root_a_signal_starts_a_successor_that_has_reports_metrics_and_log() {
     one.shutdown(Shutdown::Write).expect("it is open");
     exchange(&mut last, &mut last_too);
     net.until("one has ended", |status| status.totals.closed == 1);
-    let successor = net.on_router("pgrep", &["-f", "proxy --wan wan --ran ran .*--take-over"]);
+    let successor = net.on_router("pgrep", &["-f", &format!("{log} --take-over")]);
     let pid = nix::unistd::Pid::from_raw(successor.trim().parse().unwrap_or_else(|_| panic!("{successor}")));
     kill(pid, Signal::SIGTERM).expect("it runs");
     net.is_clean_again(&before);
