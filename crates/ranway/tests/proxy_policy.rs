@@ -202,7 +202,20 @@ fn root_a_ue_may_use_a_port_again_whoever_has_closed_it() {
 
 #[test]
 fn root_a_ue_may_use_the_port_of_a_split_connection_again_for_one_that_passes() {
+    for is_tracked in [false, true] {
+        a_ue_may_use_the_port_of_a_split_connection_again_for_one_that_passes(is_tracked);
+    }
+}
+
+fn a_ue_may_use_the_port_of_a_split_connection_again_for_one_that_passes(is_tracked: bool) {
     let Some(net) = Net::new() else { return };
+    if is_tracked {
+        net.nft(
+            ROUTER,
+            "add table inet fw; add chain inet fw f { type filter hook forward priority 0; policy drop; }; \
+             add rule inet fw f ct state established,related accept; add rule inet fw f tcp dport 1-65535 ct state new accept",
+        );
+    }
     let proxy = net.proxy(&["--max-per-ue", "1"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let to = listener.local_addr().expect("it is bound");

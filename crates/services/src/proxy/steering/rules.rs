@@ -82,7 +82,10 @@ impl Plan {
             let ends = ends(family);
             let back = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
             for ends in [&ends, &back] {
-                all.push(("prerouting", format!("iifname {both} {flags} != syn {ends} @strays{number} accept")));
+                // They neither count, nor are they in the zone of the proxy's legs, nor do they get the mark.
+                let chains = ["first", "early", "prerouting"];
+                let is_stray = format!("iifname {both} {flags} != syn {ends} @strays{number} accept");
+                all.extend(chains.map(|chain| (chain, is_stray.clone())));
             }
             all.push((
                 "prerouting",
