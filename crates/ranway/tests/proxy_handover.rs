@@ -145,7 +145,8 @@ fn pretend(net: &Net, says: &[&str]) {
         if says.is_empty() {
             return;
         }
-        while hear() > 0 {}
+        // A proxy that is killed with messages unread resets the connection.
+        while recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()).is_ok_and(|count| count > 0) {}
     });
 }
 
@@ -243,4 +244,64 @@ fn root_a_signal_starts_a_successor_that_has_reports_metrics_and_log() {
     }
     let logged = std::fs::read_to_string(&log).expect("it was written");
     assert_eq!(logged.lines().count(), 1, "{logged}");
+}
+
+#[test]
+fn root_a_local_user_is_neither_believed_nor_in_the_way() {
+    const SQUAT: &str = "
+import socket, sys
+index, sockets = sys.argv[1], []
+for n in range(8):
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one.bind('\\0ranway/proxy-heir/' + index + ('/%d' % n if n else ''))
+    one.listen(1)
+    sockets.append(one)
+print('bound', flush=True)
+import select
+while True:
+    for one in select.select(sockets, [], [])[0]:
+        stream, _ = one.accept()
+        stream.send(b'\\x02\\0\\0\\0{}')
+";
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let index = net.inside(ROUTER, || nix::net::if_::if_nametoindex("ran").expect("it is there"));
+    // In a user namespace of its own, it has all rights by its own account.
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "--user", "--map-root-user"];
+    let mut command = net.command(ROUTER, "setpriv");
+    command.args(nobody).args(["python3", "-c", SQUAT]).arg(index.to_string()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut said = [0; 6];
+    if child.stdout.take().expect("it is piped").read_exact(&mut said).is_err() {
+        // The kernel permits no such namespaces.
+        let _ = child.wait();
+        return;
+    }
+    let squatter = Running(Some(child));
+    let proxy = net.proxy(&["--take-over"]);
+    let (mut one, mut other) = net.pair(&listener);
+    exchange(&mut one, &mut other);
+    drop(squatter);
+    thread::sleep(Duration::from_millis(1_200));
+    let _next = net.proxy(&["--take-over"]);
+    proxy.ends();
+    exchange(&mut one, &mut other);
+}
+
+#[test]
+fn root_a_proxy_that_is_killed_while_it_hands_over_leaves_nothing() {
+    let Some(net) = Net::new() else { return };
+    let settings = || net.on_router("sysctl", &["net.ipv4.tcp_early_demux", "net.ipv4.tcp_mtu_probing"]);
+    let (before, untouched) = (net.traces(), settings());
+    let proxy = net.proxy(&[]);
+    assert_ne!(settings(), untouched);
+    thread::scope(|scope| {
+        // It has everything, and has not said so.
+        scope.spawn(|| pretend(&net, &["\"Ready\""]));
+        thread::sleep(Duration::from_secs(2));
+        assert!(!net.status().accepting);
+        proxy.end(Signal::SIGKILL);
+    });
+    net.is_clean_again(&before);
+    assert_eq!(settings(), untouched);
 }

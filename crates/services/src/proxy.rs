@@ -73,6 +73,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -97,7 +98,7 @@ use obstacles::{Divergence, Obstacles, Obstructed};
 use settings::{Current, FILES_EACH};
 use steering::{Plan, Slot, Steering, mark};
 use syn::Injector;
-use sysctl::{Changed, EARLY_DEMUX, MTU_PROBING};
+use sysctl::Setting;
 use worker::{Counters, Shared, Worker};
 
 /// How long handshakes under way may take when new connections bypass the proxy.
@@ -120,7 +121,7 @@ pub struct Proxy {
     interfaces: Vec<(String, u32)>,
     gate: Arc<Gate>,
     hall: Arc<Hall>,
-    admission: Option<JoinHandle<Admission>>,
+    admission: Option<JoinHandle<Option<Admission>>>,
     /// The last value of [`Hall::beat`], and how long it has not changed.
     admission_beat: (u64, Duration),
     workers: Vec<Running>,
@@ -194,7 +195,7 @@ impl Observer {
 /// A worker, and when it was last seen alive.
 struct Running {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Worker>>,
+    thread: Option<JoinHandle<Option<Worker>>>,
     beat: u64,
     /// For how long its beat has not changed.
     silence: Duration,
@@ -283,12 +284,15 @@ impl Proxy {
         let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, [wan, ran])?;
 
         let mut orders = Orders { undo: plan.undo_commands(), has_heir: left.is_some(), ..Orders::default() };
-        let guardian = Guardian::start(guardian_command(), &orders, &hall.listeners)?;
+        // Those of another proxy are this one's only later.
+        let own = if left.is_some() { &[][..] } else { &hall.listeners };
+        let guardian = Guardian::start(guardian_command(), &orders, own)?;
         let steering = plan.clone().start(left.is_some())?;
         refuse(obstacles.in_rules()?)?;
-        let probing = MTU_PROBING.change();
+        let probing = Setting::MtuProbing.change();
         let is_without_probing = probing.is_err();
-        orders.settings = [probing, EARLY_DEMUX.change()].into_iter().filter_map(|changed| changed.ok()?).collect();
+        let changed = [(probing, Setting::MtuProbing), (Setting::EarlyDemux.change(), Setting::EarlyDemux)];
+        orders.settings.extend(changed.into_iter().filter_map(|(done, setting)| done.ok()?.then_some(setting)));
         let mut proxy = Proxy {
             settings,
             interfaces,
@@ -325,20 +329,36 @@ impl Proxy {
             inherited: None,
             handed: None,
         };
-        if let Some(left) = left {
-            proxy.inherit(left, &mut workers)?;
-        }
-        for (worker, shared) in workers.into_iter().zip(&shared) {
-            let thread = thread::start(&format!("proxy-{}", shared.number), move || worker.run())?;
+        let mut giving = Vec::new();
+        for shared in &shared {
+            let (give, given) = channel();
+            let thread =
+                thread::start(&format!("proxy-{}", shared.number), move || given.recv().ok().map(Worker::run))?;
             let running =
                 Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
             proxy.workers.push(running);
+            giving.push(give);
         }
-        proxy.admission = Some(thread::start("proxy-admission", move || admission.run())?);
-        // This tells the guardian its orders, too.
-        proxy.set_governor(governor)?;
+        let (give, given) = channel();
+        proxy.admission = Some(thread::start("proxy-admission", move || given.recv().ok().map(Admission::run))?);
         proxy.answer()?;
         proxy.testament = Testament::open(proxy.ran())?;
+        if proxy.testament.is_none() {
+            proxy.notices.push_back(Notice::Failed(
+                "another program has all names of the socket by which a process takes over (find it with `ss -xlp`): until it \
+                 ends, `--take-over` does not work"
+                    .into(),
+            ));
+        }
+        // Once it has connections of another process, nothing may fail any more.
+        if let Some(left) = left {
+            proxy.inherit(left, &mut workers)?;
+        }
+        // Threads that wait take them.
+        workers.into_iter().zip(giving).for_each(|(worker, give)| drop(give.send(worker)));
+        let _ = give.send(admission);
+        // This tells the guardian its orders, too.
+        proxy.set_governor(governor)?;
         if is_without_probing {
             proxy.notices.push_back(Notice::Failed(
                 "net.ipv4.tcp_mtu_probing is 0 and cannot be set: connections through paths that lose large packets without \
@@ -523,6 +543,9 @@ impl Proxy {
         }
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
+            if self.testament.is_none() {
+                self.testament = Testament::open(self.ran()).ok().flatten();
+            }
             if self.answering == Answering::Told {
                 self.answer()?;
                 if self.answering == Answering::Yes {
@@ -607,9 +630,7 @@ impl Drop for Proxy {
         // Its last lines are written when nobody can add one.
         self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
-        if !self.orders.has_heir {
-            self.orders.settings.iter().for_each(Changed::restore);
-        }
+        self.orders.settings.drain(..).for_each(Setting::restore);
     }
 }
 

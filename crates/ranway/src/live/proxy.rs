@@ -24,7 +24,7 @@ pub(crate) use args::ProxyArgs;
 
 use args::{ProxyCommand, StatusArgs, refusal, settings};
 use beside::{Beside, Feed, governor, log_settings, show, warn};
-use successor::{Successor, take_over, tell_manager};
+use successor::{Succession, Successor, take_over, tell_manager};
 
 /// Interval between checks for signals, of the threads and to the guardian.
 const TURN: Duration = Duration::from_millis(100);
@@ -91,23 +91,16 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let mut is_full = false;
     loop {
         show(proxy.tick()?, args.quiet);
-        if proxy.look_at_heir() {
-            match proxy.hand_over() {
-                Ok(count) => {
-                    // The other process waits for the addresses and files that this one has.
-                    drop((line, feed, follower, dashboard, proxy));
-                    if !args.quiet {
-                        terminal::message!("{count} connections were handed over");
-                    }
-                    return Ok(outcome?);
-                }
-                Err(why) => {
-                    terminal::message!("error: the connections could not be handed over ({why}); this process goes on");
-                    proxy.set_governor(governor(&args, feed.as_ref()).0)?;
-                }
+        match successor.look(&mut proxy) {
+            Succession::None => {}
+            Succession::Complete(count) => {
+                // The other process waits for the addresses and files that this one has.
+                drop((line, feed, follower, dashboard, proxy));
+                report(count, args.quiet);
+                return Ok(outcome?);
             }
+            Succession::Failed => proxy.set_governor(governor(&args, feed.as_ref()).0)?,
         }
-        successor.look();
         match signals.wait(TURN) {
             Happened::Asked { signal: Signal::SIGUSR2, .. } => successor.start(),
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } if args.config.is_none() => {
@@ -176,6 +169,13 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         && !terminal::is_closed()
     {
         show(proxy.tick()?, args.quiet);
+        // One that was about to take over may still do so. Should it give up, nothing new comes in.
+        proxy.drain();
+        if let Succession::Complete(count) = successor.look(&mut proxy) {
+            drop((feed, follower, dashboard, proxy));
+            report(count, args.quiet);
+            return Ok(outcome?);
+        }
         if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
             break;
         }
@@ -191,6 +191,13 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         );
     }
     Ok(outcome?)
+}
+
+/// Tells of a hand-over.
+fn report(count: u64, quiet: bool) {
+    if !quiet {
+        terminal::message!("{count} connections were handed over");
+    }
 }
 
 /// The command on its own.

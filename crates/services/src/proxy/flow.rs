@@ -330,6 +330,11 @@ impl Registry {
         self.tell(News::Closed(id));
     }
 
+    /// Forgets all connections, which are another process's.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
     fn tell(&self, news: News) {
         let mut all = self.news.lock().unwrap_or_else(PoisonError::into_inner);
         if self.followed.load(Relaxed) {

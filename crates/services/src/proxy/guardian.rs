@@ -23,7 +23,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::listen::{HANGS, LOST, Listener, shut};
-use super::sysctl::Changed;
+use super::sysctl::Setting;
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
@@ -39,10 +39,10 @@ pub(super) struct Orders {
     /// For each family, lines for `ip -batch`.
     pub(super) undo: Vec<(String, String)>,
     /// Settings of the kernel that the proxy has changed.
-    pub(super) settings: Vec<Changed>,
+    pub(super) settings: Vec<Setting>,
     /// The socket of the reports, if the proxy has made one.
     pub(super) reports: Option<SocketFile>,
-    /// Whether another proxy goes on with the listeners and with those settings.
+    /// Whether another proxy goes on with the listeners.
     pub(super) has_heir: bool,
 }
 
@@ -64,11 +64,17 @@ impl Guardian {
         // Until it has a socket, dropping it waits for its end.
         let guardian = Guardian { socket: Some(ours), child };
         guardian.order(orders).map_err(Error::system(what))?;
+        guardian.watch(listeners).map_err(Error::system(what))?;
+        Ok(guardian)
+    }
+
+    /// Has the guardian shut these listeners, too, when the proxy hangs.
+    pub(super) fn watch(&self, listeners: &[Listener]) -> Result<(), Errno> {
         for some in listeners.chunks(SOCKETS) {
             let sockets: Vec<BorrowedFd> = some.iter().map(|listener| listener.socket.as_fd()).collect();
-            guardian.send(&[0], &sockets).map_err(Error::system(what))?;
+            self.send(&[0], &sockets)?;
         }
-        Ok(guardian)
+        Ok(())
     }
 
     /// Replaces what the guardian does in the end.
@@ -156,8 +162,8 @@ pub fn guard() -> Result<(), Error> {
     let Orders { undo, settings, reports, has_heir } = orders.unwrap_or_default();
     if !has_heir {
         listeners.iter().for_each(|listener| shut(listener.as_fd()));
-        settings.iter().for_each(Changed::restore);
     }
+    settings.into_iter().for_each(Setting::restore);
     for (family, lines) in undo {
         // What is gone is fine.
         let _ = ip(&[&family, "-force"], &lines);

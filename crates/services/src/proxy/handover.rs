@@ -23,8 +23,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
-    socket_with,
+    SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
+    shutdown, socket_with,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +32,9 @@ use super::book::Ends;
 use super::listen::Listener;
 use super::relay::Direction;
 use super::settings::Settings;
-use super::status::{NAMES, is_trusted};
+use super::status::NAMES;
 use super::steering::{LEASE, Slot};
-use super::sysctl::Changed;
+use super::sysctl::Setting;
 use super::worker::{Record, Worker};
 
 /// The version of what is said. Another one is refused, and the proxy goes on.
@@ -45,6 +45,10 @@ const DESCRIPTORS: usize = 64;
 const LONGEST: usize = 128 << 10;
 /// Time for the answer of the other process, while workers stand still.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A pause before another attempt.
+const MOMENT: Duration = Duration::from_millis(1);
+/// Processes that may wait to be heard.
+const WAITING: i32 = 128;
 /// Time for an heir to get ready.
 const PREPARATION: Duration = Duration::from_secs(30);
 /// Time for handshakes under way.
@@ -78,7 +82,7 @@ pub(super) struct Offer {
     interfaces: Vec<(String, u32)>,
     port: u16,
     /// Settings of the kernel that it has changed.
-    settings: Vec<Changed>,
+    settings: Vec<Setting>,
     /// How many of the descriptors beside it are listeners; the others are reservations.
     listeners: usize,
 }
@@ -88,7 +92,7 @@ impl Offer {
         slot: Slot,
         interfaces: &[(String, u32)],
         port: u16,
-        settings: &[Changed],
+        settings: &[Setting],
         listeners: usize,
     ) -> Offer {
         Offer { version: VERSION, slot, interfaces: interfaces.to_vec(), port, settings: settings.to_vec(), listeners }
@@ -113,6 +117,7 @@ impl Line {
         let said = serde_json::to_vec(message).expect("strings and numbers can be written as JSON");
         let length = u32::try_from(said.len()).expect("it is short").to_le_bytes();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let until = Instant::now() + patience;
         loop {
             let mut beside = SendAncillaryBuffer::new(&mut space);
             if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
@@ -122,8 +127,9 @@ impl Line {
             match sendmsg(&self.0, &parts, &mut beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, until.saturating_duration_since(Instant::now()))?,
                 // Descriptors on their way are limited, too.
-                Err(Errno::AGAIN | Errno::TOOMANYREFS) => self.wait(PollFlags::OUT, patience)?,
+                Err(Errno::TOOMANYREFS) if Instant::now() < until => std::thread::sleep(MOMENT),
                 Err(error) => return Err(failed("speak to the other process")(error)),
             }
         }
@@ -151,6 +157,11 @@ impl Line {
         let (length, rest) = buffer.split_first_chunk::<4>().ok_or_else(wrong)?;
         let (said, bytes) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(wrong)?;
         Ok((serde_json::from_slice(said).map_err(|_| wrong())?, descriptors, bytes.to_vec()))
+    }
+
+    /// Whether the other process has this one's user, or root's. Rights alone are no proof: anybody has some in a user namespace.
+    fn is_to_one_of_us(&self) -> bool {
+        socket_peercred(&self.0).is_ok_and(|of| of.uid.is_root() || of.uid == rustix::process::geteuid())
     }
 
     fn wait(&self, what: PollFlags, patience: Duration) -> Result<(), Error> {
@@ -246,7 +257,7 @@ impl Testament {
                     Err(Errno::ADDRINUSE) => {}
                     Err(error) => return Err(error),
                     Ok(()) => {
-                        listen(&socket, 8)?;
+                        listen(&socket, WAITING)?;
                         return Ok(Some(socket));
                     }
                 }
@@ -278,12 +289,13 @@ impl Testament {
     }
 
     fn greet<'a>(&self, now: Instant, offer: impl FnOnce() -> (Offer, Vec<BorrowedFd<'a>>)) -> Option<Heir> {
-        let line = Line(accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?);
-        // Another user's connections are nobody else's business.
-        let peer = socket_peercred(&line.0).ok()?;
-        if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() {
-            return None;
-        }
+        let line = loop {
+            // Strangers may not keep others from coming.
+            let line = Line(accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?);
+            if line.is_to_one_of_us() {
+                break line;
+            }
+        };
         let (offer, beside) = offer();
         line.say(&Message::Offer(offer), &beside, &[], Duration::ZERO).ok()?;
         Some(Heir { line, stage: Stage::Offered, since: now })
@@ -300,18 +312,21 @@ impl Testament {
         workers: &[Worker],
     ) -> Result<(u64, OwnedFd), Error> {
         let Heir { line, .. } = self.heir.take().ok_or_else(unexpected)?;
+        // Hosts wait for all of it.
+        let until = Instant::now() + PATIENCE;
+        let left = || until.saturating_duration_since(Instant::now());
         for some in passed.chunks(PASSED) {
             let some = some.iter().map(|(ends, at)| (*ends, at.elapsed())).collect();
-            line.say(&Message::Passed(some), &[], &[], PATIENCE)?;
+            line.say(&Message::Passed(some), &[], &[], left())?;
         }
         let mut count = 0;
         for (record, descriptors, bytes) in workers.iter().flat_map(Worker::bequests) {
-            line.say(&Message::Connection(record), &descriptors, &bytes, PATIENCE)?;
+            line.say(&Message::Connection(record), &descriptors, &bytes, left())?;
             count += 1;
         }
-        line.say(&Message::All(count), &[], &[], PATIENCE)?;
-        let (Message::Taken, ..) = line.hear(PATIENCE)? else { return Err(unexpected()) };
-        line.say(&Message::Yours, &[], &[], PATIENCE)?;
+        line.say(&Message::All(count), &[], &[], left())?;
+        let (Message::Taken, ..) = line.hear(left())? else { return Err(unexpected()) };
+        line.say(&Message::Yours, &[], &[], left())?;
         // A service manager ends the heir with this process, unless it has been told before. If this fails, so be it.
         let _ = line.hear(PATIENCE);
         Ok((count, line.0))
@@ -335,14 +350,21 @@ impl Inheritance {
     pub fn ask(ran: &str) -> Result<Option<Inheritance>, Error> {
         let Ok(number) = nix::net::if_::if_nametoindex(ran) else { return Ok(None) };
         let call = |n| -> Option<Line> {
-            let socket = new_socket().ok()?;
-            connect(&socket, &name(number, n).ok()?).ok()?;
-            is_trusted(socket_peercred(&socket).ok()?).then_some(Line(socket))
+            let line = Line(new_socket().ok()?);
+            let start = Instant::now();
+            // Its queue may be full of strangers for a moment.
+            while let Err(error) = connect(&line.0, &name(number, n).ok()?) {
+                if error != Errno::AGAIN || start.elapsed() >= PATIENCE {
+                    return None;
+                }
+                std::thread::sleep(MOMENT);
+            }
+            line.is_to_one_of_us().then_some(line)
         };
         let Some(line) = (0..NAMES).find_map(call) else { return Ok(None) };
         let (message, mut listeners, _) = line.hear(PATIENCE)?;
         let Message::Offer(offer) = message else { return Err(unexpected()) };
-        if offer.version != VERSION || offer.listeners > listeners.len() {
+        if offer.version != VERSION || offer.listeners == 0 || offer.listeners > listeners.len() {
             return Err(Error::Wrong(
                 "the running proxy is of a version that cannot hand over its connections to this one: stop it first"
                     .into(),
@@ -380,11 +402,11 @@ impl Inheritance {
     }
 
     /// The settings of the kernel that it has changed.
-    pub(super) fn settings(&self) -> &[Changed] {
+    pub(super) fn settings(&self) -> &[Setting] {
         &self.offer.settings
     }
 
-    /// Takes the connections. `note` takes those that have passed, and `adopt` the others.
+    /// Takes the connections, which are this process's own after [`Inheritance::confirm`]. `note` takes those that have passed, and `adopt` the others.
     ///
     /// # Errors
     /// The proxy goes on with them, and this process must not touch them.
@@ -394,7 +416,7 @@ impl Inheritance {
         mut adopt: impl FnMut(Record, Vec<OwnedFd>, &[u8]) -> Result<(), Error>,
     ) -> Result<u64, Error> {
         self.line.say(&Message::Ready, &[], &[], PATIENCE)?;
-        let (mut count, mut patience) = (0, HANDSHAKES + PATIENCE);
+        let (mut count, mut patience) = (0, HANDSHAKES + 2 * PATIENCE);
         loop {
             let (message, descriptors, bytes) = self.line.hear(patience)?;
             patience = PATIENCE;
@@ -408,9 +430,22 @@ impl Inheritance {
                 _ => return Err(unexpected()),
             }
         }
+        Ok(count)
+    }
+
+    /// Says that this process has everything.
+    ///
+    /// # Errors
+    /// The proxy goes on, and this process must not touch its connections.
+    pub(super) fn confirm(&self) -> Result<(), Error> {
         self.line.say(&Message::Taken, &[], &[], PATIENCE)?;
-        match self.line.hear(PATIENCE)? {
-            (Message::Yours, ..) => Ok(count),
+        let answer = self.line.hear(2 * PATIENCE).or_else(|_| {
+            // From now on the proxy cannot say it any more, but it may have.
+            shutdown(&self.line.0, Shutdown::Read).map_err(failed("end a connection"))?;
+            self.line.hear(Duration::ZERO)
+        });
+        match answer? {
+            (Message::Yours, ..) => Ok(()),
             _ => Err(unexpected()),
         }
     }

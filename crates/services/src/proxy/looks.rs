@@ -49,6 +49,10 @@ impl Proxy {
         {
             self.obstructed.by_routing = found;
         }
+        if in_rules {
+            // The guardian of a proxy that has handed over may have restored them.
+            self.orders.settings.iter().for_each(|setting| drop(setting.change()));
+        }
         if std::mem::take(&mut self.rules_changed) {
             self.obstructed.by_ruleset = Obstacles::in_ruleset();
         }

@@ -50,7 +50,7 @@ impl Obstacles {
     /// Returns a rule of nftables that is an obstacle: it says what becomes of packets that leave, by what those of the proxy do not have.
     /// `None` also if `nft` cannot list them.
     pub(super) fn in_ruleset() -> Option<String> {
-        let rule = by_origin(&nft(&["list", "ruleset"], "").ok()?)?;
+        let rule = by_origin(&nft(&["-t", "list", "ruleset"], "").ok()?)?;
         Some(format!(
             "{rule} asks for what the proxy's own packets do not have: name addresses, the outgoing interface or a mark (`meta \
              mark`) instead"

@@ -15,7 +15,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netio::Error;
-use rustix::net::UCred;
 use rustix::net::sockopt::{socket_peercred, tcp_congestion};
 use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
@@ -321,7 +320,7 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let mut connect = |index| {
         let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&name(index, n).ok()?).ok());
         answering.into_iter().find(|stream| match socket_peercred(stream) {
-            Ok(of) if is_trusted(of) => true,
+            Ok(of) if of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid) => true,
             of => {
                 foreign = of.ok().map(|of| of.uid.as_raw());
                 false
@@ -358,14 +357,14 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     serde_json::from_str(&text).map_err(|error| Error::system("read the status")(std::io::Error::from(error)))
 }
 
-/// Whether a process may be a proxy of this network namespace: any user can take the names of its sockets.
-pub(super) fn is_trusted(of: UCred) -> bool {
-    of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid)
-}
-
-/// Whether a process may change the network, as a proxy must.
+/// Whether a process may change the network, as a proxy must. In a user namespace of its own, anybody may have the rights for that.
 fn has_rights(process: Pid) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap_or_default();
+    let folder = format!("/proc/{}", process.as_raw_nonzero());
+    let namespace = |folder: &str| std::fs::read_link(format!("{folder}/ns/user")).ok();
+    if namespace(&folder).is_none_or(|its| namespace("/proc/self").is_none_or(|own| own != its)) {
+        return false;
+    }
+    let status = std::fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
     let rights = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
     rights.is_some_and(|rights| rights & CapabilitySet::NET_ADMIN.bits() != 0)
 }

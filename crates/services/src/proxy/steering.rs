@@ -251,7 +251,7 @@ impl Plan {
     pub(super) fn await_predecessor(&self) {
         let start = Instant::now();
         let tables = [Slot::First, Slot::Second].map(|slot| slot.table(self.ran));
-        let are_there = || tables.iter().any(|table| nft(&["list", "table", "inet", table], "").is_ok());
+        let are_there = || tables.iter().any(|table| nft(&["-t", "list", "table", "inet", table], "").is_ok());
         while start.elapsed() < PREDECESSOR && are_there() {
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -388,7 +388,7 @@ impl Steering {
             what: "read counters of nftables".into(),
             source: std::io::Error::other(why),
         };
-        let text = nft(&["list", "counters", "table", "inet", &self.plan.table], "").map_err(failed)?;
+        let text = nft(&["-t", "list", "table", "inet", &self.plan.table], "").map_err(failed)?;
         let of = |name| packets(&text, name).ok_or_else(|| failed("there is none".into()));
         let mut pairs = [[0; 2]; COUNTERS.len()];
         for (pair, names) in pairs.iter_mut().zip(COUNTERS) {
@@ -474,10 +474,10 @@ fn may_track() -> bool {
     // What iptables has added is shown by the names of its matches and targets.
     let words = ["ct", "nat", "masquerade", "conntrack", "state", "MASQUERADE", "SNAT", "DNAT", "REDIRECT"];
     let is_such = |rules: String| rules.split_whitespace().any(|word| words.contains(&word));
-    legacy || nft(&["list", "ruleset"], "").is_ok_and(is_such)
+    legacy || nft(&["-t", "list", "ruleset"], "").is_ok_and(is_such)
 }
 
-/// Runs `nft`. Returns what it prints, or its complaint on failure.
+/// Runs `nft`, with `-t` where sets of others may be large. Returns what it prints, or its complaint on failure.
 pub(super) fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
     let run = || -> std::io::Result<std::process::Output> {
         let mut child = Command::new("nft")

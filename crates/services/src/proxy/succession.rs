@@ -9,16 +9,18 @@ use netio::reservation::Reservation;
 
 use super::handover::{Due, Inheritance, Offer};
 use super::listen::Listener;
-use super::notice::Notice;
 use super::worker::Worker;
 use super::{Proxy, thread};
 
 impl Proxy {
     /// Looks after a process that wants to go on with the connections. Call it as often as [`Proxy::tick`]. Returns whether it is time
     /// for [`Proxy::hand_over`].
-    pub fn look_at_heir(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// That process has given up, and the proxy goes on.
+    pub fn look_at_heir(&mut self) -> Result<bool, Error> {
         let Proxy { testament, plan, interfaces, settings, orders, hall, reservations, .. } = self;
-        let Some(testament) = testament else { return false };
+        let Some(testament) = testament else { return Ok(false) };
         let offer = || {
             let offer =
                 Offer::new(plan.slot(), interfaces, settings.get().port, &orders.settings, hall.listeners.len());
@@ -26,18 +28,15 @@ impl Proxy {
             (offer, listeners.chain(reservations.iter().map(Reservation::descriptor)).collect())
         };
         match testament.look(Instant::now(), hall.book.half_open(), offer) {
-            Due::Nothing => false,
+            Due::Nothing => Ok(false),
             Due::Ready => {
                 self.gate.set_draining(true);
-                false
+                Ok(false)
             }
-            Due::HandOver => true,
+            Due::HandOver => Ok(true),
             Due::GaveUp(error) => {
                 self.gate.set_draining(false);
-                self.notices.push_back(Notice::Failed(
-                    format!("the process that was to take over has not ({error}); this one goes on").into(),
-                ));
-                false
+                Err(error)
             }
         }
     }
@@ -50,9 +49,9 @@ impl Proxy {
     pub fn hand_over(&mut self) -> Result<u64, Error> {
         self.end_control();
         self.stop_threads();
-        let admission = self.admission.take().and_then(|thread| thread.join().ok());
+        let admission = self.admission.take().and_then(|thread| thread.join().ok()?);
         let threads = self.workers.iter_mut().filter_map(|running| running.thread.take());
-        let mut workers: Vec<Worker> = threads.filter_map(|thread| thread.join().ok()).collect();
+        let mut workers: Vec<Worker> = threads.filter_map(|thread| thread.join().ok()?).collect();
         workers.iter_mut().for_each(Worker::forsake);
         self.set_heir(true);
         let handed = match &mut self.testament {
@@ -61,6 +60,10 @@ impl Proxy {
         };
         match handed {
             Ok((count, line)) => {
+                // The other one has them by now.
+                self.orders.settings.clear();
+                let _ = self.guardian.order(&self.orders);
+                self.workers.iter().for_each(|running| running.shared.registry.clear());
                 self.handed = Some(line);
                 Ok(count)
             }
@@ -70,10 +73,10 @@ impl Proxy {
                 for (running, worker) in self.workers.iter_mut().zip(workers) {
                     running.shared.stop.store(false, Relaxed);
                     let name = format!("proxy-{}", running.shared.number);
-                    running.thread = Some(thread::start(&name, move || worker.run())?);
+                    running.thread = Some(thread::start(&name, move || Some(worker.run()))?);
                 }
                 if let Some(admission) = admission {
-                    self.admission = Some(thread::start("proxy-admission", move || admission.run())?);
+                    self.admission = Some(thread::start("proxy-admission", move || Some(admission.run()))?);
                 }
                 self.gate.set_draining(false);
                 Err(error)
@@ -81,7 +84,7 @@ impl Proxy {
         }
     }
 
-    /// Says whether another proxy goes on with the listeners, and with the settings of the kernel as they are.
+    /// Says whether another proxy goes on with the listeners.
     fn set_heir(&mut self, has_heir: bool) {
         self.orders.has_heir = has_heir;
         // A guardian that somebody has killed is replaced in the next turn.
@@ -103,9 +106,19 @@ impl Proxy {
             let worker = turn.next().ok_or_else(|| Error::Missing("there is no worker".into()))?;
             workers[worker].adopt(record, descriptors, bytes)
         })?;
+        // Whichever process is killed now, somebody restores the settings; the other one sees to it that they stay.
+        let own = self.orders.settings.len();
+        self.orders.settings.extend(left.settings());
+        let _ = self.guardian.order(&self.orders);
+        if let Err(error) = left.confirm() {
+            self.orders.settings.truncate(own);
+            let _ = self.guardian.order(&self.orders);
+            return Err(error);
+        }
         self.inherited = Some(count);
-        self.orders.settings.extend(left.settings().iter().cloned());
-        self.orders.has_heir = false;
+        // A guardian that somebody has killed is replaced in the next turn.
+        let _ = self.guardian.watch(&self.hall.listeners);
+        self.set_heir(false);
         let settings = self.settings.get();
         // What the listeners were, they can be.
         self.hall.listeners.iter().for_each(|listener| drop(listener.prepare(&settings)));

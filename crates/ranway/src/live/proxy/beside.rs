@@ -25,6 +25,17 @@ pub(super) struct Beside {
 }
 
 impl Beside {
+    /// Checks what a process that takes over can open only later, because another one has it.
+    pub(super) fn check(args: &ProxyArgs) -> Result<(), Failure> {
+        args.metrics.access()?;
+        args.reports.as_ref().map(|input| args.broker.input(input)).transpose()?;
+        if let Some(file) = &args.connection_log {
+            let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+            opened.map_err(|why| Failure::Invalid(format!("{}: {why}", file.display())))?;
+        }
+        Ok(())
+    }
+
     /// Opens everything. `failed` decides about what cannot be opened: without an error, the proxy goes on without it.
     pub(super) fn open(args: &ProxyArgs, failed: impl Fn(Failure) -> Result<(), Failure>) -> Result<Beside, Failure> {
         let metrics = args.metrics.access().and_then(|access| access.map(Metrics::bind).transpose().map_err(refusal));

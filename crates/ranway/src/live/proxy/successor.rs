@@ -22,6 +22,7 @@ pub(super) fn take_over(
     mut left: Inheritance,
     guardian: impl Fn() -> Command + Send + 'static,
 ) -> Result<(Proxy, Beside), Failure> {
+    Beside::check(args)?;
     let mut proxy = Proxy::start(settings, None, Some(&mut left), guardian).map_err(refusal)?;
     tell_manager(Manager::ready_as_main).or_else(go_without)?;
     left.release();
@@ -69,13 +70,41 @@ impl Successor {
         }
     }
 
-    /// Notices that it has ended.
-    pub(super) fn look(&mut self) {
+    /// Looks after it, or after another process that asks for the connections, and hands them over when it is time.
+    pub(super) fn look(&mut self, proxy: &mut Proxy) -> Succession {
+        let failed = match proxy.look_at_heir() {
+            Ok(false) => None,
+            Ok(true) => match proxy.hand_over() {
+                Ok(count) => return Succession::Complete(count),
+                Err(why) => Some((Succession::Failed, why)),
+            },
+            Err(why) => Some((Succession::None, why)),
+        };
+        if let Some((outcome, why)) = failed {
+            terminal::message!("error: the process that was to take over has not ({why}); this one goes on");
+            if let Some(mut child) = self.child.take() {
+                // It may only stand still.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            return outcome;
+        }
         if let Some(child) = &mut self.child
             && let Ok(Some(status)) = child.try_wait()
         {
             terminal::message!("error: the process that was to take over has ended ({status}); this one goes on");
             self.child = None;
         }
+        Succession::None
     }
+}
+
+/// What has become of a hand-over.
+pub(super) enum Succession {
+    /// There was none, or it was given up before it began.
+    None,
+    /// So many connections are another process's.
+    Complete(u64),
+    /// The proxy goes on, without a governor.
+    Failed,
 }
