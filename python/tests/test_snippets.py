@@ -70,11 +70,6 @@ ADAPTED = {
         r"\1 --set 'duration=6 s'"
     ),
     # In a network of its own, where no firewall is yet.
-    r"^(nft add rule inet filter input)": (
-        "nft add table inet filter\n"
-        "nft add chain inet filter input '{ type filter hook input priority 0; }'\n"
-        r"\1"
-    ),
     # One of this name is among the samples.
     r"^(ranway analyse .*--scenario drive.toml)": r"rm drive.toml\n\1",
 }
@@ -149,7 +144,6 @@ LEFT_OUT = {
             f"{TESTS}/mdcc.rs::root_reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not",
         ),
     ),
-    r"^iptables": LeftOut("changes the host's firewall"),
     r"figures/pages.py": LeftOut("writes a figure of the book"),
     r"--modem wwan0": LeftOut(
         "needs a modem",
