@@ -23,15 +23,20 @@ const OPTIONS: [u8; 4] = [19, 29, 30, 34];
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// What comes in for a socket that connects, of each family.
-const FOREIGN: [&str; 2] = [
-    "ip saddr . tcp sport . ip daddr . tcp dport @connecting4",
-    "ip6 saddr . tcp sport . ip6 daddr . tcp dport @connecting6",
-];
-
 /// What tells connections apart, in rules.
 fn ends(family: &str) -> String {
     format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
+}
+
+/// The same of the packets of the other direction.
+fn back(family: &str) -> String {
+    format!("{family} daddr . tcp dport . {family} saddr . tcp sport")
+}
+
+/// Notes a connection that passes although there is a socket of its ends here.
+fn note_stray(family: &str, number: u32) -> String {
+    let ends = ends(family);
+    format!("{ends} @reused{number} update @strays{number} {{ {ends} }}")
 }
 
 /// A priority as nftables writes it.
@@ -80,12 +85,11 @@ impl Plan {
         // its packets.
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let ends = ends(family);
-            let back = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
-            for ends in [&ends, &back] {
+            for ends in [&ends, &back(family)] {
                 // They neither count, nor are they in the zone of the proxy's legs, nor do they get the mark.
-                let chains = ["first", "early", "prerouting"];
+                let chains = if *tracked { &["first", "early", "prerouting"][..] } else { &["first", "prerouting"] };
                 let is_stray = format!("iifname {both} {flags} != syn {ends} @strays{number} accept");
-                all.extend(chains.map(|chain| (chain, is_stray.clone())));
+                all.extend(chains.iter().map(|chain| (*chain, is_stray.clone())));
             }
             all.push((
                 "prerouting",
@@ -129,8 +133,7 @@ impl Plan {
         all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let (ends, passing) = (ends(family), class(PASSING));
-            let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
-            all.push(("output", format!("meta priority {passing} {is_reused}")));
+            all.push(("output", format!("meta priority {passing} {}", note_stray(family, number))));
             all.push(("output", format!("meta priority {passing} update @passed{number} {{ {ends} }} accept")));
             all.extend(["passed", "strays"].map(|set| ("hold", format!("{ends} @{set}{number} return"))));
         }
@@ -144,8 +147,9 @@ impl Plan {
         }
         // The kernel itself drops packets with some options of IP.
         for (pair, kind) in [(answers, "(syn | ack)"), (acks, "ack")] {
-            for (plain, foreign) in [("ip hdrlength 5", FOREIGN[0]), ("ip6 nexthdr 6", FOREIGN[1])] {
-                let is_own = if kind == "ack" { foreign.replace('@', "!= @") } else { String::new() };
+            for (plain, family, number) in [("ip hdrlength 5", "ip", 4), ("ip6 nexthdr 6", "ip6", 6)] {
+                let is_own =
+                    if kind == "ack" { format!("{} != @connecting{number}", ends(family)) } else { String::new() };
                 all.push((
                     "first",
                     format!("iifname {both} {plain} {flags} == {kind} {ours} {is_own} counter name {}", pair[0]),
@@ -173,9 +177,8 @@ impl Plan {
             ));
             // What is here was not held.
             for (family, number) in [("ip", 4), ("ip6", 6)] {
-                let ends = ends(family);
-                let is_reused = format!("{ends} @reused{number} update @strays{number} {{ {ends} }}");
-                all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {is_reused}")));
+                let note = note_stray(family, number);
+                all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {note}")));
             }
         }
         let leave = |condition: String| ("hold", format!("{condition} return"));
@@ -221,15 +224,15 @@ impl Plan {
         let (connecting, flags) =
             (format!("meta priority {}", class(CONNECTING)), "tcp flags & (fin | syn | rst | ack)");
         let mut all = Vec::new();
-        for ((family, number), ends) in [("ip", 4), ("ip6", 6)].into_iter().zip(FOREIGN) {
-            let sent = format!("{family} daddr . tcp dport . {family} saddr . tcp sport");
+        for (family, number) in [("ip", 4), ("ip6", 6)] {
+            let sent = back(family);
             let note = format!("update @connecting{number} {{ {sent} timeout {longest}s }}");
             // Before the socket is there; and again if it has another port than the client.
             all.push(("output", format!("meta priority {} {note} drop", class(ANNOUNCING))));
             all.push(("output", format!("{connecting} {flags} == syn {note}")));
             // The last packet of its handshake.
             all.push(("output", format!("{connecting} {flags} == ack delete @connecting{number} {{ {sent} }}")));
-            let foreign = format!("tcp flags & (syn | rst) == 0 {ends}");
+            let foreign = format!("tcp flags & (syn | rst) == 0 {} @connecting{number}", ends(family));
             all.push(("own", format!("{foreign} return")));
             if self.tracked && self.settings.opened_by_servers {
                 all.push(("early", format!("iifname {ran} {foreign} accept")));
