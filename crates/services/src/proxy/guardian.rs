@@ -4,8 +4,7 @@
 //! [`LOST`], because the proxy was stopped, hangs or gets no processor, the guardian shuts the sockets, which resets those who wait
 //! there. When the proxy has ended in any way, the guardian removes its rules and routes and the socket of its reports, and ends.
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,20 +15,16 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, send, socketpair};
 use serde::{Deserialize, Serialize};
 
 use super::listen::{HANGS, LOST, Listener, shut};
+use super::passing;
 use super::sysctl::Setting;
 use crate::rnis::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
 const LAST_WORK: Duration = Duration::from_secs(3);
-/// Sockets in one message; the kernel permits 253.
-const SOCKETS: usize = 8;
 /// Longest message; a path in it takes at most 17 KiB.
 const LONGEST: usize = 32 << 10;
 
@@ -70,7 +65,7 @@ impl Guardian {
 
     /// Has the guardian shut these listeners, too, when the proxy hangs.
     pub(super) fn watch(&self, listeners: &[Listener]) -> Result<(), Errno> {
-        for some in listeners.chunks(SOCKETS) {
+        for some in listeners.chunks(passing::MOST) {
             let sockets: Vec<BorrowedFd> = some.iter().map(|listener| listener.socket.as_fd()).collect();
             self.send(&[0], &sockets)?;
         }
@@ -84,12 +79,7 @@ impl Guardian {
 
     fn send(&self, bytes: &[u8], sockets: &[BorrowedFd]) -> Result<(), Errno> {
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
-        let mut beside = SendAncillaryBuffer::new(&mut space);
-        if !sockets.is_empty() {
-            beside.push(SendAncillaryMessage::ScmRights(sockets));
-        }
-        sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map(drop)
+        passing::send(socket.as_fd(), &[IoSlice::new(bytes)], sockets, SendFlags::NOSIGNAL)
     }
 
     /// Tells the guardian that the proxy runs. Returns whether the guardian does.
@@ -144,7 +134,7 @@ pub fn guard() -> Result<(), Error> {
             Err(error) => return Err(Error::system("wait for the proxy")(error)),
         }
         let mut buffer = vec![0; LONGEST];
-        let (count, new) = match receive(socket.as_fd(), &mut buffer) {
+        let (count, new) = match passing::receive(socket.as_fd(), &mut buffer, RecvFlags::empty()) {
             Ok((0, _)) => break,
             Ok(received) => received,
             Err(Errno::INTR) => continue,
@@ -175,17 +165,4 @@ pub fn guard() -> Result<(), Error> {
 fn wait(socket: BorrowedFd) -> Result<bool, Errno> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(HANGS.subsec_nanos()) };
     Ok(poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], Some(&timeout))? > 0)
-}
-
-fn receive(socket: BorrowedFd, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
-    let mut sockets = Vec::new();
-    for message in beside.drain() {
-        if let RecvAncillaryMessage::ScmRights(new) = message {
-            sockets.extend(new);
-        }
-    }
-    Ok((received.bytes, sockets))
 }

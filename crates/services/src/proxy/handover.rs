@@ -11,8 +11,7 @@
 //!
 //! Meanwhile hosts wait as for a slow path: the sockets are open all the time, and so is the way to them.
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -20,27 +19,24 @@ use netio::Error;
 use netio::reservation::Reservation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
-    shutdown, socket_with,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, shutdown, socket_with,
 };
 use serde::{Deserialize, Serialize};
 
 use super::book::Ends;
 use super::listen::Listener;
+use super::names::{NAMES, is_one_of_us, name};
+use super::passing;
 use super::relay::Direction;
 use super::settings::Settings;
-use super::status::NAMES;
 use super::steering::{LEASE, Slot};
 use super::sysctl::Setting;
 use super::worker::{Record, Worker};
 
 /// The version of what is said. Another one is refused, and the proxy goes on.
 const VERSION: u32 = 1;
-/// Descriptors beside one message; the kernel permits 253.
-const DESCRIPTORS: usize = 64;
 /// The longest message: a connection that holds 32 KiB in each direction, with room to spare.
 const LONGEST: usize = 128 << 10;
 /// Time for the answer of the other process, while workers stand still.
@@ -116,16 +112,11 @@ impl Line {
     ) -> Result<(), Error> {
         let said = serde_json::to_vec(message).expect("strings and numbers can be written as JSON");
         let length = u32::try_from(said.len()).expect("it is short").to_le_bytes();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let parts = [IoSlice::new(&length), IoSlice::new(&said), IoSlice::new(bytes)];
         let until = Instant::now() + patience;
         loop {
-            let mut beside = SendAncillaryBuffer::new(&mut space);
-            if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
-                return Err(failed("give descriptors")(Errno::MSGSIZE));
-            }
-            let parts = [IoSlice::new(&length), IoSlice::new(&said), IoSlice::new(bytes)];
-            match sendmsg(&self.0, &parts, &mut beside, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-                Ok(_) => return Ok(()),
+            match passing::send(self.0.as_fd(), &parts, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(()) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait(PollFlags::OUT, until.saturating_duration_since(Instant::now()))?,
                 // Descriptors on their way are limited, too.
@@ -138,17 +129,8 @@ impl Line {
     fn hear(&self, patience: Duration) -> Result<Heard, Error> {
         self.wait(PollFlags::IN, patience)?;
         let mut buffer = vec![0; LONGEST];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received = recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut beside, flags);
-        let received = received.map_err(failed("hear the other process"))?.bytes;
-        let mut descriptors = Vec::new();
-        for message in beside.drain() {
-            if let RecvAncillaryMessage::ScmRights(new) = message {
-                descriptors.extend(new);
-            }
-        }
+        let received = passing::receive(self.0.as_fd(), &mut buffer, RecvFlags::DONTWAIT);
+        let (received, descriptors) = received.map_err(failed("hear the other process"))?;
         if received == 0 {
             return Err(Error::Missing("the other process has ended".into()));
         }
@@ -157,11 +139,6 @@ impl Line {
         let (length, rest) = buffer.split_first_chunk::<4>().ok_or_else(wrong)?;
         let (said, bytes) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or_else(wrong)?;
         Ok((serde_json::from_slice(said).map_err(|_| wrong())?, descriptors, bytes.to_vec()))
-    }
-
-    /// Whether the other process has this one's user, or root's. Rights alone are no proof: anybody has some in a user namespace.
-    fn is_to_one_of_us(&self) -> bool {
-        socket_peercred(&self.0).is_ok_and(|of| of.uid.is_root() || of.uid == rustix::process::geteuid())
     }
 
     fn wait(&self, what: PollFlags, patience: Duration) -> Result<(), Error> {
@@ -253,7 +230,7 @@ impl Testament {
         let open = || -> Result<Option<OwnedFd>, Errno> {
             let socket = new_socket()?;
             for n in 0..NAMES {
-                match bind(&socket, &name(ran, n)?) {
+                match bind(&socket, &address(ran, n)?) {
                     Err(Errno::ADDRINUSE) => {}
                     Err(error) => return Err(error),
                     Ok(()) => {
@@ -292,7 +269,7 @@ impl Testament {
         let line = loop {
             // Strangers may not keep others from coming.
             let line = Line(accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?);
-            if line.is_to_one_of_us() {
+            if is_one_of_us(&line.0) {
                 break line;
             }
         };
@@ -353,13 +330,13 @@ impl Inheritance {
             let line = Line(new_socket().ok()?);
             let start = Instant::now();
             // Its queue may be full of strangers for a moment.
-            while let Err(error) = connect(&line.0, &name(number, n).ok()?) {
+            while let Err(error) = connect(&line.0, &address(number, n).ok()?) {
                 if error != Errno::AGAIN || start.elapsed() >= PATIENCE {
                     return None;
                 }
                 std::thread::sleep(MOMENT);
             }
-            line.is_to_one_of_us().then_some(line)
+            is_one_of_us(&line.0).then_some(line)
         };
         let Some(line) = (0..NAMES).find_map(call) else { return Ok(None) };
         let (message, mut listeners, _) = line.hear(PATIENCE)?;
@@ -466,7 +443,6 @@ fn new_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-fn name(ran: u32, n: u32) -> Result<SocketAddrUnix, Errno> {
-    let more = if n == 0 { String::new() } else { format!("/{n}") };
-    SocketAddrUnix::new_abstract_name(format!("ranway/proxy-heir/{ran}{more}").as_bytes())
+fn address(ran: u32, n: u32) -> Result<SocketAddrUnix, Errno> {
+    SocketAddrUnix::new_abstract_name(name("heir", ran, n).as_bytes())
 }

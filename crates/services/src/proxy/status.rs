@@ -1,8 +1,7 @@
 //! The status of a running proxy, through a socket that vanishes with it.
 //!
-//! The socket is an abstract one, named after the interface towards the RAN, in the namespace of that interface. It answers
-//! the same user and root alone: addresses of UEs are nobody else's business. Any user can take such a name first, so there are
-//! several, and [`ask`] believes only root, its own user, and a process that may change the network.
+//! The socket ([`super::names`]) answers the same user and root alone: addresses of UEs are nobody else's business. [`ask`] believes
+//! only root, its own user, and a process that may change the network.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -25,13 +24,12 @@ use super::feeds::{Feed, Unused};
 use super::flow::{Flow, Side};
 use super::gate::Bypass;
 use super::hall::Hall;
+use super::names::{NAMES, is_one_of_us, name};
 use super::thread;
 use super::worker::Shared;
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
-/// Names of the socket, of which a proxy takes the first that is free.
-pub(super) const NAMES: u32 = 8;
 /// Time for a client to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -287,7 +285,7 @@ pub(super) fn serve(
 /// Takes the first name that is free, if there is one.
 fn bind(ran: u32) -> std::io::Result<Option<UnixListener>> {
     for n in 0..NAMES {
-        match UnixListener::bind_addr(&name(ran, n)?) {
+        match UnixListener::bind_addr(&address(ran, n)?) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
             bound => return bound.map(Some),
         }
@@ -296,8 +294,7 @@ fn bind(ran: u32) -> std::io::Result<Option<UnixListener>> {
 }
 
 fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<()> {
-    let asking = socket_peercred(stream)?.uid;
-    if !asking.is_root() && asking != rustix::process::geteuid() {
+    if !is_one_of_us(stream) {
         return Ok(());
     }
     stream.set_nonblocking(false)?;
@@ -318,9 +315,9 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let found = named.filter(|(_, index)| wanted.is_none_or(|wanted| wanted == *index));
     let mut foreign = None;
     let mut connect = |index| {
-        let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&name(index, n).ok()?).ok());
+        let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&address(index, n).ok()?).ok());
         answering.into_iter().find(|stream| match socket_peercred(stream) {
-            Ok(of) if of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid) => true,
+            Ok(of) if is_one_of_us(stream) || has_rights(of.pid) => true,
             of => {
                 foreign = of.ok().map(|of| of.uid.as_raw());
                 false
@@ -369,9 +366,8 @@ fn has_rights(process: Pid) -> bool {
     rights.is_some_and(|rights| rights & CapabilitySet::NET_ADMIN.bits() != 0)
 }
 
-fn name(ran: u32, n: u32) -> std::io::Result<Name> {
-    let more = if n == 0 { String::new() } else { format!("/{n}") };
-    Name::from_abstract_name(format!("ranway/proxy-status/{ran}{more}"))
+fn address(ran: u32, n: u32) -> std::io::Result<Name> {
+    Name::from_abstract_name(name("status", ran, n))
 }
 
 impl Status {

@@ -79,7 +79,7 @@ impl Worker {
     /// Takes a connection that another process had, before the worker runs.
     ///
     /// # Errors
-    /// [`Error::Wrong`] if something is missing, and [`Error::System`]. Then it has not taken it.
+    /// [`Error::Wrong`] if something is missing, and [`Error::System`]. Then the worker is of no use.
     pub(in crate::proxy) fn adopt(
         &mut self,
         record: Record,
