@@ -13,7 +13,6 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// What a proxy has beside its connections.
-#[derive(Default)]
 pub(super) struct Beside {
     metrics: Option<Metrics>,
     pub(super) metrics_at: Option<SocketAddr>,
