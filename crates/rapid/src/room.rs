@@ -20,14 +20,14 @@ pub struct Room {
 impl Room {
     /// Returns what to set where `self` is wanted. The buffer has `before` bytes now, of which `queued` are in use; `announced` is
     /// the window that the sender has. As long as the buffer has to be larger than wanted, the window is what the wanted one would
-    /// leave, and at least `least` bytes, so that the sender goes on; but closed while more waits than that holds. Otherwise a sender
-    /// nearby, which refills the buffer in each of its short round trips, would keep it large.
+    /// leave, and at least `least` bytes, so that the sender goes on. When the sender has used all that was announced, nothing is on
+    /// its way, and the buffer has the wanted size at once, even if more waits in it: the window opens again as that is read.
     pub fn within(self, before: u64, queued: u64, announced: u64, least: u64) -> Room {
         let buffer = self.buffer.max(before.min(queued.saturating_add(announced)));
-        if buffer == self.buffer {
+        if announced == 0 || buffer == self.buffer {
             return self;
         }
-        let rest = self.buffer.checked_sub(queued).map_or(0, |rest| rest.max(least));
+        let rest = self.buffer.saturating_sub(queued).max(least);
         Room { buffer, window: Some(self.window.map_or(rest, |window| window.min(rest))) }
     }
 }
@@ -58,9 +58,16 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_closed_while_more_waits_than_the_buffer_is_to_hold() {
+    fn the_window_stays_open_for_some_segments() {
         let window = |queued: u64| room(40_000, None).within(100_000, queued, 50_000, 5_000).window;
-        assert_eq!([50_000, 40_001, 40_000, 36_000, 30_000].map(window), [0, 0, 5_000, 5_000, 10_000].map(Some));
+        assert_eq!([50_000, 40_001, 36_000, 30_000].map(window), [5_000, 5_000, 5_000, 10_000].map(Some));
+    }
+
+    #[test]
+    fn a_buffer_whose_window_is_used_up_has_its_size_at_once() {
+        let wanted = room(40_000, Some(40_000));
+        assert_eq!(wanted.within(100_000, 99_000, 0, 5_000), wanted);
+        assert_eq!(wanted.within(100_000, 99_000, 1_000, 5_000), room(100_000, Some(5_000)));
     }
 
     /// A reader that takes half of what is queued in each step; a sender that fills its window.
