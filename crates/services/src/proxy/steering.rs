@@ -64,8 +64,10 @@ const WAITING: u32 = 61;
 /// Connections that the proxy opens at a time, of each family, for which segments of others are told from its own: as many as both sides'
 /// SYNs may begin in some seconds.
 const OPENED: u32 = 262_144;
-/// Time that nft has to set up its table.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that nft has to set up its table: on a busy machine, it may get little of the processor.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest time between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(100);
 /// Time for the end of an instance that was killed.
 const PREDECESSOR: Duration = Duration::from_secs(2);
 
@@ -368,13 +370,15 @@ impl Steering {
     fn await_generation(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         let comment = format!("\"{}\"", comment(self.plan.generation));
-        let table = self.plan.table.clone();
+        let (table, mut pause) = (self.plan.table.clone(), Duration::from_millis(5));
         while !nft(&["list", "chain", "inet", &table, "prerouting"], "").is_ok_and(|rules| rules.contains(&comment)) {
             if start.elapsed() > PATIENCE || !self.lives() {
                 let source = std::io::Error::other("it did not make its table");
                 return Err(Error::System { what: "run `nft -i`".into(), source });
             }
-            std::thread::sleep(Duration::from_millis(5));
+            // Each look takes processor time that it may need.
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(LOOK);
         }
         Ok(())
     }
