@@ -275,7 +275,8 @@ def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int 
         command = inside(ROUTER, str(arguments.ranway), "proxy", *options, cpu=PROXY)
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert running.stderr is not None
-        assert "splitting" in running.stderr.readline()
+        said = running.stderr.readline()
+        assert "splitting" in said, said
     else:
         rules = inside(ROUTER, "nft", "-f", "-")
         subprocess.run(rules, input=RULES, text=True, check=True)

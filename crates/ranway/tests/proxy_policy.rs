@@ -14,7 +14,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -153,6 +153,68 @@ fn root_lists_and_marks_say_whose_connections_are_split() {
             exchange(&mut client, &mut server);
             assert_eq!(net.status().totals.established - before, u64::from(split), "{args:?}");
         }
+    }
+}
+
+#[test]
+fn root_a_class_has_its_congestion_control_and_its_rate() {
+    const BYTES: usize = 2_000_000;
+    let Some(net) = Net::new() else { return };
+    let [plain, slow, reno] = [0, 1, 1].map(|family| net.listen(SERVER, SERVERS[family]));
+    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
+    net.nft(
+        ROUTER,
+        &format!(
+            "add table inet lists; add chain inet lists pre {{ type filter hook prerouting priority -150; }}; \
+             add rule inet lists pre iifname ran tcp dport {} meta mark set 0x31; \
+             add rule inet lists pre iifname ran tcp dport {} meta mark set 0x40",
+            port(&slow),
+            port(&reno)
+        ),
+    );
+    let proxy = net.proxy(&["--cc", "cubic", "--classes", "0x30/0xf0:rate=20 Mbit/s,0x40:cc=reno"]);
+    for (listener, control, mbps) in [(&plain, "cubic", None), (&reno, "reno", None), (&slow, "cubic", Some(20.0))] {
+        let (mut client, mut server) = net.pair(listener);
+        let start = Instant::now();
+        thread::scope(|scope| {
+            scope.spawn(|| server.write_all(&vec![7; BYTES]).expect("it is open"));
+            client.read_exact(&mut vec![0; BYTES]).expect("it is open");
+        });
+        let rate = BYTES as f64 * 8e-6 / start.elapsed().as_secs_f64();
+        let ue = client.local_addr().expect("it is bound");
+        let status = net.status();
+        let of = status.connections.iter().find(|of| of.ue == ue).expect("it is split");
+        assert_eq!(of.radio_congestion, control);
+        // Slow start of the kernel is paced with less.
+        assert!(mbps.is_none_or(|most| (most * 0.6..most * 1.1).contains(&rate)), "{rate} Mbit/s");
+        assert!(mbps.is_some() || rate > 40.0, "{rate} Mbit/s");
+    }
+    drop(proxy);
+    let output = net.fails(&["--wan", "wan", "--ran", "ran", "--classes", "1:cc=none"]);
+    assert!(text(&output.stderr).contains("congestion control `none`"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn root_quic_passes_and_its_bytes_are_counted() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    // The headers of IP and UDP.
+    for (family, header) in [(0, 28), (1, 48)] {
+        let (before, server) =
+            (net.status().totals, SocketAddr::new(SERVERS[family].parse().expect("an address"), 443));
+        let at_server = net.inside(SERVER, || UdpSocket::bind(server)).expect("it is free");
+        let at_ue = net.inside(UE, || UdpSocket::bind((UES[family], 0))).expect("it is free");
+        let mut buffer = [0; 2000];
+        for _ in 0..10 {
+            at_ue.send_to(&[1; 200], server).expect("it is sent");
+            let (bytes, ue) = at_server.recv_from(&mut buffer).expect("it arrives");
+            at_server.send_to(&[2; 1000], ue).expect("it is sent");
+            assert_eq!((bytes, at_ue.recv(&mut buffer).expect("it arrives")), (200, 1000));
+        }
+        let status = net.until("it is counted", |status| status.totals.quic_to_ue_bytes > before.quic_to_ue_bytes);
+        let of = |totals: &services::proxy::Totals| (totals.quic_to_ue_bytes, totals.quic_from_ue_bytes);
+        let (to_ue, from_ue) = (of(&status.totals).0 - of(&before).0, of(&status.totals).1 - of(&before).1);
+        assert_eq!((to_ue, from_ue), (10 * (1000 + header), 10 * (200 + header)));
     }
 }
 

@@ -66,7 +66,7 @@ pub use inbox::Inbox;
 pub use log::LogSettings;
 pub use metrics::Metrics;
 pub use notice::Notice;
-pub use settings::{Mark, Settings};
+pub use settings::{Class, Mark, Settings};
 pub use status::{Connection, Limits, Status, Totals, ask};
 
 use std::collections::VecDeque;

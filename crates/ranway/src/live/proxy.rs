@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use units::Bytes;
 
 pub(crate) use args::ProxyArgs;
 
@@ -306,6 +307,10 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
     )?;
     if !bypassed.is_empty() {
         writeln!(stdout, "bypassed the proxy: {}", bypassed.join(", "))?;
+    }
+    if of.quic_to_ue_bytes + of.quic_from_ue_bytes > 0 {
+        let [to, from] = [of.quic_to_ue_bytes, of.quic_from_ue_bytes].map(Bytes::new);
+        writeln!(stdout, "QUIC beside the proxy: {to} to UEs, {from} from UEs")?;
     }
     let Unused { ahead, old, impossible, overtaken } = status.unused_reports;
     if ahead + old + impossible + overtaken > 0 {

@@ -32,7 +32,7 @@ use super::flow::{Flow, Following, News, Registry};
 use super::inbox::Inbox;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
-use super::window::{Leg, Limits, ReceiveWindow};
+use super::window::Limits;
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
 
@@ -48,9 +48,15 @@ const REST: u32 = 9;
 /// The least pacing rate in bytes per second. The kernel sets the time of the next packet at the rate of the last one: a
 /// flow that was promised next to nothing while it was idle would wait for minutes when it sends again.
 const LEAST_PACING: u64 = 125_000;
+/// Packets of the kernel have up to 64 KiB. At this rate in bytes per second and above, such a packet leaves in each of NR's slots of
+/// 125 us (TS 38.211 table 4.3.2-1, 120 kHz): the radio sends in slots, so closer timers would spread nothing.
+const UNPACED: u64 = LONGEST_PACKET * 8_000;
 /// A flow that waits less than this for its worker, in ns, needs no room for what it sends meanwhile.
 const SHORT_TURN: u64 = 250_000;
-/// The longest packet of the kernel: what can be moved at the cost of one.
+/// The part of the memory for all connections that they may take to bear late turns. A buffer takes twice its size, and what was
+/// read may wait to be sent.
+const LATE_PART: u64 = 4;
+/// The least that each may take: the longest packet of the kernel, which can be moved at the cost of one.
 const LONGEST_PACKET: u64 = 64 << 10;
 /// How long a worker takes to move such a packet, in ns. When all flows begin to send at once, its first turn takes that long for
 /// each of them; idle flows have the settings for it in advance.
@@ -61,6 +67,9 @@ const WORTH: u64 = 8 << 10;
 const YOUNG: Span = Span::from_millis(100);
 /// Time between a change of a receive buffer's limit and a small reduction.
 const SETTLING: Span = Span::from_secs(1);
+/// The age of a control's clock when it begins: reports from just before have a time on it, as those that waited while another
+/// process handed over.
+const BEFORE: Span = Span::from_secs(1);
 /// Interval between looks at the feeds.
 const LOOK: Span = Span::from_millis(500);
 
@@ -122,9 +131,7 @@ struct Controlled {
     mss: u32,
     /// The same of the wired leg, as far as it is known.
     wired_mss: u32,
-    /// The receive window of the wired leg.
-    receive: ReceiveWindow,
-    /// The limit of its buffer, and when that was last changed.
+    /// The limit of the wired leg's receive buffer, and when that was last changed.
     buffer: Option<u64>,
     resized: Time,
     unsent: Option<u64>,
@@ -169,6 +176,7 @@ fn drive(
     stop: &AtomicBool,
 ) {
     let clock = Clock::start();
+    let present = || clock.now() + BEFORE;
     let all: Vec<(&Shared, Following)> = workers.iter().map(|shared| (&**shared, shared.registry.follow())).collect();
     let mut news = Vec::new();
     let mut extended = None;
@@ -177,9 +185,9 @@ fn drive(
     while !stop.load(Relaxed) {
         for (shared, following) in &all {
             following.take(&mut news);
-            news.iter().for_each(|&news| learn(control, shared, ues, flows, news, clock.now()));
+            news.iter().for_each(|&news| learn(control, shared, ues, flows, news, present()));
         }
-        let now = clock.now();
+        let now = present();
         while let Some((_, key)) = flows.young.pop_front_if(|(since, _)| now.saturating_since(*since) >= YOUNG) {
             if let Some(flow) = workers[key.worker].registry.get(key.id) {
                 adopt(control, &flow, ues, flows, key, now);
@@ -306,8 +314,8 @@ fn adopt(
     if flow.taken() != [0, 0] {
         control.on_progress(key);
     }
-    let (receive, flow) = (ReceiveWindow::new(flow.receive_buffer), Arc::downgrade(flow));
-    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, receive, ..Controlled::default() });
+    let flow = Arc::downgrade(flow);
+    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
 }
 
 /// Tells the control of the UE that the flows of `former` belong to by now.
@@ -341,6 +349,8 @@ fn update(
 ) {
     let most = bounds(workers);
     let first_turn = (flows.len() / workers.len().max(1)) as u64 * MOVE;
+    let most_late =
+        workers.first().map_or(0, |shared| shared.settings.get().memory / LATE_PART) / (flows.len() as u64).max(1);
     let cell = RefCell::new(flows);
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
@@ -351,7 +361,8 @@ fn update(
     let mut apply = |key: FlowKey, decision: &Decision| {
         if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
             let turn = workers.get(key.worker).map_or(0, |shared| shared.turn.load(Relaxed));
-            controlled.apply(&for_a_turn(decision, turn, first_turn), most, windows, now);
+            let decision = for_a_turn(decision, turn, first_turn, most_late.max(LONGEST_PACKET));
+            controlled.apply(&decision, most, windows, now);
         }
     };
     control.update(now, &mut observe, &mut apply);
@@ -359,19 +370,19 @@ fn update(
 
 /// Returns the decision with room for what a flow sends at its rate in `turn` ns, for which it waits for its worker; if it is
 /// idle, in `first_turn` ns at the rate that it would have. A worker that has more to do than it can then moves more at a time,
-/// which costs less for each byte. Towards the server the room is bounded, because it takes memory for each flow whose UE stops
+/// which costs less for each byte. Towards the server the room has `most` bytes, because it takes memory for each flow whose UE stops
 /// reading.
-fn for_a_turn(decision: &Decision, turn: u64, first_turn: u64) -> Decision {
+fn for_a_turn(decision: &Decision, turn: u64, first_turn: u64, most: u64) -> Decision {
     let is_idle = decision.category == Category::Idle;
     let (rate, turn) = if is_idle { (decision.pacing, turn.max(first_turn)) } else { (decision.rate, turn) };
     // In steps, so that settings need not change each time.
     let turn = if turn < SHORT_TURN { 0 } else { turn.next_power_of_two() };
     let late = rate.map_or(0, |rate| (rate.bytes_per_sec() as f64 * turn as f64 * 1e-9) as u64);
     let and_late = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late));
-    let and_a_packet = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late.min(LONGEST_PACKET)));
+    let and_some = |bytes: Option<u64>| bytes.map(|bytes| bytes.saturating_add(late.min(most)));
     Decision {
-        receive_window: and_a_packet(decision.receive_window),
-        receive_buffer: and_a_packet(decision.receive_buffer),
+        receive_window: and_some(decision.receive_window),
+        receive_buffer: and_some(decision.receive_buffer),
         unsent: and_late(decision.unsent),
         window: and_late(decision.window),
         ..*decision
@@ -421,11 +432,7 @@ impl Controlled {
         }
         let (has_data, is_quiet) = (self.last.arrived > 0, self.quiet.is_some());
         // Each call fails only if the connection has just ended.
-        self.receive.limit(
-            flow.wired(),
-            Limits { buffer, window, least: self.least_window() },
-            Leg { is_whole: flow.is_whole(), has_data, is_quiet },
-        );
+        flow.limit(Limits { buffer, window, least: self.least_window() }, has_data, is_quiet);
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;
@@ -435,9 +442,10 @@ impl Controlled {
             let _ = sys::set_notsent_lowat(flow.radio(), bytes);
         }
         let pacing = decision.pacing.map(|rate| (rate.bits_per_sec() / 8).max(LEAST_PACING));
+        let pacing = pacing.filter(|&bytes| bytes < UNPACED);
         if pacing != self.pacing {
             self.pacing = pacing;
-            let _ = sys::set_max_pacing_rate(flow.radio(), pacing.unwrap_or(u64::MAX));
+            let _ = sys::set_max_pacing_rate(flow.radio(), pacing.unwrap_or(u64::MAX).min(flow.most_pacing));
         }
         if let Some(windows) = windows {
             self.apply_window(flow.radio(), decision.window, &mut **windows);
@@ -508,10 +516,11 @@ mod tests {
             ..Decision::UNLIMITED
         };
         let decision = windows(20_000, 20_000);
+        let for_a_turn = |decision: &Decision, turn, first| for_a_turn(decision, turn, first, 100_000);
         assert_eq!(for_a_turn(&decision, SHORT_TURN - 1, u64::MAX), decision);
         // 2^20 ns is the next step, in which 10,485 bytes come; and 2^24 ns, in which 167,772 come.
         assert_eq!(for_a_turn(&decision, 1_000_000, 0), windows(30_485, 30_485));
-        assert_eq!(for_a_turn(&decision, 10_000_000, 0), windows(20_000 + LONGEST_PACKET, 187_772));
+        assert_eq!(for_a_turn(&decision, 10_000_000, 0), windows(120_000, 187_772));
         assert_eq!(for_a_turn(&Decision::UNLIMITED, 10_000_000, 10_000_000), Decision::UNLIMITED);
         // A flow that is idle has room for its first turn at its pacing rate.
         let pacing = decision.rate;

@@ -78,7 +78,7 @@ pub struct Feed {
 pub struct Unused {
     /// From the future, by the proxy's clock.
     pub ahead: u64,
-    /// Made before the proxy began to control connections.
+    /// Made more than a second before the proxy began to control connections.
     pub old: u64,
     /// With values that are beyond any cell.
     pub impossible: u64,

@@ -11,11 +11,12 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::book::Ends;
 use super::feeds::Feeds;
 use super::notice::Notice;
 use super::relay::NO_LIMIT;
 use super::settings::Settings;
-use super::window::set_whole;
+use super::window::{Leg, Limits, ReceiveWindow, set_size};
 use netio::sys::tcp_info;
 use rapid::Sample;
 use units::{Rate, Span};
@@ -66,8 +67,13 @@ pub struct Flow {
     established: AtomicBool,
     /// The whole receive buffer of each leg.
     pub(super) receive_buffer: usize,
-    /// Whether the wired leg has its whole receive buffer, but for a control.
-    is_whole: AtomicBool,
+    /// The receive buffer that the wired leg has, but for a control; 0 while the kernel tunes it.
+    size: AtomicUsize,
+    /// What a control has limited it to, and whether it has to shrink for that.
+    receive: Mutex<ReceiveWindow>,
+    shrinks: AtomicBool,
+    /// What the radio leg may send at most, in bytes per second; [`u64::MAX`] without a limit.
+    pub(super) most_pacing: u64,
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
     /// it shrinks the window.
     pub(super) passing: AtomicUsize,
@@ -80,14 +86,13 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`.
+    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server` by a SYN with `mark`.
     pub(super) fn new(
         opened_by: Side,
-        client: SocketAddr,
-        server: SocketAddr,
-        accepted: OwnedFd,
-        outgoing: OwnedFd,
+        (client, server): Ends,
+        [accepted, outgoing]: [OwnedFd; 2],
         settings: &Settings,
+        mark: u32,
         now: Instant,
     ) -> Flow {
         let (ue, peer, radio, wired) = match opened_by {
@@ -103,7 +108,10 @@ impl Flow {
             wired,
             established: AtomicBool::new(false),
             receive_buffer: settings.receive_buffer,
-            is_whole: AtomicBool::new(!settings.is_tuned()),
+            size: AtomicUsize::new(if settings.is_tuned() { 0 } else { settings.receive_buffer }),
+            receive: Mutex::new(ReceiveWindow::new(settings.receive_buffer)),
+            shrinks: AtomicBool::new(false),
+            most_pacing: settings.most_pacing(mark),
             passing: AtomicUsize::new(NO_LIMIT),
             promised: AtomicU64::new(NO_PROMISE),
             to_ue: Passed::default(),
@@ -112,9 +120,10 @@ impl Flow {
         }
     }
 
-    /// The same of a connection that another process had, of which it had set these receive buffers.
-    pub(super) fn resumed(self, receive_buffer: usize, is_whole: bool) -> Flow {
-        Flow { receive_buffer, is_whole: AtomicBool::new(is_whole), ..self }
+    /// The same of a connection that another process had, of which it had set these receive buffers and this rate.
+    pub(super) fn resumed(self, receive_buffer: usize, size: Option<usize>, most_pacing: u64) -> Flow {
+        let receive = Mutex::new(ReceiveWindow::new(receive_buffer));
+        Flow { receive_buffer, size: AtomicUsize::new(size.unwrap_or(0)), receive, most_pacing, ..self }
     }
 
     /// The UE's address and port.
@@ -170,23 +179,39 @@ impl Flow {
         }
     }
 
-    /// Gives a leg a receive buffer of so many bytes, whose host has shown that it reads.
+    /// Gives a leg a receive buffer of so many bytes, whose host has shown that it reads. Where a control limits it, the control
+    /// does so, but for the first time.
     pub(super) fn enlarge(&self, source: usize, bytes: usize) {
-        set_whole(self.legs()[source], bytes);
-        if self.is_to_ue(source) {
+        let is_to_ue = self.is_to_ue(source);
+        if !is_to_ue || self.size().is_none() || self.passing.load(Relaxed) == NO_LIMIT {
+            set_size(self.legs()[source], bytes);
+        }
+        if is_to_ue {
             // Only then: a control that limits the buffer does so again.
-            self.is_whole.store(true, Release);
+            self.size.store(bytes, Release);
         }
     }
 
-    /// Whether a control limits the receive buffer of a leg.
-    pub(super) fn is_limited(&self, source: usize) -> bool {
-        self.is_to_ue(source) && self.passing.load(Relaxed) != NO_LIMIT
+    /// The last receive buffer of the wired leg by [`Flow::enlarge`], or the whole one if it had that from the start.
+    pub(super) fn size(&self) -> Option<usize> {
+        Some(self.size.load(Acquire)).filter(|&bytes| bytes > 0)
     }
 
-    /// Whether [`Flow::enlarge`] has enlarged the wired leg's receive buffer, or it was whole from the start.
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole.load(Acquire)
+    /// Limits the receive buffer and window of the wired leg ([`ReceiveWindow::limit`]).
+    pub(super) fn limit(&self, limits: Limits, has_data: bool, is_quiet: bool) {
+        let state = Leg { size: self.size().map(|bytes| bytes as u64), has_data, is_quiet };
+        let mut receive = self.receive.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shrinks.store(receive.limit(self.wired(), limits, state), Relaxed);
+    }
+
+    /// Bytes have been read from the wired leg: its receive buffer may shrink further, if it has to.
+    pub(super) fn on_read(&self) {
+        // If the lock is taken, the control is at it.
+        if self.shrinks.load(Relaxed)
+            && let Ok(mut receive) = self.receive.try_lock()
+        {
+            self.shrinks.store(receive.go_on(self.wired()), Relaxed);
+        }
     }
 
     /// Whether bytes from the client's leg (0) or from the outgoing one (1) go to the UE.

@@ -52,6 +52,8 @@ pub(super) struct Admitted {
     pub(super) not_ours: AtomicU64,
     /// SYNs that could not be sent on.
     pub(super) failed: AtomicU64,
+    /// Bytes of QUIC to UEs and from them, as of a few seconds ago.
+    pub(super) quic: [AtomicU64; 2],
 }
 
 /// What the thread and the workers share.

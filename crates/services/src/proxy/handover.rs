@@ -61,7 +61,7 @@ enum Message<D> {
     Ready,
     /// Connections that have passed, and how long ago.
     Passed(Vec<(Ends, Duration)>),
-    Connection(Record<D>),
+    Connection(Box<Record<D>>),
     /// There are no more than so many.
     All(u64),
     Taken,
@@ -298,7 +298,7 @@ impl Testament {
         }
         let mut count = 0;
         for (record, descriptors, bytes) in workers.iter().flat_map(Worker::bequests) {
-            line.say(&Message::Connection(record), &descriptors, &bytes, left())?;
+            line.say(&Message::Connection(Box::new(record)), &descriptors, &bytes, left())?;
             count += 1;
         }
         line.say(&Message::All(count), &[], &[], left())?;
@@ -400,7 +400,7 @@ impl Inheritance {
             match message {
                 Message::Passed(some) => some.into_iter().for_each(|(ends, ago)| note(ends, ago)),
                 Message::Connection(record) => {
-                    adopt(record, descriptors, &bytes)?;
+                    adopt(*record, descriptors, &bytes)?;
                     count += 1;
                 }
                 Message::All(all) if all == count => break,

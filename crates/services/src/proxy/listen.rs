@@ -118,14 +118,17 @@ pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Listener>, Error
     }
 }
 
-/// Checks that the kernel has the congestion control for radio legs, or loads it.
+/// Checks that the kernel has the congestion controls for radio legs, or loads them.
 pub(super) fn check_congestion_control(settings: &Settings) -> Result<(), Error> {
-    let Some(control) = &settings.radio_congestion else { return Ok(()) };
-    let set = new_socket(false).and_then(|socket| sockopt::set_tcp_congestion(&socket, control));
-    set.map_err(|error| {
-        let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-        let all = all.trim();
-        Error::Wrong(format!("congestion control `{control}`: {error}; this kernel has {all}"))
+    let of_classes = settings.classes.iter().filter_map(|class| class.congestion.as_ref());
+    settings.radio_congestion.iter().chain(of_classes).try_for_each(|control| {
+        let set = new_socket(false).and_then(|socket| sockopt::set_tcp_congestion(&socket, control));
+        set.map_err(|error| {
+            let all =
+                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+            let all = all.trim();
+            Error::Wrong(format!("congestion control `{control}`: {error}; this kernel has {all}"))
+        })
     })
 }
 
@@ -178,12 +181,18 @@ fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result
     Ok(())
 }
 
-/// Chooses the congestion control of a leg on one side.
-pub(super) fn control(socket: BorrowedFd, settings: &Settings, side: Side) -> std::io::Result<()> {
-    if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
+/// Chooses the congestion control and the rate of a leg on one side, of a connection whose SYN has a mark.
+pub(super) fn control(socket: BorrowedFd, settings: &Settings, side: Side, mark: u32) -> std::io::Result<()> {
+    if side == Side::Wan {
+        return Ok(());
+    }
+    if let Some(control) = settings.congestion(mark) {
         sockopt::set_tcp_congestion(socket, control)?;
     }
-    Ok(())
+    match settings.most_pacing(mark) {
+        u64::MAX => Ok(()),
+        bytes => sys::set_max_pacing_rate(socket, bytes),
+    }
 }
 
 /// An outgoing connection.
@@ -201,7 +210,7 @@ pub(super) fn connect_as(settings: &Settings, syn: &Syn) -> std::io::Result<Outg
     let open = || -> std::io::Result<OwnedFd> {
         let socket = new_socket(v6)?;
         prepare(socket.as_fd(), settings, v6)?;
-        control(socket.as_fd(), settings, syn.side.other())?;
+        control(socket.as_fd(), settings, syn.side.other(), syn.held.mark)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         if syn.held.mark != 0 {
             sys::set_mark(socket.as_fd(), syn.held.mark)?;

@@ -58,8 +58,9 @@ impl Proxy {
         }
         let mut on_trial = self.gate.is_on_trial();
         if (in_rules || self.hall.book.half_open() > 0 || self.obstructed.somehow.is_some())
-            && let Ok(counts) = self.steering.counts()
+            && let Ok((counts, quic)) = self.steering.counts()
         {
+            self.hall.admitted.quic.iter().zip(quic).for_each(|(of, bytes)| of.store(bytes, Relaxed));
             let accepted = self.hall.admitted.accepted.iter().map(|count| count.load(Relaxed)).sum();
             let state = self.divergence.look(now, counts, accepted, self.hall.book.handshakes(now, STUCK));
             on_trial = state == State::OnTrial;

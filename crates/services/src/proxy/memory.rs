@@ -2,7 +2,8 @@
 //!
 //! A host that has shown that it reads may have more on its way. Its connection's receive buffer grows by need, as the kernel would
 //! let it grow (`tcp_rcv_space_adjust`): it doubles as long as half of it or more is read in a round trip. So a reader that stops
-//! leaves no more behind than its rate was worth. What all take together is bounded by the settings.
+//! leaves no more behind than its rate was worth. What all take together is bounded by the settings: buffers grow only as long as
+//! half of it is enough for those of all connections that are in use.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -37,9 +38,14 @@ impl Sizes {
         self.set(FIRST.min(whole), taken)
     }
 
-    /// Returns the next size if the leg needs a larger one.
-    pub(super) fn next(&mut self, taken: u64, leg: BorrowedFd, whole: usize) -> Option<usize> {
-        if taken < self.next || self.bytes == 0 || self.bytes >= whole {
+    /// Returns the memory that a full buffer of this size takes, with the kernel's overhead.
+    pub(super) fn memory(&self) -> u64 {
+        2 * self.bytes as u64
+    }
+
+    /// Returns the next size if the leg needs a larger one, for which there are `spare` bytes of memory.
+    pub(super) fn next(&mut self, taken: u64, leg: BorrowedFd, whole: usize, spare: u64) -> Option<usize> {
+        if taken < self.next || self.bytes == 0 || self.bytes >= whole || spare < self.memory() {
             return None;
         }
         let needs = sys::tcp_info(leg).is_ok_and(|info| info.rcv_space as usize >= self.bytes / 2);
@@ -97,6 +103,12 @@ impl Taken {
         Taken { received: sockets.map(|of| of.received.into()), other: to_send + in_pipes as u64 }
     }
 
+    /// Returns what the connection may take until the next sweep: with buffers of these sizes, if it is in use.
+    pub(super) fn committed(&self, sizes: &[Sizes; 2], is_in_use: bool) -> u64 {
+        let full: u64 = sizes.iter().map(Sizes::memory).sum();
+        self.all().max(if is_in_use { full } else { 0 })
+    }
+
     /// Returns all of it.
     pub(super) fn all(&self) -> u64 {
         self.received.iter().sum::<u64>() + self.other
@@ -146,5 +158,15 @@ mod tests {
         assert_eq!(sizes.first(64 << 10, 1 << 20), FIRST);
         assert_eq!(sizes.first(64 << 10, 100_000), 100_000);
         assert_eq!(sizes.next, (64 << 10) + 200_000);
+    }
+
+    #[test]
+    fn buffers_count_in_full_as_long_as_they_are_in_use() {
+        let mut sizes = [Sizes::default(); 2];
+        sizes[1].first(64 << 10, 1 << 20);
+        let taken = Taken { received: [100, 200], other: 3 };
+        assert_eq!(taken.committed(&sizes, true), 2 * FIRST as u64);
+        assert_eq!(taken.committed(&sizes, false), 303);
+        assert_eq!(Taken { other: 1 << 30, ..taken }.committed(&sizes, true), (1 << 30) + 300);
     }
 }

@@ -124,6 +124,11 @@ impl Collector for Told {
             ("accepted", "Connections accepted from a side", sides("from", [of.from_ue, of.from_wan])),
             ("bytes", "Bytes that have arrived for a side", sides("to", [of.to_ue_bytes, of.from_ue_bytes])),
             (
+                "quic_bytes",
+                "Bytes of IP packets with UDP port 443 of servers, which pass beside the proxy to a side",
+                sides("to", [of.quic_to_ue_bytes, of.quic_from_ue_bytes]),
+            ),
+            (
                 "retransmissions",
                 "Segments that were sent again to a side",
                 sides("to", [of.retransmissions_to_ues, of.retransmissions_to_servers]),

@@ -100,7 +100,7 @@ mod tests {
         let ((ue, radio), (wired, server)) = (pair(), pair());
         let ends = (ue.local_addr().expect("an address"), server.local_addr().expect("an address"));
         let settings = Settings::new(&["wan"], &["ran"]);
-        let flow = Flow::new(Side::Ran, ends.0, ends.1, radio.into(), wired.into(), &settings, Instant::now());
+        let flow = Flow::new(Side::Ran, ends, [radio.into(), wired.into()], &settings, 0, Instant::now());
         (flow, ue, server)
     }
 

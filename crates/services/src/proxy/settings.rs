@@ -8,6 +8,7 @@ use netio::Error;
 use netio::socket::Keepalive;
 use netio::sys::page_size;
 use rustix::process::{Resource, getrlimit};
+use units::Rate;
 
 use super::relay::LEAST_PIPE;
 use crate::server::Network;
@@ -53,6 +54,24 @@ pub struct Mark {
     pub mask: u32,
 }
 
+impl Mark {
+    /// Whether a packet has it, of which this is the whole mark.
+    pub(super) fn is_of(&self, mark: u32) -> bool {
+        mark & self.mask == self.value
+    }
+}
+
+/// What the operator has decided for connections whose SYN has a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// The mark.
+    pub mark: Mark,
+    /// The congestion control of their radio legs, by its name in the kernel; `None` for that of other connections.
+    pub congestion: Option<String>,
+    /// The rate that each has towards its UE at most; `None` for no limit.
+    pub rate: Option<Rate>,
+}
+
 /// Returns what connections may take together by default: half of what makes the kernel save memory for TCP (the second value of
 /// `net.ipv4.tcp_mem`, in pages), so that others' connections have as much, and half of what this process's control group may
 /// have.
@@ -85,6 +104,8 @@ pub struct Settings {
     pub bypass: Vec<Network>,
     /// Marks of connections that bypass the proxy.
     pub bypass_marks: Vec<Mark>,
+    /// Classes of connections. The first one whose mark a connection has counts.
+    pub classes: Vec<Class>,
     /// UEs whose connections alone are split; all if there are none here.
     pub only: Vec<Network>,
     /// Length of the IPv6 prefix that each UE has.
@@ -140,6 +161,7 @@ impl Settings {
             opened_by_servers: false,
             bypass: Vec::new(),
             bypass_marks: Vec::new(),
+            classes: Vec::new(),
             only: Vec::new(),
             ipv6_prefix: 64,
             port: 5080,
@@ -168,6 +190,23 @@ impl Settings {
     /// Returns the receive buffer with which legs begin if the kernel tunes it at first.
     pub(super) fn first_receive_buffer(&self) -> Option<usize> {
         self.kernel_receive_buffers.and_then(|kernels| tuned(kernels, self.receive_buffer))
+    }
+
+    fn class(&self, mark: u32) -> Option<&Class> {
+        self.classes.iter().find(|class| class.mark.is_of(mark))
+    }
+
+    /// Returns the congestion control of the radio leg of a connection whose SYN has this mark; `None` for the kernel's default.
+    pub(super) fn congestion(&self, mark: u32) -> Option<&str> {
+        self.class(mark)
+            .and_then(|class| class.congestion.as_ref())
+            .or(self.radio_congestion.as_ref())
+            .map(String::as_str)
+    }
+
+    /// Returns what such a leg may send at most, in bytes per second; [`u64::MAX`] without a limit.
+    pub(super) fn most_pacing(&self, mark: u32) -> u64 {
+        self.class(mark).and_then(|class| class.rate).map_or(u64::MAX, |rate| (rate.bits_per_sec() / 8).max(1))
     }
 
     /// Bytes that the connections of a worker may take together.

@@ -110,6 +110,12 @@ pub struct Totals {
     pub to_ue_bytes: u64,
     /// Bytes taken from radio legs.
     pub from_ue_bytes: u64,
+    /// Bytes of IP packets to UEs from UDP port 443 of servers (QUIC), which pass beside the proxy, as of a few seconds ago.
+    #[serde(default)]
+    pub quic_to_ue_bytes: u64,
+    /// The same of packets from UEs.
+    #[serde(default)]
+    pub quic_from_ue_bytes: u64,
 }
 
 /// What connections may take together.
@@ -237,6 +243,8 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
         totals.bypassed = Reason::ALL.into_iter().zip(passed).filter(|(_, count)| *count > 0).collect();
         totals.lost_syns = admitted.lost.load(Relaxed) + admitted.failed.load(Relaxed);
         totals.not_ours = admitted.not_ours.load(Relaxed);
+        [totals.quic_to_ue_bytes, totals.quic_from_ue_bytes] =
+            admitted.quic.each_ref().map(|bytes| bytes.load(Relaxed));
     }
     totals.unlogged = workers.first().and_then(|shared| shared.hall.log()).map_or(0, |log| log.lost());
     let gate = workers.first().map(|shared| &shared.gate);

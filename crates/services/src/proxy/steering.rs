@@ -150,7 +150,7 @@ impl Plan {
         let table = &self.table;
         let mut all = String::new();
         let mut say = |words: std::fmt::Arguments| write!(all, "{words}; ").expect("it is text");
-        for counter in COUNTERS.as_flattened() {
+        for counter in COUNTERS.as_flattened().iter().chain(&QUIC) {
             say(format_args!("add counter inet {table} {counter}"));
         }
         // What it contains is of no importance.
@@ -383,22 +383,24 @@ impl Steering {
         Ok(())
     }
 
-    /// Returns how many packets the table has led to the proxy, and how many of them have passed what follows.
+    /// Returns how many packets the table has led to the proxy, and how many of them have passed what follows; and the bytes of QUIC
+    /// to UEs and from them.
     ///
     /// # Errors
     /// [`Error::System`] if `nft` fails; then it is unknown.
-    pub(super) fn counts(&self) -> Result<Counts, Error> {
+    pub(super) fn counts(&self) -> Result<(Counts, [u64; 2]), Error> {
         let failed = |why: String| Error::System {
             what: "read counters of nftables".into(),
             source: std::io::Error::other(why),
         };
         let text = nft(&["-t", "list", "table", "inet", &self.plan.table], "").map_err(failed)?;
-        let of = |name| packets(&text, name).ok_or_else(|| failed("there is none".into()));
+        let counted = |name, what| counted(&text, name, what).ok_or_else(|| failed("there is none".into()));
+        let of = |name| counted(name, "packets");
         let mut pairs = [[0; 2]; COUNTERS.len()];
         for (pair, names) in pairs.iter_mut().zip(COUNTERS) {
             *pair = [of(names[0])?, of(names[1])?];
         }
-        Ok(Counts(pairs))
+        Ok((Counts(pairs), [counted(QUIC[0], "bytes")?, counted(QUIC[1], "bytes")?]))
     }
 
     /// Whether the table is still there, as far as can be told cheaply.
@@ -515,14 +517,17 @@ fn comment(generation: u32) -> String {
 const COUNTERS: [[&str; 2]; 4] =
     [["syns", "syns_sent"], ["answers", "answers_heard"], ["given", "given_heard"], ["acks", "acks_heard"]];
 
+/// Counters of QUIC, to UEs and from them: of UDP with port 443 of servers, which passes beside the proxy.
+const QUIC: [&str; 2] = ["quic_to_ues", "quic_from_ues"];
+
 /// What the counters say, in pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts(pub(super) [[u64; 2]; COUNTERS.len()]);
 
-/// Returns the packets that a counter has counted, in the output of `nft list counters`.
-fn packets(listed: &str, name: &str) -> Option<u64> {
+/// Returns the `packets` or `bytes` that a counter has counted, in the output of `nft list counters`.
+fn counted(listed: &str, name: &str, what: &str) -> Option<u64> {
     let (_, after) = listed.split_once(&format!("counter {name} {{"))?;
-    after.split_whitespace().skip_while(|word| *word != "packets").nth(1)?.parse().ok()
+    after.split_whitespace().skip_while(|word| *word != what).nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -555,7 +560,10 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!text.contains(r#"iifname { "wan0" } oifname"#) && !text.contains("saddr != @only"), "{text}");
+        assert!(
+            !text.contains(r#"iifname { "wan0" } oifname { "ran0", "ran1" } tcp"#) && !text.contains("saddr != @only"),
+            "{text}"
+        );
         let rule = "rule add pref 99 fwmark 0x72610007 lookup ";
         assert!(plan.ip_commands("add").starts_with(&format!("{rule}{}\n", plan.routes)));
         assert_ne!(Plan::new(&settings, 7, 9, Slot::First).routes, plan.routes);
@@ -565,8 +573,9 @@ mod tests {
     fn counters_are_read_by_name() {
         let listed = "table inet x {\n\tcounter steered {\n\t\tpackets 12 bytes 960\n\t}\n\tcounter arrived {\n\t\tpackets 3 \
                       bytes 1\n\t}\n}\n";
-        assert_eq!((packets(listed, "steered"), packets(listed, "arrived")), (Some(12), Some(3)));
-        assert_eq!(packets(listed, "rived"), None);
+        let packets = |name| counted(listed, name, "packets");
+        assert_eq!([packets("steered"), packets("arrived"), packets("rived")], [Some(12), Some(3), None]);
+        assert_eq!(counted(listed, "arrived", "bytes"), Some(1));
     }
 
     #[test]

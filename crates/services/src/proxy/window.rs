@@ -2,8 +2,8 @@
 //!
 //! At first, the kernel tunes the buffer: it begins small, grows as fast as bytes are read, and has room for all packets that the
 //! window has promised to take. A connection whose reader stops early thus holds little. Once much has arrived at the other host, the
-//! buffer has its whole size, which the kernel no longer changes. A control may limit it. A limit takes effect as the announced
-//! window is used ([`Room`]).
+//! proxy sets its size by need (`memory.rs`), which the kernel no longer changes. A control may limit it. A limit takes effect as the
+//! announced window is used ([`Room`]).
 
 use std::os::fd::BorrowedFd;
 
@@ -23,14 +23,16 @@ const MOST_OVERHEAD: u64 = 32;
 /// What bounds the receive window of a leg that a control may limit.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveWindow {
-    /// The whole receive buffer.
-    whole: u64,
-    /// Whether [`set_whole`] was called for the leg.
-    is_whole: bool,
+    /// The receive buffer while the kernel tunes it, at most.
+    tuned: u64,
+    /// The size by need that was seen last.
+    size: Option<u64>,
     /// The receive buffer, unless the kernel tunes it.
     set: Option<u64>,
     /// The window that the leg is limited to.
     window: Option<i32>,
+    /// The limits whose buffer the leg does not have yet.
+    pending: Option<Limits>,
     overhead: Overhead,
 }
 
@@ -70,7 +72,7 @@ impl Overhead {
 /// The limits of a leg, which a control decides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Of the receive buffer; `None` for the whole one.
+    /// Of the receive buffer; `None` for none but its size by need.
     pub(super) buffer: Option<u64>,
     /// Of the receive window; `None` for none but the buffer.
     pub(super) window: Option<u64>,
@@ -81,16 +83,16 @@ pub(super) struct Limits {
 /// The state of a leg that is limited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
-    /// Whether [`set_whole`] was called for it.
-    pub(super) is_whole: bool,
+    /// The receive buffer that it needs, as far as it is known: until then, the kernel tunes it.
+    pub(super) size: Option<u64>,
     /// Whether data has arrived: before, a limit of the window is in vain, because the kernel forgets it.
     pub(super) has_data: bool,
     /// Whether no data has come since the last call.
     pub(super) is_quiet: bool,
 }
 
-/// Gives a leg its whole receive buffer.
-pub(super) fn set_whole(leg: BorrowedFd, bytes: usize) {
+/// Gives a leg a receive buffer without another limit of the window.
+pub(super) fn set_size(leg: BorrowedFd, bytes: usize) {
     set_buffer(leg, bytes as u64);
     // The kernel derives a bound of the window from the buffer that there was when data came.
     set_clamp(leg, UNLIMITED);
@@ -125,25 +127,26 @@ fn announced(leg: BorrowedFd) -> u64 {
 impl ReceiveWindow {
     /// The receive window of a leg whose whole buffer has this many bytes.
     pub(super) fn new(whole: usize) -> ReceiveWindow {
-        ReceiveWindow { whole: whole as u64, ..ReceiveWindow::default() }
+        ReceiveWindow { tuned: TUNED.min(whole as u64), ..ReceiveWindow::default() }
     }
 
-    /// Limits the buffer and the window, or lifts the limits. Call it again while they are wanted: a buffer shrinks no faster than
-    /// the announced window is used, and the kernel may raise the limit of the window when data comes. Call it also when
-    /// [`set_whole`] was called for the leg.
-    pub(super) fn limit(&mut self, leg: BorrowedFd, limits: Limits, state: Leg) {
-        // Set in any case: [`set_whole`] may have been called before or after the limit that was set last.
-        let is_new = state.is_whole && !std::mem::replace(&mut self.is_whole, true);
-        let most = if state.is_whole { self.whole } else { self.whole.min(TUNED) };
+    /// Limits the buffer and the window, or lifts the limits. Call it again while they are wanted: the kernel may raise the limit of
+    /// the window when data comes. Call it also when the leg's size has changed. A buffer shrinks no faster than the announced window
+    /// is used; returns whether it has to shrink further ([`ReceiveWindow::go_on`]).
+    pub(super) fn limit(&mut self, leg: BorrowedFd, limits: Limits, state: Leg) -> bool {
+        self.pending = None;
+        // Set in any case: [`set_size`] may have been called before or after the limit that was set last, or not at all.
+        let is_new = std::mem::replace(&mut self.size, state.size) != state.size;
+        let most = state.size.unwrap_or(self.tuned);
         let wanted = Room { buffer: limits.buffer.map_or(most, |bytes| bytes.min(most)), window: limits.window };
         let before = self.set.unwrap_or(most);
         let present = if wanted.buffer < before || is_new { buffer_of(leg) } else { None };
         let Some(present) = present.filter(|&present| present > wanted.buffer) else {
             self.limit_window(leg, wanted.window, state);
             if wanted.buffer != before || is_new {
-                self.set_buffer(leg, wanted.buffer, wanted.buffer > before);
+                self.set_buffer(leg, wanted.buffer, wanted.buffer > before || is_new);
             }
-            return;
+            return false;
         };
         // The window first: then no more is announced than the smaller buffer takes.
         let within = |announced| wanted.within(present, queued(leg), announced, limits.least);
@@ -151,6 +154,15 @@ impl ReceiveWindow {
         let room = within(self.overhead.buffer_of(announced(leg)));
         self.set_buffer(leg, room.buffer, false);
         self.limit_window(leg, room.window, state);
+        self.pending = (room.buffer > wanted.buffer).then_some(limits);
+        self.pending.is_some()
+    }
+
+    /// Goes on to shrink the buffer, of which bytes have just been read. A sender nearby fills it again within microseconds: at any
+    /// other time it would seem to be in use. Returns as [`ReceiveWindow::limit`].
+    pub(super) fn go_on(&mut self, leg: BorrowedFd) -> bool {
+        let state = Leg { size: self.size, has_data: true, is_quiet: false };
+        self.pending.is_some_and(|limits| self.limit(leg, limits, state))
     }
 
     fn set_buffer(&mut self, leg: BorrowedFd, bytes: u64, is_larger: bool) {
@@ -198,8 +210,8 @@ mod tests {
 
     const WHOLE: usize = 1 << 20;
     const MSS: u32 = 1448;
-    const READY: Leg = Leg { is_whole: true, has_data: true, is_quiet: false };
-    const TUNING: Leg = Leg { is_whole: false, ..READY };
+    const READY: Leg = Leg { size: Some(WHOLE as u64), has_data: true, is_quiet: false };
+    const TUNING: Leg = Leg { size: None, ..READY };
 
     /// A leg and its peer.
     fn pair() -> (TcpStream, TcpStream) {
@@ -239,7 +251,7 @@ mod tests {
     fn root_limits_hold_until_they_are_lifted() {
         let (leg, _peer) = pair();
         let (leg, mut window) = (leg.as_fd(), ReceiveWindow::new(WHOLE));
-        set_whole(leg, WHOLE);
+        set_size(leg, WHOLE);
         window.limit(leg, limits(Some(100_000), Some(40_000)), READY);
         assert_eq!((buffer(leg), sys::window_clamp(leg).unwrap()), (100_000, 40_000));
         window.limit(leg, limits(Some(WHOLE as u64 + 1), Some(40_000)), READY);
@@ -258,7 +270,7 @@ mod tests {
         window.limit(leg, of_buffer(TUNED), TUNING);
         window.limit(leg, limits(None, None), TUNING);
         assert_eq!(buffer(leg), first);
-        set_whole(leg, WHOLE);
+        set_size(leg, WHOLE);
         window.limit(leg, of_buffer(TUNED), READY);
         assert_eq!(buffer(leg), TUNED as usize);
         window.limit(leg, limits(None, None), READY);
@@ -266,7 +278,7 @@ mod tests {
         // A limit that was set just after the buffer had become whole is lifted as well.
         let (leg, _peer) = pair();
         let (leg, mut window) = (leg.as_fd(), ReceiveWindow::new(WHOLE));
-        set_whole(leg, WHOLE);
+        set_size(leg, WHOLE);
         window.limit(leg, of_buffer(TUNED / 2), TUNING);
         window.limit(leg, limits(None, None), READY);
         assert_eq!(buffer(leg), WHOLE);
@@ -298,7 +310,7 @@ mod tests {
         const LIMIT: u64 = 60_000;
         let (mut leg, mut peer) = pair();
         let mut window = ReceiveWindow::new(WHOLE);
-        set_whole(leg.as_fd(), WHOLE);
+        set_size(leg.as_fd(), WHOLE);
         peer.set_nonblocking(true).unwrap();
         let mut write = |bytes: usize| peer.write(&vec![7; bytes]).unwrap_or(0);
         // Until the window has opened.
@@ -326,6 +338,35 @@ mod tests {
             assert!(steps < 10_000, "it never reaches its size: {}", buffer(leg.as_fd()));
         }
         assert_eq!((buffer(leg.as_fd()) as u64, drops()), (LIMIT, before));
+    }
+
+    /// A sender nearby uses each window within microseconds, long before the reader's next turn.
+    #[test]
+    fn root_a_limit_holds_soon_for_a_late_reader_and_leaves_its_flow_fast() {
+        const LIMIT: u64 = 80_000;
+        let (mut leg, mut peer) = pair();
+        let mut window = ReceiveWindow::new(WHOLE);
+        set_size(leg.as_fd(), WHOLE);
+        let before = drops();
+        let sender = std::thread::spawn(move || while peer.write_all(&[7; 100_000]).is_ok() {});
+        leg.set_nonblocking(true).unwrap();
+        let mut turn = |is_told: bool| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            if is_told {
+                window.limit(leg.as_fd(), limits(Some(LIMIT), Some(LIMIT)), READY);
+            }
+            let read = leg.read(&mut vec![0; WHOLE]).unwrap_or(0);
+            window.go_on(leg.as_fd());
+            (buffer(leg.as_fd()) as u64, read)
+        };
+        let turns = (0..).find(|turns| turn(turns % 10 == 0).0 == LIMIT).unwrap();
+        // It takes thousands, or forever, where the buffer is looked at only when it is full again.
+        assert!(turns < 300, "{turns}");
+        let read: usize = (0..50).map(|turns| turn(turns % 10 == 0).1).sum();
+        drop(leg);
+        sender.join().unwrap();
+        assert_eq!(drops(), before);
+        assert!(read as u64 > 50 * LIMIT / 2, "{read}");
     }
 
     #[test]

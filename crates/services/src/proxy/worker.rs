@@ -58,6 +58,8 @@ const PROOF: u64 = 64 << 10;
 const NOTICES: Duration = Duration::from_secs(10);
 /// Unused pipes that a worker keeps.
 const SPARE_PIPES: usize = 64;
+/// A connection on which a byte has passed within this time may fill its buffers before they can shrink.
+const IN_USE: Duration = Duration::from_secs(10);
 /// A connection on which no byte passes for this long may be probed.
 const SILENT: Duration = Duration::from_secs(1);
 /// A closed socket's state in `TCP_INFO`.
@@ -221,8 +223,12 @@ pub(super) struct Worker {
     sweeps: u64,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
-    /// Whether connections take all the memory that they may: no buffer grows.
+    /// Whether connections take most of the memory that they may: no buffer grows.
     is_short: bool,
+    /// What connections in use may take, as of the last sweep, and what buffers have grown by since.
+    committed: u64,
+    /// The memory that connections may take, as of the last sweep.
+    memory: u64,
     /// When the operator was last told that connections were reset for that.
     told_starved: Option<Instant>,
     vigil: Vigil,
@@ -260,6 +266,8 @@ impl Worker {
             sweeps: 0,
             exhausted: None,
             is_short: false,
+            committed: 0,
+            memory: settings.memory_each(),
             told_starved: None,
             vigil: Vigil::new(now),
         })
@@ -438,6 +446,9 @@ impl Worker {
             let most = if to_ue { flow.passing.load(Relaxed) } else { NO_LIMIT };
             let turn = direction.advance(legs[source], legs[1 - source], most, &mut self.tools);
             let new = direction.taken() - taken;
+            if new > 0 && to_ue {
+                flow.on_read();
+            }
             if new > 0 || direction.held() != held || direction.is_finished() != finished {
                 connection.active = self.now;
                 let counters = &self.shared.counters;
@@ -456,10 +467,16 @@ impl Worker {
                 if !self.is_short {
                     direction.on_proven();
                     flow.enlarge(source, connection.sizes[source].first(direction.taken(), flow.receive_buffer));
+                    self.committed += connection.sizes[source].memory();
                 }
-            } else if new > 0 && direction.is_proven() && !self.is_short && !flow.is_limited(source) {
-                let larger = connection.sizes[source].next(direction.taken(), legs[source], flow.receive_buffer);
-                larger.into_iter().for_each(|bytes| flow.enlarge(source, bytes));
+            } else if new > 0 && direction.is_proven() && !self.is_short {
+                let (taken, whole, sizes) = (direction.taken(), flow.receive_buffer, &mut connection.sizes[source]);
+                let spare = (self.memory / 4 * 3).saturating_sub(self.committed);
+                let before = sizes.memory();
+                if let Some(bytes) = sizes.next(taken, legs[source], whole, spare) {
+                    flow.enlarge(source, bytes);
+                    self.committed += sizes.memory() - before;
+                }
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
@@ -579,7 +596,7 @@ impl Worker {
         let memory = taken.iter().map(|(_, bytes, _)| bytes).sum();
         self.shared.counters.memory.store(memory, Relaxed);
         // Buffers grow again once there is room for some.
-        self.is_short = memory > if self.is_short { most / 4 * 3 } else { most };
+        self.is_short = memory > if self.is_short { most / 2 } else { most / 4 * 3 };
         let ended = memory::largest(taken, memory.saturating_sub(most));
         if !ended.is_empty() && self.told_starved.is_none_or(|then| self.now.saturating_duration_since(then) >= NOTICES)
         {
@@ -604,6 +621,7 @@ impl Worker {
         let (mut over, mut all) = (Vec::new(), Vec::new());
         let (sweep, count) = (self.sweeps, self.connections.len());
         self.sweeps += 1;
+        (self.committed, self.memory) = (0, settings.memory_each());
         for (key, connection) in &mut self.connections {
             if samples::is_due(connection.id, sweep, count) {
                 self.shared.counters.samples.take(&connection.flow, &mut connection.sampled);
@@ -624,11 +642,12 @@ impl Worker {
                 Phase::Failed { .. } => None,
             };
             if end.is_none() {
+                self.committed += taken.committed(&connection.sizes, idle < IN_USE);
                 all.push((host(connection.flow.ue().ip(), settings.ipv6_prefix), taken.all(), key));
             }
             over.extend(end.map(|end| (key, end)));
         }
-        over.extend(self.save(all, settings.memory_each()).into_iter().map(|key| (key, End::Starved)));
+        over.extend(self.save(all, self.memory).into_iter().map(|key| (key, End::Starved)));
         for (key, end) in over {
             self.end(key, end);
         }

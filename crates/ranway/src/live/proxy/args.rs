@@ -7,11 +7,14 @@ use clap::{Args as ClapArgs, Subcommand};
 use rapid::Policy;
 use scenario::ProxyPolicy;
 use services::Network;
-use services::proxy::{self, Mark, Settings};
+use services::proxy::{self, Class, Mark, Settings};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use units::{Bytes, Span};
+use units::{Bytes, Rate, Span};
+
+/// The least rate of a class, in bit/s: with less, a packet would take more than a second.
+const LEAST_RATE: u64 = 8_000;
 
 #[derive(Clone, ClapArgs)]
 #[command(
@@ -75,6 +78,10 @@ pub(crate) struct ProxyArgs {
     /// Marks of packets (nft `meta mark`) whose connections bypass the proxy, such as 0x10 or 0x10/0xff
     #[arg(long, value_name = "MARKS", value_delimiter = ',', value_parser = mark)]
     pub(super) bypass_marks: Vec<Mark>,
+    /// What connections whose first packet has a mark have towards their UE: a congestion control, and a rate that each has at most,
+    /// as in 0x20/0xf0:cc=bbr:rate=20 Mbit/s,0x30:cc=cubic. The first mark that fits counts
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',', value_parser = class)]
+    pub(super) classes: Vec<Class>,
     /// Networks and addresses of the UEs whose connections alone are split [default: all]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',')]
     pub(super) only: Vec<Network>,
@@ -214,6 +221,7 @@ pub(super) fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         opened_by_servers: args.from_servers,
         bypass: args.bypass.clone(),
         bypass_marks: args.bypass_marks.clone(),
+        classes: args.classes.clone(),
         only: args.only.clone(),
         ipv6_prefix: args.ipv6_prefix,
         port: args.port,
@@ -269,6 +277,29 @@ fn mark(text: &str) -> Result<Mark, String> {
     }
 }
 
+/// Parses a class of connections.
+fn class(text: &str) -> Result<Class, String> {
+    let expected = "expected a mark and what its connections have, such as 0x10/0xff:cc=bbr:rate=20 Mbit/s";
+    let mut parts = text.split(':');
+    let mut class = Class { mark: mark(parts.next().unwrap_or_default().trim())?, congestion: None, rate: None };
+    for part in parts {
+        match part.trim().split_once('=') {
+            Some(("cc", name)) if class.congestion.is_none() && !name.is_empty() => {
+                class.congestion = Some(name.to_owned())
+            }
+            Some(("rate", rate)) if class.rate.is_none() => {
+                let rate: Rate = rate.parse().map_err(|why| format!("rate: {why}"))?;
+                if rate.bits_per_sec() < LEAST_RATE {
+                    return Err("rate: expected at least 8 kbit/s".into());
+                }
+                class.rate = Some(rate);
+            }
+            _ => return Err(expected.into()),
+        }
+    }
+    if class.congestion.is_none() && class.rate.is_none() { Err(expected.into()) } else { Ok(class) }
+}
+
 /// Parses a port or a range of ports.
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -315,6 +346,19 @@ mod tests {
         assert_eq!(mark("16/0xff"), Ok(Mark { value: 0x10, mask: 0xff }));
         for text in ["0x100/0xff", "0/0", "x", "1/"] {
             assert!(mark(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_have_a_mark_and_something_of_their_own() {
+        let mark = Mark { value: 0x10, mask: 0xff };
+        let (congestion, rate) = (Some("bbr".to_owned()), Some(Rate::from_mbps(20)));
+        assert_eq!(class("0x10/0xff:cc=bbr:rate=20 Mbit/s"), Ok(Class { mark, congestion, rate }));
+        assert_eq!(class("16/0xff:rate=20 Mbit/s"), Ok(Class { mark, congestion: None, rate }));
+        for text in
+            ["0x10", "0x10:", "cc=bbr", "0x10:cc=", "0x10:cc=bbr:cc=reno", "0x10:rate=20", "0x10:rate=1 bit/s", "1:x=2"]
+        {
+            assert!(class(text).is_err(), "{text}");
         }
     }
 

@@ -7,7 +7,7 @@ use ipnet::Ipv6Net;
 
 use super::super::label::{ANNOUNCING, CONNECTING, KNOWN, OF_SERVERS, OF_UES, PASSING};
 use super::super::settings::Settings;
-use super::{BASE, COUNTERS, Plan, comment};
+use super::{BASE, COUNTERS, Plan, QUIC, comment};
 use crate::server::Network;
 
 /// The zone of connection tracking for legs towards UEs ("ra").
@@ -181,6 +181,9 @@ impl Plan {
                 all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {note}")));
             }
         }
+        let [to_ues, from_ues] = QUIC;
+        all.push(("forward", format!("iifname {wan} oifname {ran} udp sport 443 counter name {to_ues}")));
+        all.push(("forward", format!("iifname {ran} oifname {wan} udp dport 443 counter name {from_ues}")));
         let leave = |condition: String| ("hold", format!("{condition} return"));
         all.push(leave("tcp dport != @ports".into()));
         all.extend(

@@ -31,7 +31,8 @@ pub(in crate::proxy) struct Record<D = Direction> {
     /// The leg that has failed.
     failed: Option<usize>,
     receive_buffer: usize,
-    is_whole: bool,
+    size: Option<usize>,
+    most_pacing: u64,
     directions: [D; 2],
     /// The bytes that each direction holds without a pipe.
     rests: [usize; 2],
@@ -62,7 +63,8 @@ impl Worker {
             is_established: *phase != Phase::Connecting,
             failed: if let Phase::Failed { leg, .. } = phase { Some(*leg) } else { None },
             receive_buffer: flow.receive_buffer,
-            is_whole: flow.is_whole(),
+            size: flow.size(),
+            most_pacing: flow.most_pacing,
             directions: directions.each_ref(),
             rests: held.each_ref().map(|(_, rest)| rest.iter().map(|part| part.len()).sum()),
             pipes: held.each_ref().map(|(pipe, _)| pipe.is_some()),
@@ -103,8 +105,8 @@ impl Worker {
         }
         let directions: [Direction; 2] = directions.try_into().map_err(|_| wrong())?;
         let before = |time: Duration| self.now.checked_sub(time).unwrap_or(self.now);
-        let flow = Flow::new(opened_by, ends.0, ends.1, accepted, outgoing, &settings, before(record.age));
-        let flow = Arc::new(flow.resumed(record.receive_buffer, record.is_whole));
+        let flow = Flow::new(opened_by, ends, [accepted, outgoing], &settings, 0, before(record.age));
+        let flow = Arc::new(flow.resumed(record.receive_buffer, record.size, record.most_pacing));
         for (source, direction) in directions.iter().enumerate() {
             flow.passed(source).taken.store(direction.taken(), Relaxed);
             flow.passed(source).held.store(direction.held() as u64, Relaxed);

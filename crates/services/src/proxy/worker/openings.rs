@@ -161,9 +161,9 @@ impl Worker {
         let Opening { syn, place, outgoing, is_connected, since, generation } = self.remove_opening(key);
         let settings = &*self.shared.settings.get();
         // The kernel's default is as good.
-        let _ = control(accepted.as_fd(), settings, syn.side);
+        let _ = control(accepted.as_fd(), settings, syn.side, syn.held.mark);
         self.shared.hall.admitted.accepted[syn.side as usize].fetch_add(1, Relaxed);
-        let flow = Arc::new(Flow::new(syn.side, ends.0, ends.1, accepted, outgoing, settings, self.now));
+        let flow = Arc::new(Flow::new(syn.side, ends, [accepted, outgoing], settings, syn.held.mark, self.now));
         self.opened += 1;
         let id = self.opened;
         let key = self.connections.insert(Connection {
