@@ -5,11 +5,11 @@
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
 //! | `dashboard` | `--dashboard`: a page that follows a run, with metrics and controls |
 //! | `measure` | `ranway measure serve`: a server for tests with RMBT, ndt7 and throughput1 |
-//! | `metrics` | the text format of Prometheus, in which `dashboard`, `measure` and `proxy` tell their metrics |
+//! | `metrics` | the text format of Prometheus, in which all services tell their metrics, and the server of `--metrics` |
 //! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
 //! | `secret` | random secrets, and tokens that requests present |
-//! | `server` | the HTTP server of `rnis` and `dashboard`, and of the metrics of `proxy` and `measure` |
+//! | `server` | the HTTP server of `rnis`, `dashboard` and `metrics` |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
 //! kernel: their programs and loaders are in `ebpf`.
@@ -28,5 +28,5 @@ pub mod rnis;
 mod secret;
 mod server;
 
-pub use metrics::MetricsAccess;
+pub use metrics::{Metric, MetricsAccess, MetricsListener, MetricsServer};
 pub use server::{Network, parse_host};

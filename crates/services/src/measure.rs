@@ -30,7 +30,7 @@ pub use limits::Limits;
 pub use results::Store;
 pub use tls::Tls;
 
-use crate::metrics::{MOST_READERS, MetricsAccess, router};
+use crate::metrics::{MetricsAccess, MetricsListener};
 use crate::rnis::Log;
 use crate::server;
 use app::App;
@@ -159,15 +159,10 @@ impl Service {
         let mut tasks = JoinSet::new();
         let metrics = match options.metrics {
             Some(access) => {
-                let address = access.address();
-                let wrong = |why: std::io::Error| {
-                    Error(format!("metrics cannot be served at {address}: {}", server::refused(&why, "--metrics")))
-                };
-                let listener = TcpListener::bind(address).await.map_err(wrong)?;
-                let address = listener.local_addr().map_err(wrong)?;
+                let listener = MetricsListener::bind(access).map_err(|why| Error(why.to_string()))?;
+                let address = listener.address();
                 let (gate, counters) = (gate.clone(), counters.clone());
-                let pages = router(access, move || metrics::text(&gate, &counters));
-                tasks.spawn(server::serve(listener, pages, MOST_READERS, Vec::new()));
+                tasks.spawn(listener.run(move || metrics::text(&gate, &counters)));
                 Some(address)
             }
             None => None,

@@ -4,16 +4,20 @@
 //! the address by a name of their own (DNS rebinding) may not. Beyond it, readers need a token.
 
 mod histogram;
+mod metric;
 mod page;
 mod process;
 #[cfg(test)]
 mod reference;
+mod server;
 
 pub(crate) use histogram::Histogram;
+pub use metric::Metric;
 pub(crate) use page::Page;
+pub use server::{MetricsListener, MetricsServer};
 
 use crate::secret;
-use crate::server::{Hosts, Most};
+use crate::server::Hosts;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
@@ -31,8 +35,6 @@ use prometheus_client::registry::Registry;
 /// The type that Prometheus expects of it.
 pub(crate) const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The most connections of readers.
-pub(crate) const MOST_READERS: Most = Most { connections: 64, of_site: 32 };
 /// The shortest token.
 const SHORTEST_TOKEN: usize = 16;
 
@@ -87,7 +89,7 @@ impl MetricsAccess {
 }
 
 /// Returns the pages: the metrics, as `text` returns them.
-pub(crate) fn router(access: MetricsAccess, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+fn router(access: MetricsAccess, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let page = get(move || async move { ([(header::CONTENT_TYPE, CONTENT)], text()) });
     Router::new()
         .route("/metrics", page.clone())

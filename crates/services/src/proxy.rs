@@ -64,7 +64,6 @@ pub use guardian::guard;
 pub use handover::Inheritance;
 pub use inbox::Inbox;
 pub use log::LogSettings;
-pub use metrics::Metrics;
 pub use notice::Notice;
 pub use settings::{Class, Mark, Settings};
 pub use status::{Connection, Limits, Status, Totals, ask};
@@ -87,6 +86,7 @@ use netio::{Error, rights};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CapabilitySet;
 
+use crate::metrics::{MetricsListener, MetricsServer};
 use admission::Admission;
 use book::Book;
 use flow::Registry;
@@ -130,6 +130,7 @@ pub struct Proxy {
     stop: Arc<AtomicBool>,
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
+    metrics: Option<MetricsServer>,
     /// The thread of the log of connections.
     logging: Option<JoinHandle<()>>,
     answering: Answering,
@@ -306,6 +307,7 @@ impl Proxy {
             stop: Arc::default(),
             controlling: None,
             others: Vec::new(),
+            metrics: None,
             logging: None,
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
@@ -450,14 +452,14 @@ impl Proxy {
         self.workers.iter().map(|running| Arc::clone(&running.shared)).collect()
     }
 
-    /// Serves the metrics at `address` over HTTP. Returns the address, whose port is chosen if it was 0.
+    /// Serves its metrics over HTTP, for as long as it exists. Returns the address.
     ///
     /// # Errors
-    /// [`Error::Wrong`] if the address is in use or not this machine's.
-    pub fn serve_metrics(&mut self, metrics: Metrics) -> Result<SocketAddr, Error> {
-        let (address, thread) = metrics.serve(self.shared(), Arc::clone(&self.stop))?;
-        self.others.push(thread);
-        Ok(address)
+    /// [`Error::System`].
+    pub fn serve_metrics(&mut self, listener: MetricsListener) -> Result<SocketAddr, Error> {
+        let workers = self.shared();
+        let server = listener.serve_text(move || metrics::text(&workers))?;
+        Ok(self.metrics.insert(server).address())
     }
 
     /// Writes a line to a log for each connection that ends.
@@ -629,6 +631,7 @@ impl Drop for Proxy {
         let workers = self.workers.iter_mut().filter_map(|running| running.thread.take());
         workers.for_each(|thread| drop(thread.join()));
         self.others.drain(..).for_each(|thread| drop(thread.join()));
+        drop(self.metrics.take());
         // Its last lines are written when nobody can add one.
         self.hall.set_log(None);
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));

@@ -33,7 +33,7 @@ pub use input::{Input, SocketFile};
 pub use log::Log;
 pub use settings::{Error, Limits};
 
-use crate::metrics::{self as shared, MOST_READERS, MetricsAccess};
+use crate::metrics::{MetricsAccess, MetricsListener};
 use crate::server::{Hosts, Most, Network as Addresses, refused, serve};
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
@@ -162,16 +162,11 @@ impl Service {
         }
         let mut metrics = None;
         if let Some(access) = options.metrics {
-            let address = access.address();
-            let wrong = |why: std::io::Error| {
-                Error(format!("metrics cannot be served at {address}: {}", refused(&why, "--metrics")))
-            };
-            let listener = TcpListener::bind(address).await.map_err(wrong)?;
-            metrics = Some(listener.local_addr().map_err(wrong)?);
+            let listener = MetricsListener::bind(access).map_err(|why| Error(why.to_string()))?;
+            metrics = Some(listener.address());
             let of_pages = hub.clone();
-            let pages = shared::router(access, move || metrics::text(&of_pages));
             tasks.spawn(async move {
-                serve(listener, pages, MOST_READERS, Vec::new()).await;
+                listener.run(move || metrics::text(&of_pages)).await;
                 Ok(())
             });
         }

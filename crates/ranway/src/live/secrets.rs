@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use clap::Args as ClapArgs;
-use services::MetricsAccess;
 use services::rnis::{Broker, Credentials, Error, Input};
+use services::{MetricsAccess, MetricsListener};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,11 @@ impl MetricsArgs {
         let Some(address) = self.metrics else { return Ok(None) };
         let token = file(self.metrics_token.as_deref(), "metrics-token").map(|path| read(&path)).transpose()?;
         MetricsAccess::new(address, token).map(Some).map_err(Failure::Invalid)
+    }
+
+    /// Reserves the address at which metrics are served, if they are.
+    pub(crate) fn listen(&self) -> Result<Option<MetricsListener>, Failure> {
+        Ok(self.access()?.map(MetricsListener::bind).transpose()?)
     }
 }
 

@@ -30,11 +30,7 @@ impl Page<'_> {
     }
 
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: f64) -> Written {
-        let to = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        match whole(value) {
-            Some(whole) => ConstCounter::new(whole).encode(to),
-            None => ConstCounter::new(value).encode(to),
-        }
+        counter(value, self.0.encode_descriptor(name, help, None, MetricType::Counter)?)
     }
 
     /// Counts with their labels.
@@ -76,6 +72,13 @@ fn histogram(parts: &[&Histogram], mut to: MetricEncoder) -> Written {
 fn whole(value: f64) -> Option<u64> {
     const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
     (value.fract() == 0.0 && (0.0..MOST).contains(&value)).then_some(value as u64)
+}
+
+fn counter(value: f64, to: MetricEncoder) -> Written {
+    match whole(value) {
+        Some(whole) => ConstCounter::new(whole).encode(to),
+        None => ConstCounter::new(value).encode(to),
+    }
 }
 
 fn gauge(value: f64, to: MetricEncoder) -> Written {

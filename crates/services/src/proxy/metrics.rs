@@ -1,12 +1,7 @@
-//! Metrics for Prometheus, over HTTP.
+//! The metrics of a proxy.
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use netio::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -15,63 +10,8 @@ use super::feeds::{Trust, Unused};
 use super::flow::Side;
 use super::gate::Bypass;
 use super::status::{Status, status};
-use super::thread;
 use super::worker::Shared;
-use crate::metrics::{self, MOST_READERS, MetricsAccess, Page, router};
-use crate::server::{refused, serve};
-
-/// Interval between checks whether the proxy ends.
-const TURN: Duration = Duration::from_millis(50);
-
-/// An address at which metrics will be served.
-#[derive(Debug)]
-pub struct Metrics {
-    listener: TcpListener,
-    access: MetricsAccess,
-}
-
-impl Metrics {
-    /// Reserves an address.
-    ///
-    /// # Errors
-    /// [`Error::Wrong`] if it is in use or not this machine's.
-    pub fn bind(access: MetricsAccess) -> Result<Metrics, Error> {
-        let address = access.address();
-        let wrong = |error: std::io::Error| {
-            Error::Wrong(format!("metrics cannot be served at {address}: {}", refused(&error, "--metrics")))
-        };
-        let listener = TcpListener::bind(address).map_err(wrong)?;
-        listener.set_nonblocking(true).map_err(wrong)?;
-        Ok(Metrics { listener, access })
-    }
-
-    pub(super) fn serve(
-        self,
-        workers: Vec<Arc<Shared>>,
-        stop: Arc<AtomicBool>,
-    ) -> Result<(SocketAddr, JoinHandle<()>), Error> {
-        let address = self.listener.local_addr().map_err(Error::system("serve metrics"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(Error::system("serve metrics"))?;
-        let app = router(self.access, move || text(status(&workers, false), workers.clone()));
-        let run = move || {
-            runtime.block_on(async {
-                let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else { return };
-                let serving = serve(listener, app, MOST_READERS, Vec::new());
-                let stopped = async {
-                    while !stop.load(Relaxed) {
-                        tokio::time::sleep(TURN).await;
-                    }
-                };
-                tokio::select! {
-                    () = serving => {}
-                    () = stopped => {}
-                }
-            });
-        };
-        Ok((address, thread::start("proxy-metrics", run)?))
-    }
-}
+use crate::metrics::{self, Page};
 
 /// Encodes a status, and the samples of workers.
 #[derive(Debug)]
@@ -168,7 +108,12 @@ impl Told {
     }
 }
 
-fn text(status: Status, workers: Vec<Arc<Shared>>) -> String {
+/// Returns the metrics of a proxy.
+pub(super) fn text(workers: &[Arc<Shared>]) -> String {
+    text_of(status(workers, false), workers.to_vec())
+}
+
+fn text_of(status: Status, workers: Vec<Arc<Shared>>) -> String {
     metrics::text("ranway_proxy", Told { status, workers })
 }
 
@@ -186,7 +131,7 @@ pub(crate) mod tests {
         let limits = Limits { connections: 20, memory_bytes: 1 << 30 };
         let bypass = Some(Bypass::Obstructed);
         let status = Status { totals, bypass, limits, feeds, unused_reports, ..Status::default() };
-        text(status, Vec::new())
+        text_of(status, Vec::new())
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::args::{ProxyArgs, refusal};
 use crate::live::dashboard::untitled;
 use crate::{failure::Failure, terminal};
 use rapid::Rapid;
+use services::MetricsListener;
 use services::dashboard::Dashboard;
-use services::proxy::{Governor, Inbox, LogSettings, Metrics, Notice, Proxy, RadioWindows};
+use services::proxy::{Governor, Inbox, LogSettings, Notice, Proxy, RadioWindows};
 use services::rnis::{Follower, Log};
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 /// What a proxy has beside its connections.
 pub(super) struct Beside {
-    metrics: Option<Metrics>,
+    metrics: Option<MetricsListener>,
     pub(super) metrics_at: Option<SocketAddr>,
     pub(super) feed: Option<Feed>,
     pub(super) governor: Option<Governor>,
@@ -37,8 +38,7 @@ impl Beside {
 
     /// Opens everything. `failed` decides about what cannot be opened: without an error, the proxy goes on without it.
     pub(super) fn open(args: &ProxyArgs, failed: impl Fn(Failure) -> Result<(), Failure>) -> Result<Beside, Failure> {
-        let metrics = args.metrics.access().and_then(|access| access.map(Metrics::bind).transpose().map_err(refusal));
-        let metrics = unless(metrics, &failed)?;
+        let metrics = unless(args.metrics.listen(), &failed)?;
         let feed = unless(Feed::open(args), &failed)?;
         let (governor, without) = governor(args, feed.as_ref());
         let title = || untitled(format!("Proxy from {} to {}", args.wan.join(", "), args.ran.join(", ")));
