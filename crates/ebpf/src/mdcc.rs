@@ -18,6 +18,7 @@ use std::io::Read;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -247,32 +248,69 @@ pub fn unload() -> Result<usize, Error> {
     Ok(users)
 }
 
-/// Returns the sockets that use it, in all network namespaces, ordered by address: those of the processes in this
-/// process's PID namespace. A socket that its process has closed, but that still sends, is not among them.
+/// Returns the sockets that use it. See [`Watch::sockets`].
 pub fn status() -> Result<Vec<Socket>, Error> {
-    loading::check("mdcc")?;
-    if !is_loaded() {
-        return Err(Error::Wrong("mdcc is not loaded; run `ranway mdcc load`".into()));
+    Watch::open()?.sockets()
+}
+
+/// Lists the sockets that use it.
+#[derive(Debug)]
+pub struct Watch {
+    iterator: Link,
+    /// The inode number of what is loaded, by which another one is told from it.
+    loaded: u64,
+}
+
+impl Watch {
+    /// Prepares to list the sockets of what is loaded. It takes no capabilities afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without the rights, [`Error::Wrong`] if it is not loaded, and what the kernel refuses.
+    pub fn open() -> Result<Watch, Error> {
+        loading::check("mdcc")?;
+        let missing = || Error::Wrong("mdcc is not loaded; run `ranway mdcc load`".into());
+        let loaded = loaded().ok_or_else(missing)?;
+        let mut object = MaybeUninit::uninit();
+        let skeleton = attempt("ask the kernel about sockets", || {
+            let mut open = MdccSkelBuilder::default().open(&mut object)?;
+            for mut program in open.open_object_mut().progs_mut() {
+                program.set_autoload(program.name() == "mdcc_status");
+            }
+            open.maps.mdcc.set_autocreate(false)?;
+            open.maps.sockets.reuse_pinned_map(bpffs::directory(NAME).join(SOCKETS))?;
+            open.load()
+        })?;
+        let iterator = attempt("list sockets", || skeleton.progs.mdcc_status.attach())?;
+        Ok(Watch { iterator, loaded })
     }
-    let mut object = MaybeUninit::uninit();
-    let skeleton = attempt("ask the kernel about sockets", || {
-        let mut open = MdccSkelBuilder::default().open(&mut object)?;
-        for mut program in open.open_object_mut().progs_mut() {
-            program.set_autoload(program.name() == "mdcc_status");
-        }
-        open.maps.mdcc.set_autocreate(false)?;
-        open.maps.sockets.reuse_pinned_map(bpffs::directory(NAME).join(SOCKETS))?;
-        open.load()
-    })?;
-    let mut bytes = Vec::new();
-    let mut lines = attempt("list sockets", || Iter::new(&skeleton.progs.mdcc_status.attach()?))?;
-    lines.read_to_end(&mut bytes).map_err(Error::system("read the list of sockets"))?;
-    let mut sockets: Vec<Socket> = bytes.chunks_exact(LINE).filter_map(|line| parse(line.try_into().ok()?)).collect();
-    let key = |socket: &Socket| (socket.netns, socket.local, socket.remote);
-    sockets.sort_by_key(key);
-    // A socket may have several files, in one process or in several.
-    sockets.dedup_by_key(|socket| key(socket));
-    Ok(sockets)
+
+    /// Returns whether what it watches is still loaded.
+    pub fn is_loaded(&self) -> bool {
+        loaded() == Some(self.loaded)
+    }
+
+    /// Returns the sockets, in all network namespaces, ordered by address: those of the processes in this process's PID namespace.
+    /// A socket that its process has closed, but that still sends, is not among them.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn sockets(&self) -> Result<Vec<Socket>, Error> {
+        let mut bytes = Vec::new();
+        let mut lines = attempt("list sockets", || Iter::new(&self.iterator))?;
+        lines.read_to_end(&mut bytes).map_err(Error::system("read the list of sockets"))?;
+        let lines = bytes.chunks_exact(LINE);
+        let mut sockets: Vec<Socket> = lines.filter_map(|line| parse(line.try_into().ok()?)).collect();
+        let key = |socket: &Socket| (socket.netns, socket.local, socket.remote);
+        sockets.sort_by_key(key);
+        // A socket may have several files, in one process or in several.
+        sockets.dedup_by_key(|socket| key(socket));
+        Ok(sockets)
+    }
+}
+
+/// Returns the inode number of the directory of what is loaded, as seen from this mount namespace.
+fn loaded() -> Option<u64> {
+    is_loaded().then(|| Some(std::fs::metadata(bpffs::directory(NAME)).ok()?.ino())).flatten()
 }
 
 /// The length of `struct mdcc_status` in `src/bpf/mdcc_socket.h`.

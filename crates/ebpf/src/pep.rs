@@ -21,6 +21,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Types of interfaces (`if_arp.h`), with an Ethernet header or without a header in front of packets.
 const ARPHRD_ETHER: u32 = 1;
@@ -57,10 +58,38 @@ pub struct Counters {
     pub damaged: u64,
 }
 
+/// Reads the statistics of a PEP, in any thread and without capabilities.
+#[derive(Debug)]
+pub struct Statistics {
+    counters: MapHandle,
+    flows_limit: u32,
+}
+
+impl Statistics {
+    /// Returns the counters; `None` if the kernel does not tell them.
+    pub fn counters(&self) -> Option<Counters> {
+        let mut sum = [0_u64; 10];
+        let values = self.counters.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        for value in values {
+            let (words, _) = value.as_chunks::<8>();
+            for (sum, word) in sum.iter_mut().zip(words) {
+                *sum += u64::from_ne_bytes(*word);
+            }
+        }
+        let [data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged] = sum;
+        Some(Counters { data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged })
+    }
+
+    /// Returns the most flows that it remembers.
+    pub fn flows_limit(&self) -> u32 {
+        self.flows_limit
+    }
+}
+
 /// A running PEP.
 #[derive(Debug)]
 pub struct Pep {
-    counters: MapHandle,
+    statistics: Arc<Statistics>,
     /// The kernel's ID of the program that processes data.
     program: u32,
     /// The links, in order of detachment: input first, the program for copies last.
@@ -157,6 +186,8 @@ impl Pep {
         let program = program.map_err(Error::refused("load the PEP"))?;
         let counters = MapHandle::try_from(&skeleton.maps.counters);
         let counters = counters.map_err(Error::refused("read counters"))?;
+        // Of flows that were taken over, the limit is the other PEP's.
+        let statistics = Arc::new(Statistics { counters, flows_limit: skeleton.maps.flows.max_entries() });
         let links = match running {
             Some(running) if took_over == TookOver::All => running.replace_by(programs.map(AsFd::as_fd))?,
             Some(running) => {
@@ -175,7 +206,7 @@ impl Pep {
         let all = links.iter().map(AsFd::as_fd).chain(programs.map(AsFd::as_fd)).chain(maps);
         let parts = names.zip(all).map(|(name, part)| Ok((name, part.try_clone_to_owned()?)));
         let parts = parts.collect::<Result<_, std::io::Error>>().map_err(Error::system("keep the PEP's parts"))?;
-        Ok(Pep { counters, program, links, interfaces, took_over, parts })
+        Ok(Pep { statistics, program, links, interfaces, took_over, parts })
     }
 
     /// Returns its parts and their names, once. While somebody has them open, the programs stay attached, also after the end of
@@ -207,17 +238,13 @@ impl Pep {
         Some(&self.interfaces[lost])
     }
 
-    /// Returns the statistics.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
-        let mut sum = [0_u64; 10];
-        let values = self.counters.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        for value in values.ok().flatten().unwrap_or_default() {
-            let (words, _) = value.as_chunks::<8>();
-            for (sum, word) in sum.iter_mut().zip(words) {
-                *sum += u64::from_ne_bytes(*word);
-            }
-        }
-        let [data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged] = sum;
-        Counters { data, data_bytes, reports, nacks, report_bytes, withheld, flows, missed, failed, damaged }
+        self.statistics.counters().unwrap_or_default()
+    }
+
+    /// Returns what reads its statistics elsewhere.
+    pub fn statistics(&self) -> Arc<Statistics> {
+        Arc::clone(&self.statistics)
     }
 }
