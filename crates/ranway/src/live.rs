@@ -8,6 +8,7 @@ pub(crate) mod dashboard;
 mod emulate;
 mod mdcc;
 mod measure;
+mod metrics;
 mod oracle;
 mod pep;
 mod proxy;

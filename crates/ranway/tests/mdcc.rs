@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::shown::{metric, request};
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use nix::sys::signal::{Signal, kill};
@@ -393,6 +394,39 @@ fn root_invalid_requests_are_rejected_in_one_line() {
         let said = text(&output.stderr);
         assert!(said.starts_with("error: mdcc needs root (CAP_NET_ADMIN") && said.lines().count() == 1, "{said}");
     }
+}
+
+#[test]
+fn root_the_metrics_of_mdcc_are_those_of_its_connections_until_it_is_unloaded() {
+    if !can_load() {
+        return;
+    }
+    let loaded = Loaded::new(&[]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+    command.args(["mdcc", "status", "--metrics", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let mut watch = command.spawn().expect("it starts");
+    let mut stderr = BufReader::new(watch.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("it speaks");
+    let address = line.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+    let (address, _) = address.unwrap_or_else(|| panic!("it says where they are: {line}"));
+    let value = |series: &str| metric(&request(address, "GET", "/metrics", &[], "").1, series);
+    let heard = |series: &str| value(&format!("ranway_mdcc_connections{{pep=\"{series}\"}}"));
+    let before = heard("silent").expect("it is known");
+    let listener = listener("mdcc");
+    let stream = TcpStream::connect(("127.0.0.1", PORT)).expect("it listens");
+    let (peer, _) = listener.accept().expect("it comes");
+    // The client has the machine's default.
+    assert!(heard("silent") > Some(before), "{before}");
+    assert_eq!(heard("heard"), Some(0.0));
+    assert!(value("ranway_mdcc_cwnd_segments{window=\"e2e\"}") >= Some(10.0));
+    assert_eq!((value("ranway_mdcc_reports"), value("ranway_mdcc_pep_rtt_seconds")), (Some(0.0), None));
+    drop((stream, peer, listener));
+    drop(loaded);
+    assert!(watch.wait().expect("it ends").success());
+    line.clear();
+    stderr.read_line(&mut line).expect("it speaks");
+    assert_eq!(line, "mdcc was unloaded; exiting\n");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::live::dashboard::DashboardArgs;
 use crate::live::measure::{MeasureArgs, capture};
 use crate::live::proxy::{self, ProxyArgs};
 use crate::live::rnis::RnisArgs;
+use crate::live::secrets::MetricsArgs;
 use crate::source::SourceArgs;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use emulate::reports::Target;
@@ -175,6 +176,7 @@ Without a PEP on the path (`ranway pep`), such a socket behaves as with CUBIC. I
 Examples:
   ranway mdcc load --default
   ranway mdcc status
+  ranway mdcc status --metrics 127.0.0.1:9185    instead, metrics for Prometheus until Ctrl-C
   ranway mdcc unload")]
 pub(crate) enum MdccCommand {
     /// Load it into the kernel
@@ -231,10 +233,19 @@ pub(crate) enum MdccMode {
 }
 
 #[derive(ClapArgs)]
+#[command(
+    after_help = "With --metrics, the command prints no sockets. It serves what they have together, until Ctrl-C or until mdcc is \
+unloaded."
+)]
 pub(crate) struct MdccStatusArgs {
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "metrics")]
     pub(crate) json: bool,
+    /// With --metrics, print nothing but errors
+    #[arg(long, short, requires = "metrics")]
+    pub(crate) quiet: bool,
 }
 
 #[derive(ClapArgs)]
@@ -247,7 +258,8 @@ understand them; other senders receive none unless --all is given, and ignore th
 Examples:
   ranway pep --wan eth0 --ran eth1
   ranway pep --wan eth0 --ran eth1 --take-over   replace the running PEP, after an upgrade
-  ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON every second"
+  ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON every second
+  ranway pep --wan eth0 --ran eth1 --metrics 127.0.0.1:9183"
 )]
 pub(crate) struct PepArgs {
     /// The interface towards the senders
@@ -273,6 +285,8 @@ pub(crate) struct PepArgs {
     /// segment is missed. --flows keeps the old PEP's value. Without a running PEP, simply start
     #[arg(long)]
     pub(crate) take_over: bool,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
     /// Attach without processing packets, to measure the cost of processing
@@ -305,6 +319,7 @@ Examples:
   ranway backlog --modem wwan0 --target 40ms     longer queue in the modem: slightly more throughput and delay
   ranway backlog --modem wwan0 --rate '8 Mbit/s' at a fixed rate
   ranway backlog --modem wwan0 --json            statistics as a line of JSON every second
+  ranway backlog --modem wwan0 --metrics 127.0.0.1:9184
   ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \\
       --reflector 1.1.1.1 --reflector 9.9.9.9"
 )]
@@ -333,6 +348,8 @@ pub(crate) struct BacklogArgs {
     /// Target delay of the modem's queue
     #[arg(long, value_name = "TIME", default_value = "20 ms", conflicts_with = "reflector")]
     pub(crate) target: Span,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
     #[command(flatten)]
     pub(crate) dashboard: DashboardArgs,
     /// Print statistics as a line of JSON every second

@@ -2,6 +2,7 @@
 
 use crate::live::args::BacklogArgs;
 use crate::live::dashboard::{Values, untitled};
+use crate::live::metrics::{self, Latest};
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
@@ -11,6 +12,7 @@ use netio::rights;
 use record::Tables;
 use record::report::live::Counter;
 use record::tables::{QueueRow, SampleRow};
+use services::Metric;
 use services::backlog::{Backlog, Counters, Input};
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
@@ -37,16 +39,21 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let drain = drain(args)?;
     let signals = Signals::take()?;
     divert::check("ranway backlog")?;
+    let listener = args.metrics.listen()?;
     let mut backlog = Backlog::open(modem, drain, MARK)?;
     if !reflector.is_empty() {
         backlog.ping(reflector, PING_INTERVAL)?;
     }
     let mut rates = follow.then(Input::default);
     let turn = if *follow { FOLLOW_TURN } else { TURN };
+    let latest = Latest::new(State::of(&backlog));
+    let shown = latest.clone();
+    let server = listener.map(|listener| listener.serve(move || shown.get().described())).transpose()?;
     let diversion = Diversion::start(backlog.interface(), backlog.beside())?;
     diversion.renew(TURN + GRACE)?;
     if !quiet {
-        terminal::message!("shaping the traffic of {modem}; press Ctrl-C to stop");
+        let at = metrics::place(server.as_ref());
+        terminal::message!("shaping the traffic of {modem}{at}; press Ctrl-C to stop");
     }
     let dashboard = args.dashboard.start("backlog", || untitled(format!("Backlog of {modem}")), *quiet, |_| {})?;
     let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
@@ -58,6 +65,9 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let mut outcome = Ok(());
     loop {
         backlog.serve(turn)?;
+        if server.is_some() {
+            latest.set(State::of(&backlog));
+        }
         if let Some(rates) = &mut rates {
             while let Some(line) = rates.next_line() {
                 match parse_rate(&line) {
@@ -80,7 +90,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         before = backlog.counters();
         values
             .iter()
-            .for_each(|values| values.show(|t_s| (interval.rows(t_s, &backlog.estimate()), interval.counted())));
+            .for_each(|values| values.show(|t_s| (interval.rows(t_s, &backlog.estimate()), counted(&interval.since))));
         if *json {
             outcome = terminal::put_line(&interval.json(&backlog.estimate(), &before).to_string());
             // The reader has gone: packets in the queue are still passed to the modem below.
@@ -132,6 +142,68 @@ fn parse_rate(line: &str) -> Result<Rate, String> {
     Ok(rate)
 }
 
+/// What the metrics tell.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    counters: Counters,
+    /// Packets and bytes in the host's queue.
+    packets: u64,
+    bytes: u64,
+    estimate: Estimate,
+}
+
+impl State {
+    fn of(backlog: &Backlog) -> State {
+        let waiting = backlog.waiting();
+        let (packets, bytes) = (waiting.packets, waiting.bytes);
+        State { counters: backlog.counters(), packets, bytes, estimate: backlog.estimate() }
+    }
+
+    fn described(&self) -> Vec<Metric> {
+        let &Counters { packets, bytes, waited_ns, overflowed, answers, unheard, .. } = &self.counters;
+        let Estimate { rate, bytes: held, delay } = self.estimate;
+        // Without a rate and a delay, nobody knows what the modem holds.
+        let held = rate.and(delay).map(|_| held as f64);
+        let queues = [("host", Some(self.bytes as f64)), ("modem", held)];
+        let rate = rate.map(|rate| rate.bits_per_sec() as f64 / 8.0);
+        let waited_s = waited_ns as f64 * 1e-9;
+        let mut all = metrics::of_counters(counted(&self.counters));
+        all.extend([
+            Metric::counter("backlog_packets", "packets passed to the modem", packets),
+            Metric::counter("backlog_bytes", "bytes of packets passed to the modem, on the IP layer", bytes),
+            Metric::sum("backlog_wait_seconds", "time that these packets waited in the host, in all", waited_s),
+            Metric::counter("backlog_overflowed", "packets dropped because the queue was full", overflowed),
+            Metric::counter("backlog_answers", "answers that came in by the modem", answers),
+            Metric::counter("backlog_unheard", "incoming frames lost before they were read", unheard),
+            Metric::gauges("backlog_queue_bytes", "bytes that wait in the host, and in the modem", "queue", queues),
+            Metric::gauge("backlog_queue_packets", "packets that wait in the host", Some(self.packets as f64)),
+            Metric::gauge("backlog_modem_rate_bytes_per_second", "drain rate of the modem", rate),
+            Metric::gauge(
+                "backlog_modem_delay_seconds",
+                "time that the last answered packet spent in the modem",
+                delay.map(Span::as_secs_f64),
+            ),
+        ]);
+        all
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Vec<Metric> {
+    State::default().described()
+}
+
+/// The counters, on the dashboard and in the metrics.
+fn counted(counters: &Counters) -> Vec<Counter> {
+    let &Counters { dropped, overflowed, marked, refused, missed, .. } = counters;
+    vec![
+        Counter { name: "backlog_dropped", what: "packets dropped", value: dropped + overflowed },
+        Counter { name: "backlog_marked", what: "packets marked", value: marked },
+        Counter { name: "backlog_refused", what: "packets rejected by the interface", value: refused },
+        Counter { name: "backlog_missed", what: "packets lost before they were read", value: missed },
+    ]
+}
+
 /// The statistics since the last status line.
 struct Interval {
     /// Packets, bytes and their waiting since then; the other counters since the start.
@@ -170,17 +242,6 @@ impl Interval {
             ..QueueRow::default()
         });
         rows
-    }
-
-    /// The counters for the dashboard.
-    fn counted(&self) -> Vec<Counter> {
-        let Counters { dropped, overflowed, marked, refused, missed, .. } = self.since;
-        vec![
-            Counter { name: "backlog_dropped", what: "packets dropped", value: dropped + overflowed },
-            Counter { name: "backlog_marked", what: "packets marked", value: marked },
-            Counter { name: "backlog_refused", what: "packets rejected by the interface", value: refused },
-            Counter { name: "backlog_missed", what: "packets lost before they were read", value: missed },
-        ]
     }
 
     fn text(&self, estimate: &Estimate) -> String {

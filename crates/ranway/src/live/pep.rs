@@ -2,22 +2,27 @@
 
 use crate::live::args::PepArgs;
 use crate::live::dashboard::{Values, untitled};
+use crate::live::metrics;
 use crate::live::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use ebpf::Key;
-use ebpf::pep::{Counters, Options, Pep, TookOver};
+use ebpf::pep::{Counters, Options, Pep, Statistics, TookOver};
 use netio::manager::{self, Manager};
 use netio::process::{Happened, Signals};
 use netio::reservation::{self, Reservation, Role};
 use record::Tables;
 use record::report::live::Counter;
 use record::tables::SampleRow;
+use services::{Metric, MetricsAccess, MetricsListener, MetricsServer};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Interval between status lines, and between checks of the interfaces.
 const TICK: Duration = Duration::from_secs(1);
+/// Attempts to serve metrics before the operator is told that they fail: the PEP that this one replaces has their address until it ends.
+const ATTEMPTS: u32 = 5;
 
 pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     let kept = manager::kept();
@@ -34,6 +39,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     options.check()?;
     ebpf::pep::check()?;
     let signals = Signals::take()?;
+    let mut served = Served::open(args, args.take_over || !old.is_empty())?;
     let mut reserved = match reserve(args) {
         // The PEP that this one replaces holds the reservations until it ends.
         Err(_) if args.take_over => None,
@@ -46,13 +52,15 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     }
     // Reading counters and detaching need only open file descriptors.
     netio::rights::give_up()?;
+    served.look(&pep);
     if !args.quiet {
         let before = match pep.took_over() {
             TookOver::Nothing => "",
             TookOver::Places => ", taken over from the previous one, a different version, without its flows",
             TookOver::All => ", taken over from the previous one",
         };
-        terminal::message!("PEP running between {} and {}{before}; press Ctrl-C to stop", args.wan, args.ran);
+        let at = metrics::place(served.server.as_ref());
+        terminal::message!("PEP running between {} and {}{before}{at}; press Ctrl-C to stop", args.wan, args.ran);
     }
     let title = || untitled(format!("PEP between {} and {}", args.wan, args.ran));
     let dashboard = args.dashboard.start("pep", title, args.quiet, |_| {})?;
@@ -72,6 +80,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         if reserved.is_none() {
             reserved = reserve(args).ok();
         }
+        served.look(&pep);
         match happened {
             Happened::Asked { .. } => break,
             _ if pep.lost_interface().is_some() => {
@@ -97,6 +106,45 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         terminal::message!("{}", text(&pep.counters()));
     }
     Ok(())
+}
+
+/// The metrics, without which the PEP reports, too.
+struct Served {
+    access: Option<MetricsAccess>,
+    listener: Option<MetricsListener>,
+    server: Option<MetricsServer>,
+    failures: u32,
+}
+
+impl Served {
+    /// Reserves the address of the metrics, if they are to be served. If the PEP replaces another one, a failure is no reason not to.
+    fn open(args: &PepArgs, replaces: bool) -> Result<Served, Failure> {
+        let access = args.metrics.access()?;
+        let listener = match access.clone().map(MetricsListener::bind).transpose() {
+            Err(_) if replaces => None,
+            listener => listener?,
+        };
+        Ok(Served { access, listener, server: None, failures: 0 })
+    }
+
+    /// Serves the metrics, if they are to be served and are not yet.
+    fn look(&mut self, pep: &Pep) {
+        if self.server.is_some() {
+            return;
+        }
+        let Some(access) = &self.access else { return };
+        let listener = self.listener.take().map_or_else(|| MetricsListener::bind(access.clone()), Ok);
+        let statistics = pep.statistics();
+        match listener.and_then(|listener| listener.serve(move || told(&statistics))) {
+            Ok(server) => self.server = Some(server),
+            Err(why) => {
+                self.failures += 1;
+                if self.failures == ATTEMPTS {
+                    terminal::message!("error: {why}; the PEP goes on without them, and tries again");
+                }
+            }
+        }
+    }
 }
 
 /// Has the service manager keep these parts instead of the old ones: the programs stay attached while the service is restarted.
@@ -153,6 +201,28 @@ fn counted(counters: &Counters) -> Vec<Counter> {
         Counter { name: "pep_failed", what: "reports that could not be sent", value: failed },
         Counter { name: "pep_damaged", what: "segments ignored for a wrong checksum", value: damaged },
     ]
+}
+
+/// The metrics; none if the kernel does not tell the counters.
+fn told(statistics: &Arc<Statistics>) -> Vec<Metric> {
+    statistics.counters().map_or_else(Vec::new, |counters| described(&counters, statistics.flows_limit()))
+}
+
+fn described(counters: &Counters, flows_limit: u32) -> Vec<Metric> {
+    let &Counters { data_bytes, report_bytes, missed, .. } = counters;
+    let mut all = metrics::of_counters(counted(counters));
+    all.extend([
+        Metric::counter("pep_segment_bytes", "bytes of data segments, on the IP layer", data_bytes),
+        Metric::counter("pep_report_bytes", "bytes of reports, on the IP layer", report_bytes),
+        Metric::counter("pep_missed", "segments ignored because another processor had their flow", missed),
+        Metric::gauge("pep_flows_limit", "the most flows that are remembered", Some(f64::from(flows_limit))),
+    ]);
+    all
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Vec<Metric> {
+    described(&Counters::default(), 1)
 }
 
 fn text(counters: &Counters) -> String {
