@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::root::granted;
@@ -221,23 +221,28 @@ fn root_metrics_of_pep_and_backlog_keep_neither_from_its_work() {
         assert_eq!(left & !IPC_LOCK, 0, "{left:x}");
         running.end(Signal::SIGTERM);
     }
-    // One that takes over serves them once the other has left.
-    let mut old = net.0.start(ROUTER, &with(&PEP, "127.0.0.1:9183"));
+}
+
+#[test]
+fn root_a_pep_that_takes_over_works_while_the_other_one_has_its_addresses() {
+    let Some(net) = Crossing::new() else { return };
+    let args = [&PEP[..], &["--metrics", "127.0.0.1:9183", "--dashboard", "127.0.0.1:9193"]].concat();
+    let mut old = net.0.start(ROUTER, &args);
     let flow = net.sends(SERVER, (UE, "10.1.0.2"));
     let segments = || metric(&net.read(9183).1, "ranway_pep_segments_total").unwrap_or_default();
     found("segments", || if segments() > 10.0 { Ok(()) } else { Err("too few".to_owned()) });
     let before = segments();
-    let new = net.start(&[&with(&PEP, "127.0.0.1:9183")[..], &["--take-over"]].concat());
-    found("the end of the old one", || {
-        if old.try_wait().is_ok_and(|end| end.is_some()) { Ok(()) } else { Err(String::new()) }
-    });
-    found("the metrics of the next one", || {
+    let mut new = net.0.start(ROUTER, &[&args[..], &["--take-over"]].concat());
+    let has_ended = |pep: &mut Child| pep.try_wait().expect("it is ours").is_some();
+    found("the end of the old one", || if has_ended(&mut old) { Ok(()) } else { Err(String::new()) });
+    found("the metrics of the new one", || {
         let is_there = net.0.inside(ROUTER, || TcpStream::connect("127.0.0.1:9183").is_ok());
+        assert!(!has_ended(&mut new), "it goes on");
         if is_there { Ok(()) } else { Err("nobody listens".to_owned()) }
     });
     let after = segments();
     assert!(after > before, "it counts on: {before}, {after}");
-    drop((flow, new));
+    drop((flow, Running(Some(new))));
 }
 
 #[test]

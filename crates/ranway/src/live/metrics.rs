@@ -1,4 +1,4 @@
-//! What commands whose values are not those of a crate `services` tell in `--metrics`.
+//! Metrics of `pep`, `backlog` and `mdcc`: what these commands have in common.
 
 use record::report::live::Counter;
 use services::{Metric, MetricsServer};

@@ -39,7 +39,8 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     options.check()?;
     ebpf::pep::check()?;
     let signals = Signals::take()?;
-    let mut served = Served::open(args, args.take_over || !old.is_empty())?;
+    let replaces = args.take_over || !old.is_empty();
+    let mut served = Served::open(args, replaces)?;
     let mut reserved = match reserve(args) {
         // The PEP that this one replaces holds the reservations until it ends.
         Err(_) if args.take_over => None,
@@ -63,7 +64,15 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         terminal::message!("PEP running between {} and {}{before}{at}; press Ctrl-C to stop", args.wan, args.ran);
     }
     let title = || untitled(format!("PEP between {} and {}", args.wan, args.ran));
-    let dashboard = args.dashboard.start("pep", title, args.quiet, |_| {})?;
+    let dashboard = match args.dashboard.start("pep", title, args.quiet, |_| {}) {
+        // The one that it replaces still has the address, and ends.
+        Err(why) if replaces => {
+            let why = why.message().unwrap_or_default();
+            terminal::message!("error: {why}; the PEP goes on without the page");
+            None
+        }
+        dashboard => dashboard?,
+    };
     let values = dashboard.as_ref().map(|page| Values::new(page.publisher()));
     let (mut before, mut looked) = (pep.counters(), Instant::now());
     let mut proxied = false;
