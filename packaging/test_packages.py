@@ -324,8 +324,8 @@ for s in measure rnis; do
 done
 
 echo "RANWAY_DASHBOARD_TOKEN=$token" > /etc/ranway/dashboard.conf
-echo 'OPTIONS=--wan wan --ran ran --dashboard 127.0.0.1:8091' > /etc/ranway/pep.conf
-echo 'OPTIONS=--modem modem --dashboard 127.0.0.1:8092' > /etc/ranway/backlog.conf
+echo 'OPTIONS=--wan wan --ran ran --dashboard 127.0.0.1:8091 --metrics 127.0.0.1:9183' > /etc/ranway/pep.conf
+echo 'OPTIONS=--modem modem --dashboard 127.0.0.1:8092 --metrics 127.0.0.1:9184' > /etc/ranway/backlog.conf
 echo 'OPTIONS=--default' > /etc/ranway/mdcc.conf
 printf '%s = "%s"\n' wan wan ran ran metrics 127.0.0.1:9180 dashboard 127.0.0.1:8090 \
     reports recording:unix:/run/ranway-proxy/reports > /etc/ranway/proxy.toml
@@ -342,6 +342,8 @@ expect "the server's metrics" http 9181 /metrics ranway_
 expect "network information" http 8085 /rni/v2/queries/layer2_meas 'HTTP/1.. 200'
 expect "the PEP's page" http 8091 / 'HTTP/1.. 200'
 expect "the backlog's page" http 8092 / 'HTTP/1.. 200'
+expect "the PEP's metrics" http 9183 /metrics ranway_pep
+expect "the backlog's metrics" http 9184 /metrics ranway_backlog
 for port in 8090 8093; do
     expect "the page at $port needs the token" http $port / 'HTTP/1.. 401'
     expect "the token opens the page at $port" http $port "/?token=$token" "ranway-$port=$token"
@@ -379,7 +381,7 @@ systemctl stop ranway-backlog
 declare -A old
 for s in measure pep proxy rnis; do old[$s]=$(systemctl show -p MainPID --value ranway-$s); done
 differs() { [ "$(systemctl show -p MainPID --value ranway-$1)" != "$2" ]; }
-taken() { journalctl --no-pager -o cat -u ranway-pep | grep -c 'taken over from the previous one;'; }
+taken() { journalctl --no-pager -o cat -u ranway-pep | grep -cE 'taken over from the previous one(;|, metrics)'; }
 before=$(taken)
 dpkg -i --force-confold /newer.deb || fail "upgrade"
 expect "the upgrade leaves the PEP's programs attached" [ "$(taken)" = $((before + 1)) ]

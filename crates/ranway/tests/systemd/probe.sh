@@ -10,6 +10,10 @@ expect() { # expect WHAT COMMAND...: within 15 s
 is() { # is SERVICE PROPERTY VALUE
     [ "$(systemctl show -p $2 --value ranway-$1)" = "$3" ]
 }
+served() { # served PORT NAME: whether a metric of this name is served there
+    (exec 3<> /dev/tcp/127.0.0.1/$1 && printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3 &&
+        grep -q "^$2" <&3) 2> /dev/null
+}
 interface() { # interface NAME ADDRESS
     ip link add $1 type veth peer name far-$1
     ip link set $1 up; ip link set far-$1 up
@@ -18,11 +22,11 @@ interface() { # interface NAME ADDRESS
 interface wan 10.7.1.1; interface ran 10.7.2.1; interface modem 10.7.3.1
 echo 1 > /proc/sys/net/ipv4/ip_forward
 
-echo 'OPTIONS=--wan wan --ran ran' > /etc/ranway/pep.conf
-echo 'OPTIONS=--modem modem' > /etc/ranway/backlog.conf
-printf '%s = "%s"\n' wan wan ran ran reports recording:unix:/run/ranway-proxy/reports > /etc/ranway/proxy.toml
-echo 'OPTIONS=--listen 127.0.0.1:443 --open' > /etc/ranway/measure.conf
-echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports' > /etc/ranway/rnis.conf
+echo 'OPTIONS=--wan wan --ran ran --metrics 127.0.0.1:9183' > /etc/ranway/pep.conf
+echo 'OPTIONS=--modem modem --metrics 127.0.0.1:9184' > /etc/ranway/backlog.conf
+printf '%s = "%s"\n' wan wan ran ran metrics 127.0.0.1:9180 reports recording:unix:/run/ranway-proxy/reports > /etc/ranway/proxy.toml
+echo 'OPTIONS=--listen 127.0.0.1:443 --open --metrics 127.0.0.1:9181' > /etc/ranway/measure.conf
+echo 'OPTIONS=--input recording:unix:/run/ranway-rnis/reports --metrics 127.0.0.1:9182' > /etc/ranway/rnis.conf
 echo 'OPTIONS=--default' > /etc/ranway/mdcc.conf
 chgrp ranway /etc/ranway/proxy.toml; chmod 640 /etc/ranway/*.conf /etc/ranway/proxy.toml
 # What the PEP says.
@@ -45,6 +49,12 @@ for s in $services; do
     [ $s = mdcc ] || [ "$(awk '/^Uid:/ { print $2 }' /proc/$pid/status)" != 0 ] || fail "ranway-$s is root"
 done
 
+# All serve metrics; what is loaded needs a process for that.
+systemd-run --quiet --unit ranway-mdcc-metrics ranway mdcc status --quiet --metrics 127.0.0.1:9185 || fail "watch mdcc"
+for one in 9180:proxy 9181:measure 9182:rnis 9183:pep 9184:backlog 9185:mdcc; do
+    expect "the metrics of ${one#*:}" served ${one%:*} ranway_${one#*:}_
+done
+
 # The PEP's programs stay attached while another version takes its place, and after a crash.
 is pep NFileDescriptorStore 11 || fail "descriptors that are kept"
 cp /usr/bin/ranway /usr/bin/ranway.new && mv /usr/bin/ranway.new /usr/bin/ranway
@@ -52,11 +62,11 @@ old=$(systemctl show -p MainPID --value ranway-pep)
 systemctl restart ranway-pep || fail "restart the PEP"
 is pep MainPID $old && fail "the PEP is still the old one"
 is pep NFileDescriptorStore 11 || fail "descriptors that are kept after a restart"
-[ $(grep -c 'taken over from the previous one;' /findings/pep) = 1 ] || fail "the restarted PEP has not taken over"
+[ $(grep -c 'taken over from the previous one, metrics at' /findings/pep) = 1 ] || fail "the restarted PEP has not taken over"
 kill -KILL $(systemctl show -p MainPID --value ranway-pep)
 expect "the PEP is started again" is pep NRestarts 1
 expect "the PEP is active again" systemctl is-active --quiet ranway-pep
-[ $(grep -c 'taken over from the previous one;' /findings/pep) = 2 ] || fail "the PEP has not taken over after a crash"
+[ $(grep -c 'taken over from the previous one, metrics at' /findings/pep) = 2 ] || fail "the PEP has not taken over after a crash"
 # What was kept for an interface that has gone is of no use.
 ip link del ran
 expect "the PEP ends without its interface" is pep SubState auto-restart
@@ -88,6 +98,7 @@ for s in $services; do
     is $s Result success || fail "how ranway-$s ended"
 done
 [ "$(cat /proc/sys/net/ipv4/tcp_congestion_control)" != mdcc ] || fail "mdcc is still the default"
+expect "who watches mdcc ends with it" is mdcc-metrics ActiveState inactive
 ls /sys/fs/bpf | grep -v '\.debug$' && fail "programs are left"
 # Nothing was left to take over.
 systemctl start ranway-pep || fail "start the PEP again"
