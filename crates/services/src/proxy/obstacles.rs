@@ -18,6 +18,9 @@ use super::steering::{Counts, families, mark, nft};
 /// Where `br_netfilter` has its settings, if it is loaded.
 const BRIDGE_SETTINGS: &str = "/proc/sys/net/bridge";
 
+/// Addresses of hosts that are nobody's neighbours (RFC 5737, RFC 3849): default routes lead there.
+const ELSEWHERE: [&str; 2] = ["203.0.113.1", "2001:db8::1"];
+
 /// Finds obstacles for the connections between two interfaces.
 #[derive(Debug)]
 pub(super) struct Obstacles {
@@ -115,6 +118,9 @@ impl Obstacles {
                 }
             }
         }
+        if let Some(why) = self.in_vrfs()? {
+            return Ok(Some(why));
+        }
         for family in families() {
             let rules = ip(&[family], "rule show\n")?;
             if let Some(rule) = by_interface(&rules, &self.interfaces().collect::<Vec<_>>()) {
@@ -127,6 +133,36 @@ impl Obstacles {
                 return Ok(Some(format!(
                     "a rule of `ip {family} rule` before the proxy's leads its packets elsewhere: move that rule behind it"
                 )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns what keeps connections of VRFs from the proxy: an interface is a VRF itself, or it is in one and is the way to hosts to
+    /// which the proxy's own packets, which are in no VRF, go otherwise or not at all.
+    fn in_vrfs(&self) -> Result<Option<String>, Error> {
+        let show: String = self.interfaces().map(|name| format!("link show dev {name}\n")).collect();
+        let shown = ip(&["-details", "-oneline"], &show)?;
+        for (name, line) in self.interfaces().zip(shown.lines()) {
+            if value_after(line, "vrf", "table").is_some() {
+                return Ok(Some(format!("`{name}` is a VRF: name the interfaces in it")));
+            }
+            let is_member = value_after(line, "vrf_slave", "table").is_some();
+            let Some(vrf) = value_after(line, "", "master").filter(|_| is_member) else { continue };
+            for family in families() {
+                let routes = ip(&[family], &format!("route show table all dev {name} proto kernel\n"))?;
+                let near = routes.lines().find_map(host).map(|host| host.to_string());
+                let far = ELSEWHERE[usize::from(*family == "-6")].to_owned();
+                for host in near.into_iter().chain([far]) {
+                    let get = |of: &str| ip(&[family], &format!("route get {host}{of}\n")).unwrap_or_default();
+                    let goes = |route: &str| value_after(route, "", "dev") == Some(name);
+                    if goes(&get(&format!(" vrf {vrf}"))) && !goes(&get("")) {
+                        return Ok(Some(format!(
+                            "`{name}` is in the VRF `{vrf}`, but the proxy's own packets are in none, and do not go to {host} by \
+                             it: give the main table the VRF's routes (`ip {family} route add ... dev {name}`)"
+                        )));
+                    }
+                }
             }
         }
         Ok(None)
@@ -315,6 +351,12 @@ fn bridge(name: &str) -> Result<String, Error> {
     ip(&["-details"], &format!("link show dev {name} type bridge\n"))
 }
 
+/// Returns the word after `key` in the output of `ip`, where `key` comes right after `before`, if that is not empty.
+fn value_after<'a>(shown: &'a str, before: &str, key: &str) -> Option<&'a str> {
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words.windows(3).find(|three| three[1] == key && (before.is_empty() || three[0] == before)).map(|three| three[2])
+}
+
 /// Returns the setting by which a bridge alone hands its packets to netfilter, if it does.
 fn filters(bridge: &str) -> Option<&'static str> {
     let words: Vec<&str> = bridge.split_whitespace().collect();
@@ -459,6 +501,21 @@ mod tests {
             let expected = expected.map(|address: &str| address.parse::<IpAddr>().expect("an address"));
             assert_eq!(host(route), expected, "{route}");
         }
+    }
+
+    #[test]
+    fn an_interface_is_a_vrf_or_in_one_or_neither() {
+        let vrf =
+            "5: core: <NOARP,MASTER,UP> mtu 65575 \\    link/ether 2a:00:00:00:00:01 \\    vrf table 10 numtxqueues 1";
+        let member = "2: ran@if2: <UP> mtu 1500 master vrf state UP \\    veth \\    vrf_slave table 10 numtxqueues 1";
+        let other = "3: ran@if2: <UP> mtu 1500 master vrf state UP \\    veth \\    bridge_slave state forwarding";
+        for (line, expected) in [(vrf, [true, false]), (member, [false, true]), (other, [false, false])] {
+            let found = ["vrf", "vrf_slave"].map(|kind| value_after(line, kind, "table").is_some());
+            assert_eq!(found, expected, "{line}");
+        }
+        assert_eq!(value_after(member, "", "master"), Some("vrf"));
+        assert_eq!(value_after("10.1.0.2 dev ran.100 table 10 src 10.1.0.1", "", "dev"), Some("ran.100"));
+        assert_eq!(value_after("", "", "dev"), None);
     }
 
     #[test]

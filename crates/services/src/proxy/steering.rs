@@ -19,6 +19,10 @@
 //! that is used (by NAT, or by rules with states), the legs towards UEs are in a zone of their own. A leg begins with a packet of
 //! the router itself, so that rules take the host's packets for answers. Connections whose destination NAT changes are left alone.
 //!
+//! A packet from an interface in a VRF passes `prerouting` twice: from the interface, where it gets the mark, and then from the VRF. The
+//! proxy's sockets are in no VRF, and would not get it (unless `net.ipv4.tcp_l3mdev_accept` is set), so that there `tproxy` gives it its
+//! socket. To `forward`, it comes from the VRF.
+//!
 //! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
 //! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
 //! Mark and table are named after the first interface towards the RAN, so a next start also removes what might be left. The routing
@@ -186,6 +190,7 @@ impl Plan {
         for (chain, hook) in [
             ("hold", None),
             ("own", None),
+            ("vrf", None),
             ("first", Some(("prerouting", FIRST))),
             ("early", Some(("prerouting", EARLY))),
             ("output", Some(("output", FIRST))),
@@ -551,6 +556,7 @@ mod tests {
         assert_eq!(text.lines().count(), 1);
         for part in [
             r#"iifname { "ran0", "ran1" } oifname { "wan0" } tcp flags & (fin | syn | rst | ack) == syn"#,
+            r#"meta sdifname { "ran0", "ran1" } oifname { "wan0" } tcp flags & (fin | syn | rst | ack) == syn"#,
             "ports { 80-80, 8000-8080 }",
             "ranway_proxy_7",
             "bypass4 { 192.0.2.0/24 }",

@@ -33,6 +33,12 @@ fn back(family: &str) -> String {
     format!("{family} daddr . tcp dport . {family} saddr . tcp sport")
 }
 
+/// Conditions, of which one holds, for packets in `forward` that came from one of these interfaces. If it is in a VRF, they come from the
+/// VRF there (`vrf_ip_rcv` in `vrf.c`).
+fn origins(interfaces: &str) -> [String; 2] {
+    ["iifname", "meta sdifname"].map(|key| format!("{key} {interfaces}"))
+}
+
 /// Notes a connection that passes although there is a socket of its ends here.
 fn note_stray(family: &str, number: u32) -> String {
     let ends = ends(family);
@@ -128,6 +134,16 @@ impl Plan {
             }
             // Other programs of this machine have no business there.
             all.push(("prerouting", format!("iifname lo {family} daddr {alone} tcp dport {port} drop")));
+            // What has the mark already has come from an interface in a VRF, and now comes from the VRF. No socket outside it would get
+            // it (`inet_sk_bound_dev_eq` in `inet_sock.h`), unless it has its socket here.
+            all.push((
+                "prerouting",
+                format!(
+                    "meta mark {mark:#x} iifname != lo meta nfproto {} meta l4proto {TCP} tproxy {family} to \
+                     {address}:{port} accept",
+                    nfproto(family),
+                ),
+            ));
         }
         let to = self.slot.lease().port();
         all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
@@ -168,17 +184,20 @@ impl Plan {
         if settings.opened_by_servers {
             ways.push((&wan, &ran));
         }
+        all.push(("forward", "meta sdif != 0 jump vrf".into()));
         for (from, to) in ways {
-            // One that has no lease is not held. Without it, nothing else is looked at.
-            let held = format!("iifname {from} oifname {to} {flags} == syn {lease} @lease");
-            all.push((
-                "forward",
-                format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
-            ));
-            // What is here was not held.
-            for (family, number) in [("ip", 4), ("ip6", 6)] {
-                let note = note_stray(family, number);
-                all.push(("forward", format!("iifname {from} oifname {to} {flags} == syn {note}")));
+            for (chain, from) in std::iter::zip(["forward", "vrf"], origins(from)) {
+                // One that has no lease is not held. Without it, nothing else is looked at.
+                let held = format!("{from} oifname {to} {flags} == syn {lease} @lease");
+                all.push((
+                    chain,
+                    format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
+                ));
+                // What is here was not held.
+                for (family, number) in [("ip", 4), ("ip6", 6)] {
+                    let note = note_stray(family, number);
+                    all.push((chain, format!("{from} oifname {to} {flags} == syn {note}")));
+                }
             }
         }
         let [to_ues, from_ues] = QUIC;
@@ -195,8 +214,10 @@ impl Plan {
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             all.extend(["saddr", "daddr"].map(|end| leave(format!("{family} {end} @bypass{number}"))));
             if !settings.only.is_empty() {
-                all.push(leave(format!("iifname {ran} {family} saddr != @only{number}")));
-                all.push(leave(format!("iifname {wan} {family} daddr != @only{number}")));
+                for (ran, wan) in std::iter::zip(origins(&ran), origins(&wan)) {
+                    all.push(leave(format!("{ran} {family} saddr != @only{number}")));
+                    all.push(leave(format!("{wan} {family} daddr != @only{number}")));
+                }
             }
         }
         if *tracked {
