@@ -72,9 +72,10 @@ impl Obstacles {
         for interface in ["all"].into_iter().chain(self.interfaces()) {
             // The kernel looks for the sender of a packet in the routing table of its mark, where all addresses are ours.
             if is_set(&format!("/proc/sys/net/ipv4/conf/{interface}/src_valid_mark")) {
+                // sysctl takes a dot in the name of a VLAN's interface for a separator.
+                let name = interface.replace('.', "/");
                 return Some(format!(
-                    "net.ipv4.conf.{interface}.src_valid_mark is not 0, with which this kernel drops what the proxy marks: \
-                     set it to 0"
+                    "net.ipv4.conf.{name}.src_valid_mark is not 0, with which this kernel drops what the proxy marks: set it to 0"
                 ));
             }
         }
