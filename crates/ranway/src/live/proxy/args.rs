@@ -285,7 +285,7 @@ fn class(text: &str) -> Result<Class, String> {
     for part in parts {
         match part.trim().split_once('=') {
             Some(("cc", name)) if class.congestion.is_none() && !name.is_empty() => {
-                class.congestion = Some(name.to_owned())
+                class.congestion = Some(name.to_owned());
             }
             Some(("rate", rate)) if class.rate.is_none() => {
                 let rate: Rate = rate.parse().map_err(|why| format!("rate: {why}"))?;
