@@ -16,8 +16,10 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::root::has_program;
 
 /// How an attempt to connect ends that may be dropped without a word.
 fn attempt(net: &Net, host: &str, to: SocketAddr) -> Result<(), ErrorKind> {
@@ -43,17 +45,51 @@ fn root_what_a_firewall_forbids_stays_forbidden() {
          add rule inet fw forward tcp dport 9 drop; \
          add rule inet fw forward iifname ran oifname wan accept",
     );
+    decides_alone(&net);
+}
+
+/// A firewall of the other kind that Linux has, with NAT as well.
+#[test]
+fn root_what_iptables_legacy_forbids_stays_forbidden() {
+    let Some(net) = Net::new() else { return };
+    let is_there = Command::new("iptables-legacy").arg("--version").output().is_ok_and(|of| of.status.success());
+    if !has_program(is_there, "iptables-legacy") {
+        return;
+    }
+    for (program, icmp) in [("iptables-legacy", "icmp"), ("ip6tables-legacy", "icmpv6")] {
+        for rule in [
+            "-P INPUT DROP",
+            "-A INPUT -i lo -j ACCEPT",
+            &format!("-A INPUT -p {icmp} -j ACCEPT"),
+            "-A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+            "-P FORWARD DROP",
+            &format!("-A FORWARD -p {icmp} -j ACCEPT"),
+            "-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+            "-A FORWARD -p tcp --dport 7 -j REJECT --reject-with tcp-reset",
+            "-A FORWARD -p tcp --dport 9 -j DROP",
+            "-A FORWARD -i ran -o wan -j ACCEPT",
+        ] {
+            net.on_router(program, &rule.split(' ').collect::<Vec<_>>());
+        }
+    }
+    net.on_router("iptables-legacy", &["-t", "nat", "-A", "POSTROUTING", "-o", "wan", "-j", "MASQUERADE"]);
+    decides_alone(&net);
+}
+
+/// A proxy changes nothing of what the router's firewall permits: connections of UEs, but to port 7, which it refuses, and to port 9, which it
+/// drops; and none of servers.
+fn decides_alone(net: &Net) {
     let _proxy = net.proxy(&["--from-servers"]);
     for (family, server) in SERVERS.into_iter().enumerate() {
         let listener = net.listen(SERVER, server);
         let (mut client, mut accepted) = net.pair(&listener);
         exchange(&mut client, &mut accepted);
         let address = listener.local_addr().expect("it is bound").ip();
-        assert_eq!(attempt(&net, UE, (address, 7).into()), Err(ErrorKind::ConnectionRefused));
-        assert_eq!(attempt(&net, UE, (address, 9).into()), Err(ErrorKind::TimedOut));
+        assert_eq!(attempt(net, UE, (address, 7).into()), Err(ErrorKind::ConnectionRefused));
+        assert_eq!(attempt(net, UE, (address, 9).into()), Err(ErrorKind::TimedOut));
         // Nobody reaches a UE from outside.
         let at_ue = net.listen(UE, UES[family]);
-        assert_eq!(attempt(&net, SERVER, at_ue.local_addr().expect("it is bound")), Err(ErrorKind::TimedOut));
+        assert_eq!(attempt(net, SERVER, at_ue.local_addr().expect("it is bound")), Err(ErrorKind::TimedOut));
     }
     let totals = net.status().totals;
     assert_eq!((totals.from_ue, totals.from_wan, totals.connect_failed), (2, 0, 0), "{totals:?}");
