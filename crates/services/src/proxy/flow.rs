@@ -11,7 +11,6 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::book::Ends;
 use super::feeds::Feeds;
 use super::notice::Notice;
 use super::relay::NO_LIMIT;
@@ -89,7 +88,7 @@ impl Flow {
     /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server` by a SYN with `mark`.
     pub(super) fn new(
         opened_by: Side,
-        (client, server): Ends,
+        (client, server): (SocketAddr, SocketAddr),
         [accepted, outgoing]: [OwnedFd; 2],
         settings: &Settings,
         mark: u32,
