@@ -2,8 +2,8 @@
 //!
 //! A host that has shown that it reads may have more on its way. Its connection's receive buffer grows by need, as the kernel would
 //! let it grow (`tcp_rcv_space_adjust`): it doubles as long as half of it or more is read in a round trip. So a reader that stops
-//! leaves no more behind than its rate was worth. What all take together is bounded by the settings: buffers grow only as long as
-//! half of it is enough for those of all connections that are in use.
+//! leaves no more behind than its rate was worth. What all take together is bounded by the settings, and so is what buffers may grow
+//! to ([`Budget`]).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,6 +38,11 @@ impl Sizes {
         self.set(FIRST.min(whole), taken)
     }
 
+    /// Whether so much has been read that the leg may need a larger one.
+    pub(super) fn is_due(&self, taken: u64, whole: usize) -> bool {
+        taken >= self.next && self.bytes > 0 && self.bytes < whole
+    }
+
     /// Returns the memory that a full buffer of this size takes, with the kernel's overhead.
     pub(super) fn memory(&self) -> u64 {
         2 * self.bytes as u64
@@ -45,7 +50,7 @@ impl Sizes {
 
     /// Returns the next size if the leg needs a larger one, for which there are `spare` bytes of memory.
     pub(super) fn next(&mut self, taken: u64, leg: BorrowedFd, whole: usize, spare: u64) -> Option<usize> {
-        if taken < self.next || self.bytes == 0 || self.bytes >= whole || spare < self.memory() {
+        if !self.is_due(taken, whole) || spare < self.memory() {
             return None;
         }
         let needs = sys::tcp_info(leg).is_ok_and(|info| info.rcv_space as usize >= self.bytes / 2);
@@ -57,6 +62,54 @@ impl Sizes {
     fn set(&mut self, bytes: usize, taken: u64) -> usize {
         *self = Sizes { bytes, next: taken + ROUNDS * bytes as u64 };
         bytes
+    }
+}
+
+/// What buffers may grow to. They share three quarters of the memory: first come, first served, but a UE that has less than an equal part
+/// may always have that, so that another one cannot keep its connections slow.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// The memory that connections may take.
+    memory: u64,
+    /// Whether they take most of it. Then none may have more than its UE's part.
+    is_short: bool,
+    /// What connections in use may take, as of the last sweep, and what buffers have grown by since.
+    committed: u64,
+    by_ue: BTreeMap<IpAddr, u64>,
+}
+
+impl Budget {
+    pub(super) fn new(memory: u64) -> Budget {
+        Budget { memory, is_short: false, committed: 0, by_ue: BTreeMap::new() }
+    }
+
+    /// Begins to add up anew.
+    pub(super) fn begin(&mut self, memory: u64) {
+        (self.memory, self.committed) = (memory, 0);
+        self.by_ue.clear();
+    }
+
+    /// A connection of a UE may take so many more bytes.
+    pub(super) fn commit(&mut self, ue: IpAddr, bytes: u64) {
+        self.committed += bytes;
+        *self.by_ue.entry(ue).or_default() += bytes;
+    }
+
+    /// All connections take so many bytes.
+    pub(super) fn note_taken(&mut self, bytes: u64) {
+        // Buffers grow again once there is room for some.
+        self.is_short = bytes > if self.is_short { self.memory / 2 } else { self.memory / 4 * 3 };
+    }
+
+    /// Returns by how much the buffers of a UE's connections may grow.
+    pub(super) fn spare(&self, ue: IpAddr) -> u64 {
+        let shared = self.memory / 4 * 3;
+        let rest = if self.is_short { 0 } else { shared.saturating_sub(self.committed) };
+        // At least the first buffers of one connection.
+        let of_ue = self.by_ue.get(&ue);
+        let ues = self.by_ue.len() + usize::from(of_ue.is_none());
+        let part = (shared / ues as u64).max(4 * FIRST as u64);
+        rest.max(part.saturating_sub(of_ue.copied().unwrap_or_default()))
     }
 }
 
@@ -158,6 +211,28 @@ mod tests {
         assert_eq!(sizes.first(64 << 10, 1 << 20), FIRST);
         assert_eq!(sizes.first(64 << 10, 100_000), 100_000);
         assert_eq!(sizes.next, (64 << 10) + 200_000);
+    }
+
+    #[test]
+    fn a_ue_that_takes_everything_leaves_others_their_part() {
+        let [greedy, modest, new] = [1, 2, 3].map(|n| IpAddr::from([10, 0, 0, n]));
+        let mut budget = Budget::new(40 << 20);
+        budget.commit(modest, 1 << 20);
+        assert_eq!(budget.spare(greedy), 29 << 20);
+        budget.commit(greedy, 29 << 20);
+        assert_eq!([greedy, modest, new].map(|ue| budget.spare(ue) >> 20), [0, 14, 10]);
+        // The same while memory is short, although less is committed.
+        budget.begin(40 << 20);
+        [(greedy, 10), (modest, 1)].iter().for_each(|(ue, bytes)| budget.commit(*ue, bytes << 20));
+        budget.note_taken(31 << 20);
+        assert_eq!([greedy, modest].map(|ue| budget.spare(ue) >> 20), [5, 14]);
+        budget.note_taken(21 << 20);
+        assert_eq!(budget.spare(greedy) >> 20, 5);
+        budget.note_taken(20 << 20);
+        assert_eq!(budget.spare(greedy) >> 20, 19);
+        // Of many UEs, each may have the first buffers of a connection.
+        (0..200).for_each(|n| budget.commit([10, 1, 0, n].into(), 1 << 20));
+        assert_eq!((budget.spare(new), budget.spare(greedy)), (4 * FIRST as u64, 0));
     }
 
     #[test]

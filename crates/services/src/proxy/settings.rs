@@ -1,5 +1,6 @@
 //! The settings of a proxy.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use units::Rate;
 
 use super::relay::LEAST_PIPE;
-use crate::server::Network;
+use crate::server::{Network, host};
 
 /// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
 pub(super) const FILES_EACH: u64 = 2;
@@ -190,6 +191,11 @@ impl Settings {
     /// Returns the receive buffer with which legs begin if the kernel tunes it at first.
     pub(super) fn first_receive_buffer(&self) -> Option<usize> {
         self.kernel_receive_buffers.and_then(|kernels| tuned(kernels, self.receive_buffer))
+    }
+
+    /// Returns the name of the UE that has an address.
+    pub(super) fn name(&self, ue: IpAddr) -> IpAddr {
+        host(ue, self.ipv6_prefix)
     }
 
     fn class(&self, mark: u32) -> Option<&Class> {

@@ -28,14 +28,13 @@ use super::gate::Gate;
 use super::hall::{Hall, Mailbox, Message};
 use super::liveness::Liveness;
 use super::log::Entry;
-use super::memory::{self, Sizes};
+use super::memory::{self, Budget, Sizes};
 use super::notice::Notice;
 use super::opening::Opening;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::samples::{self, Sampled, Samples};
 use super::settings::{Current, Settings};
 use super::vigil::{Promptness, Vigil};
-use crate::server::host;
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -223,12 +222,8 @@ pub(super) struct Worker {
     sweeps: u64,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
-    /// Whether connections take most of the memory that they may: no buffer grows.
-    is_short: bool,
-    /// What connections in use may take, as of the last sweep, and what buffers have grown by since.
-    committed: u64,
-    /// The memory that connections may take, as of the last sweep.
-    memory: u64,
+    /// What buffers may grow to.
+    budget: Budget,
     /// When the operator was last told that connections were reset for that.
     told_starved: Option<Instant>,
     vigil: Vigil,
@@ -265,9 +260,7 @@ impl Worker {
             swept: now,
             sweeps: 0,
             exhausted: None,
-            is_short: false,
-            committed: 0,
-            memory: settings.memory_each(),
+            budget: Budget::new(settings.memory_each()),
             told_starved: None,
             vigil: Vigil::new(now),
         })
@@ -464,18 +457,21 @@ impl Worker {
                 && ((new > 0 && is_read(direction, legs[1 - source]))
                     || (direction.is_blocked() && is_larger(legs[source], flow.receive_buffer)))
             {
-                if !self.is_short {
+                let (ue, sizes) = (self.shared.settings.get().name(flow.ue().ip()), &mut connection.sizes[source]);
+                if self.budget.spare(ue) > 0 {
                     direction.on_proven();
-                    flow.enlarge(source, connection.sizes[source].first(direction.taken(), flow.receive_buffer));
-                    self.committed += connection.sizes[source].memory();
+                    flow.enlarge(source, sizes.first(direction.taken(), flow.receive_buffer));
+                    self.budget.commit(ue, sizes.memory());
                 }
-            } else if new > 0 && direction.is_proven() && !self.is_short {
-                let (taken, whole, sizes) = (direction.taken(), flow.receive_buffer, &mut connection.sizes[source]);
-                let spare = (self.memory / 4 * 3).saturating_sub(self.committed);
-                let before = sizes.memory();
-                if let Some(bytes) = sizes.next(taken, legs[source], whole, spare) {
+            } else if new > 0
+                && direction.is_proven()
+                && connection.sizes[source].is_due(direction.taken(), flow.receive_buffer)
+            {
+                let (ue, sizes) = (self.shared.settings.get().name(flow.ue().ip()), &mut connection.sizes[source]);
+                let (before, spare) = (sizes.memory(), self.budget.spare(ue));
+                if let Some(bytes) = sizes.next(direction.taken(), legs[source], flow.receive_buffer, spare) {
                     flow.enlarge(source, bytes);
-                    self.committed += sizes.memory() - before;
+                    self.budget.commit(ue, sizes.memory() - before);
                 }
             }
             match turn {
@@ -595,8 +591,7 @@ impl Worker {
     fn save(&mut self, taken: Vec<(IpAddr, u64, usize)>, most: u64) -> Vec<usize> {
         let memory = taken.iter().map(|(_, bytes, _)| bytes).sum();
         self.shared.counters.memory.store(memory, Relaxed);
-        // Buffers grow again once there is room for some.
-        self.is_short = memory > if self.is_short { most / 2 } else { most / 4 * 3 };
+        self.budget.note_taken(memory);
         let ended = memory::largest(taken, memory.saturating_sub(most));
         if !ended.is_empty() && self.told_starved.is_none_or(|then| self.now.saturating_duration_since(then) >= NOTICES)
         {
@@ -621,7 +616,7 @@ impl Worker {
         let (mut over, mut all) = (Vec::new(), Vec::new());
         let (sweep, count) = (self.sweeps, self.connections.len());
         self.sweeps += 1;
-        (self.committed, self.memory) = (0, settings.memory_each());
+        self.budget.begin(settings.memory_each());
         for (key, connection) in &mut self.connections {
             if samples::is_due(connection.id, sweep, count) {
                 self.shared.counters.samples.take(&connection.flow, &mut connection.sampled);
@@ -642,12 +637,13 @@ impl Worker {
                 Phase::Failed { .. } => None,
             };
             if end.is_none() {
-                self.committed += taken.committed(&connection.sizes, idle < IN_USE);
-                all.push((host(connection.flow.ue().ip(), settings.ipv6_prefix), taken.all(), key));
+                let ue = settings.name(connection.flow.ue().ip());
+                self.budget.commit(ue, taken.committed(&connection.sizes, idle < IN_USE));
+                all.push((ue, taken.all(), key));
             }
             over.extend(end.map(|end| (key, end)));
         }
-        over.extend(self.save(all, self.memory).into_iter().map(|key| (key, End::Starved)));
+        over.extend(self.save(all, settings.memory_each()).into_iter().map(|key| (key, End::Starved)));
         for (key, end) in over {
             self.end(key, end);
         }
