@@ -6,7 +6,7 @@
 //! Anybody can send SYNs from addresses of others. So half of the places for connections in their handshake belong to hosts that
 //! have completed one before, and most of those at a server: it has a connection for each place, whoever asked for it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,9 +23,12 @@ pub(super) type Ends = (SocketAddr, SocketAddr);
 
 /// A SYN that passed is sent again for this long, and then has to pass, too: the server may know it.
 const REMEMBERED: Duration = Duration::from_secs(130);
-/// For this long after a server has refused the proxy at a port, connections to it pass at once. Otherwise each would cost two answers,
-/// and many hosts send few ICMP errors (`net.ipv4.icmp_ratelimit` of Linux: 6 at once and one a second to each host).
+/// For this long after a server has refused a client's connection to a port, further ones of this client to it pass at once. Otherwise
+/// each would cost two answers, and many hosts send few ICMP errors (`net.ipv4.icmp_ratelimit` of Linux: 6 at once and one a second to
+/// each host). A server may serve other clients that it does not refuse.
 const REFUSING: Duration = Duration::from_secs(10);
+/// Hosts with a connection that was established within this time are served.
+const SERVED: Duration = Duration::from_secs(10);
 /// Clients that have completed no handshake get at a server an eighth of its places for handshakes, but not less than a few; no more than
 /// these few after as many of such clients have left a handshake incomplete for [`LATE`]. Fitted: 16 serve 160 new clients a second
 /// whose handshake takes 0.1 s.
@@ -153,6 +156,8 @@ struct Entry {
     stage: Stage,
     worker: usize,
     since: Instant,
+    /// The UE and the server.
+    pair: (IpAddr, IpAddr),
 }
 
 #[derive(Debug, Default)]
@@ -170,12 +175,16 @@ struct Inner {
     proven: Memory<IpAddr>,
     /// Servers for which many SYNs are forged.
     flooded: Memory<IpAddr>,
-    /// Servers that have refused the proxy, at a port and at any.
-    refusing: Memory<(IpAddr, Option<u16>)>,
+    /// Clients that a server has refused at a port.
+    refused: Memory<(IpAddr, SocketAddr)>,
+    /// Servers that have refused somebody.
+    refusing: Memory<IpAddr>,
     /// Clients of which the proxy heard nothing after its SYN-ACK, and the ports.
     unheard: Memory<(IpAddr, u16)>,
     /// The same of clients that have completed a handshake.
     heard: Memory<(IpAddr, u16)>,
+    /// UEs and servers between which a connection was established.
+    served: Memory<(IpAddr, IpAddr)>,
 }
 
 /// Things of the last time, of which the oldest are forgotten.
@@ -294,7 +303,7 @@ impl Book {
         let most_half_open = if self.gate.is_on_trial() { 1 } else { of_side };
         let reasons = [
             (Reason::Closed, !self.gate.is_open()),
-            (Reason::Refused, inner.refusing.has_within(REFUSING, &(ends.1.ip(), Some(ends.1.port())), now)),
+            (Reason::Refused, inner.refused.has_within(REFUSING, &(ends.0.ip(), ends.1), now)),
             (Reason::Unheard, inner.unheard.has(&(ends.0.ip(), ends.1.port()), now)),
             (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
             (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
@@ -317,7 +326,7 @@ impl Book {
             is_late: false,
             is_released: false,
         };
-        inner.enter(&place, Entry { stage: Stage::Connecting, worker, since: now });
+        inner.enter(&place, Stage::Connecting, worker, now);
         drop(inner);
         self.gate.enter();
         Answer::Take(place)
@@ -344,7 +353,7 @@ impl Book {
             is_late: false,
             is_released: false,
         };
-        self.lock().enter(&place, Entry { stage: Stage::Accepted, worker, since: now });
+        self.lock().enter(&place, Stage::Accepted, worker, now);
         self.gate.enter();
         place
     }
@@ -378,22 +387,34 @@ impl Book {
         self.lock().passed.note(ends, now);
     }
 
-    /// Takes note that a server has refused the proxy, or cannot be reached.
-    pub(super) fn refuses(&self, server: SocketAddr, now: Instant) {
-        let refusing = &mut self.lock().refusing;
-        refusing.note((server.ip(), Some(server.port())), now);
-        refusing.note((server.ip(), None), now);
+    /// Takes note that a server has refused a client's connection, or cannot be reached.
+    pub(super) fn refuses(&self, (client, server): Ends, now: Instant) {
+        let mut inner = self.lock();
+        inner.refused.note((client.ip(), server), now);
+        inner.refusing.note(server.ip(), now);
     }
 
-    /// How the handshakes of clients get on, of which each should be complete after `patience`.
+    /// How the handshakes of clients get on, of which each should be complete after `patience`. Those of one UE, or at one server, are
+    /// not stuck while others are served: a host can keep its own from getting on.
     pub(super) fn handshakes(&self, now: Instant, patience: Duration) -> Handshakes {
         let inner = self.lock();
-        let under_way = inner.known.values().filter(|entry| entry.stage != Stage::Accepted);
-        match under_way.map(|entry| now.saturating_duration_since(entry.since)).max() {
-            None => Handshakes::None,
-            Some(longest) if longest < patience => Handshakes::UnderWay,
-            Some(_) => Handshakes::Stuck,
+        let mut under_way = inner.known.values().filter(|entry| entry.stage != Stage::Accepted).peekable();
+        if under_way.peek().is_none() {
+            return Handshakes::None;
         }
+        let stuck = under_way.filter(|entry| now.saturating_duration_since(entry.since) >= patience);
+        let (ues, servers): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = stuck.map(|entry| entry.pair).unzip();
+        let others_are_served = || {
+            let recent =
+                inner.served.ages.iter().rev().take_while(|(at, _)| now.saturating_duration_since(*at) < SERVED);
+            let mut others = recent.map(|(_, (ue, server))| (*ue, *server));
+            match (ues.len(), servers.len()) {
+                (1, _) => others.any(|(ue, _)| !ues.contains(&ue)),
+                (_, 1) => others.any(|(_, server)| !servers.contains(&server)),
+                _ => false,
+            }
+        };
+        if ues.is_empty() || others_are_served() { Handshakes::UnderWay } else { Handshakes::Stuck }
     }
 
     /// The number of connections that are not established.
@@ -409,8 +430,8 @@ fn unproven(most: usize, is_flooded: bool) -> usize {
 }
 
 impl Inner {
-    fn enter(&mut self, place: &Place, entry: Entry) {
-        self.known.insert(place.ends, entry);
+    fn enter(&mut self, place: &Place, stage: Stage, worker: usize, since: Instant) {
+        self.known.insert(place.ends, Entry { stage, worker, since, pair: (place.ue, place.server) });
         self.ues.entry(place.ue).or_default().half_open += 1;
         self.servers.entry(place.server).or_default().half_open += 1;
         self.half_open[place.side as usize] += 1;
@@ -422,7 +443,7 @@ impl Inner {
     fn on_again(&self, ends: Ends, worker: usize, now: Instant) -> Answer {
         let server = ends.1.ip();
         let serves = [&self.servers, &self.ues].iter().any(|all| all.get(&server).is_some_and(|count| count.open > 0));
-        if !serves && self.refusing.has(&(server, None), now) { Answer::GiveUp(worker) } else { Answer::Wait }
+        if !serves && self.refusing.has(&server, now) { Answer::GiveUp(worker) } else { Answer::Wait }
     }
 
     fn leave(&mut self, place: &Place, half_open: bool) {
@@ -515,8 +536,11 @@ impl Place {
         if !inner.proven.has(&client, now + REMEMBERED / 2) {
             inner.proven.note(client, now);
         }
-        for port in [None, Some(self.ends.1.port())] {
-            inner.refusing.forget(&(self.ends.1.ip(), port));
+        inner.refused.forget(&(self.ends.0.ip(), self.ends.1));
+        inner.refusing.forget(&self.ends.1.ip());
+        let pair = (self.ue, self.server);
+        if !inner.served.has_within(SERVED / 2, &pair, now) {
+            inner.served.note(pair, now);
         }
         let what = (self.ends.0.ip(), self.ends.1.port());
         if !inner.heard.has(&what, now + REMEMBERED / 2) {
@@ -692,8 +716,10 @@ mod tests {
         let (refusing, other, another) = (ends(1, 1, 1).1, ends(1, 1, 2).1, SocketAddr::from(([192, 0, 2, 1], 80)));
         let waiting = [take(ask(1, another, now)), take(ask(2, other, now))];
         assert!(matches!(ask(1, another, now), Answer::Wait));
-        book.refuses(refusing, now);
+        book.refuses((ends(1, 1, 1).0, refusing), now);
         assert_eq!(reason(&ask(3, refusing, now)), Some(Reason::Refused));
+        // Other clients are not refused.
+        drop(take(book.ask((ends(2, 3, 1).0, refusing), Side::Ran, 3, &settings, now)));
         assert!(matches!(ask(1, another, now), Answer::GiveUp(3)) && matches!(ask(2, other, now), Answer::Wait));
         drop(waiting);
         // It serves somebody now.
@@ -704,6 +730,35 @@ mod tests {
         drop((open, waiting));
         let later = now + REFUSING;
         drop(take(ask(6, refusing, later)));
+    }
+
+    #[test]
+    fn a_host_whose_handshakes_do_not_get_on_is_no_evidence_while_others_are_served() {
+        const PATIENCE: Duration = Duration::from_millis(400);
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        let ask = |ue, port, server| take(book.ask(ends(ue, port, server), Side::Ran, 0, &settings, now));
+        let how = |at| book.handshakes(at, PATIENCE);
+        assert_eq!(how(now), Handshakes::None);
+        let mut other = ask(1, 1, 1);
+        assert_eq!(how(now), Handshakes::UnderWay);
+        other.establish(now);
+        // One UE.
+        let stuck = [ask(2, 1, 2), ask(2, 2, 3)];
+        assert_eq!(
+            [how(now), how(now + PATIENCE), how(now + SERVED)],
+            [Handshakes::UnderWay, Handshakes::UnderWay, Handshakes::Stuck]
+        );
+        // One server.
+        drop(stuck);
+        let stuck = [ask(2, 3, 2), ask(3, 1, 2)];
+        assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::Stuck]);
+        // Two of each, and the one that was served is no other.
+        let more = ask(4, 1, 3);
+        assert_eq!(how(now + PATIENCE), Handshakes::Stuck);
+        drop((stuck, more));
+        let own = ask(1, 2, 2);
+        assert_eq!(how(now + PATIENCE), Handshakes::Stuck);
+        drop((other, own));
     }
 
     #[test]

@@ -119,8 +119,8 @@ impl Worker {
         let has_failed =
             flags.contains(EventFlags::ERR) || !matches!(sockopt::socket_error(&opening.outgoing), Ok(Ok(())));
         if has_failed && !opening.is_connected {
-            let (_, server) = opening.place.ends();
-            self.shared.hall.book.refuses(server, now);
+            let ends = opening.place.ends();
+            self.shared.hall.book.refuses(ends, now);
             return self.give_up(key, Reason::Refused);
         }
         if has_failed || opening.is_connected || !flags.contains(EventFlags::OUT) {
