@@ -142,6 +142,10 @@ def vrf(name: str, table: int, *interfaces: str) -> None:
         run(f"ip -n {ROUTER} link set {interface} master {name}")
 
 
+# Its name, its table and its interfaces.
+Vrf = tuple[str, int, *tuple[str, ...]]
+
+
 def leak(net: Net, interface: str, table: int | str) -> None:
     """Makes a network known to the packets of another VRF (or, as table `main`, to those of none)."""
     for family, prefix in zip(("-4", "-6"), net.prefixes(), strict=True):
@@ -154,63 +158,48 @@ def one_trunk() -> None:
     address(ROUTER, "veth.200", WAN, 1)
 
 
-def two_trunks() -> None:
+def two_trunks(*vrfs: Vrf) -> None:
+    """Two UEs and a server, whose interfaces may be in VRFs. These come first: they take addresses away."""
     trunk("ran", {100: (UES[0], RANS[0]), 101: (UES[1], RANS[1])})
     trunk("wan", {200: (SERVER, WAN)})
+    for one in vrfs:
+        vrf(*one)
     for interface, net in (("ran.100", RANS[0]), ("ran.101", RANS[1]), ("wan.200", WAN)):
         address(ROUTER, interface, net, 1)
 
 
-def plain() -> None:
+def plain(*vrfs: Vrf) -> None:
+    """The same with a UE and without VLANs."""
     link(UES[0], RANS[0], "ran")
     link(SERVER, WAN, "wan")
+    for one in vrfs:
+        vrf(*one)
     address(ROUTER, "ran", RANS[0], 1)
     address(ROUTER, "wan", WAN, 1)
 
 
 def one_vrf() -> None:
-    link(UES[0], RANS[0], "ran")
-    link(SERVER, WAN, "wan")
-    vrf("core", 10, "ran", "wan")
-    address(ROUTER, "ran", RANS[0], 1)
-    address(ROUTER, "wan", WAN, 1)
+    plain(("core", 10, "ran", "wan"))
 
 
 def vlans_in_vrf() -> None:
-    trunk("ran", {100: (UES[0], RANS[0]), 101: (UES[1], RANS[1])})
-    trunk("wan", {200: (SERVER, WAN)})
-    vrf("core", 10, "ran.100", "ran.101", "wan.200")
-    for interface, net in (("ran.100", RANS[0]), ("ran.101", RANS[1]), ("wan.200", WAN)):
-        address(ROUTER, interface, net, 1)
+    two_trunks(("core", 10, "ran.100", "ran.101", "wan.200"))
 
 
 def ran_in_vrf() -> None:
-    link(UES[0], RANS[0], "ran")
-    link(SERVER, WAN, "wan")
-    vrf("mobile", 10, "ran")
-    address(ROUTER, "ran", RANS[0], 1)
-    address(ROUTER, "wan", WAN, 1)
+    plain(("mobile", 10, "ran"))
     leak(WAN, "wan", 10)
     leak(RANS[0], "ran", "main")
 
 
 def wan_in_vrf() -> None:
-    link(UES[0], RANS[0], "ran")
-    link(SERVER, WAN, "wan")
-    vrf("internet", 20, "wan")
-    address(ROUTER, "ran", RANS[0], 1)
-    address(ROUTER, "wan", WAN, 1)
+    plain(("internet", 20, "wan"))
     leak(WAN, "wan", "main")
     leak(RANS[0], "ran", 20)
 
 
 def two_vrfs() -> None:
-    link(UES[0], RANS[0], "ran")
-    link(SERVER, WAN, "wan")
-    vrf("mobile", 10, "ran")
-    vrf("internet", 20, "wan")
-    address(ROUTER, "ran", RANS[0], 1)
-    address(ROUTER, "wan", WAN, 1)
+    plain(("mobile", 10, "ran"), ("internet", 20, "wan"))
     leak(WAN, "wan", 10)
     leak(RANS[0], "ran", 20)
 
