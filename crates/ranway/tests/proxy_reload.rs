@@ -51,9 +51,9 @@ impl<'a> Configured<'a> {
         kill(self.running.pid(), Signal::SIGHUP).expect("it runs");
         let start = Instant::now();
         loop {
-            let mut new = self.lines().into_iter().skip(before);
-            if let Some(answer) = new.find(|line| line.contains(AGAIN) || line.starts_with("error: ")) {
-                return answer;
+            let is_answer = |line: &&String| line.contains(AGAIN) || line.starts_with("error: ");
+            if let Some(answer) = self.lines()[before..].iter().find(is_answer) {
+                return answer.clone();
             }
             assert!(start.elapsed() < PATIENCE, "it says nothing");
             thread::sleep(Duration::from_millis(10));
