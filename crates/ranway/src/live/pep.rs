@@ -136,7 +136,7 @@ impl Served {
         Ok(Served { access, listener, server: None, failures: 0 })
     }
 
-    /// Serves the metrics, if they are to be served and are not yet.
+    /// Begins to serve the metrics that the operator wants, until that has succeeded.
     fn look(&mut self, pep: &Pep) {
         if self.server.is_some() {
             return;
