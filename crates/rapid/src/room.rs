@@ -8,6 +8,9 @@
 /// window of less, a sender waits until it has more.
 pub const LEAST_SEGMENTS: u64 = 4;
 
+/// The least that a packet takes of a receive buffer, which counts half of the memory (`TCP_SKB_MIN_TRUESIZE`).
+const LEAST_PACKET: u64 = 1_152;
+
 /// The receive buffer of a leg and the bound of the window that it announces from now on, in bytes of payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
@@ -20,11 +23,13 @@ pub struct Room {
 impl Room {
     /// Returns what to set where `self` is wanted. The buffer has `before` bytes now, of which `queued` are in use; `announced` is
     /// the window that the sender has. As long as the buffer has to be larger than wanted, the window is what the wanted one would
-    /// leave, and at least `least` bytes, so that the sender goes on. When the sender has used all that was announced, nothing is on
-    /// its way, and the buffer has the wanted size at once, even if more waits in it: the window opens again as that is read.
+    /// leave, and at least `least` bytes, so that the sender goes on. When all that was announced is used, or the buffer is full and
+    /// takes no packet more whatever its size, it has the wanted size at once, although more waits in it: the window opens again as
+    /// that is read. A sender nearby fills the buffer long before a late reader's turn.
     pub fn within(self, before: u64, queued: u64, announced: u64, least: u64) -> Room {
         let buffer = self.buffer.max(before.min(queued.saturating_add(announced)));
-        if announced == 0 || buffer == self.buffer {
+        let is_full = announced == 0 || before.saturating_sub(queued) < LEAST_PACKET;
+        if is_full || buffer == self.buffer {
             return self;
         }
         let rest = self.buffer.saturating_sub(queued).max(least);
@@ -67,7 +72,8 @@ mod tests {
     fn a_buffer_whose_window_is_used_up_has_its_size_at_once() {
         let wanted = room(40_000, Some(40_000));
         assert_eq!(wanted.within(100_000, 99_000, 0, 5_000), wanted);
-        assert_eq!(wanted.within(100_000, 99_000, 1_000, 5_000), room(100_000, Some(5_000)));
+        assert_eq!(wanted.within(100_000, 99_000, 6_000, 5_000), wanted);
+        assert_eq!(wanted.within(100_000, 98_000, 6_000, 5_000), room(100_000, Some(5_000)));
     }
 
     /// A reader that takes half of what is queued in each step; a sender that fills its window.

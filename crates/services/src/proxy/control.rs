@@ -32,7 +32,7 @@ use super::flow::{Flow, Following, News, Registry};
 use super::inbox::Inbox;
 use super::relay::NO_LIMIT;
 use super::ues::Ues;
-use super::window::Limits;
+use super::window::{Leg, Limits, ReceiveWindow};
 use super::worker::Shared;
 use crate::rnis::{SocketFile, unix_now};
 
@@ -131,7 +131,9 @@ struct Controlled {
     mss: u32,
     /// The same of the wired leg, as far as it is known.
     wired_mss: u32,
-    /// The limit of the wired leg's receive buffer, and when that was last changed.
+    /// The receive window of the wired leg.
+    receive: ReceiveWindow,
+    /// The limit of its buffer, and when that was last changed.
     buffer: Option<u64>,
     resized: Time,
     unsent: Option<u64>,
@@ -314,8 +316,8 @@ fn adopt(
     if flow.taken() != [0, 0] {
         control.on_progress(key);
     }
-    let flow = Arc::downgrade(flow);
-    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
+    let (receive, flow) = (ReceiveWindow::new(flow.receive_buffer), Arc::downgrade(flow));
+    flows.controlled.insert(key, Controlled { flow, ue: Some(ue), before, mss, receive, ..Controlled::default() });
 }
 
 /// Tells the control of the UE that the flows of `former` belong to by now.
@@ -432,7 +434,11 @@ impl Controlled {
         }
         let (has_data, is_quiet) = (self.last.arrived > 0, self.quiet.is_some());
         // Each call fails only if the connection has just ended.
-        flow.limit(Limits { buffer, window, least: self.least_window() }, has_data, is_quiet);
+        self.receive.limit(
+            flow.wired(),
+            Limits { buffer, window, least: self.least_window() },
+            Leg { size: flow.size().map(|bytes| bytes as u64), has_data, is_quiet },
+        );
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;

@@ -15,7 +15,7 @@ use super::feeds::Feeds;
 use super::notice::Notice;
 use super::relay::NO_LIMIT;
 use super::settings::Settings;
-use super::window::{Leg, Limits, ReceiveWindow, set_size};
+use super::window::set_size;
 use netio::sys::tcp_info;
 use rapid::Sample;
 use units::{Rate, Span};
@@ -68,9 +68,6 @@ pub struct Flow {
     pub(super) receive_buffer: usize,
     /// The receive buffer that the wired leg has, but for a control; 0 while the kernel tunes it.
     size: AtomicUsize,
-    /// What a control has limited it to, and whether it has to shrink for that.
-    receive: Mutex<ReceiveWindow>,
-    shrinks: AtomicBool,
     /// What the radio leg may send at most, in bytes per second; [`u64::MAX`] without a limit.
     pub(super) most_pacing: u64,
     /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
@@ -108,8 +105,6 @@ impl Flow {
             established: AtomicBool::new(false),
             receive_buffer: settings.receive_buffer,
             size: AtomicUsize::new(if settings.is_tuned() { 0 } else { settings.receive_buffer }),
-            receive: Mutex::new(ReceiveWindow::new(settings.receive_buffer)),
-            shrinks: AtomicBool::new(false),
             most_pacing: settings.most_pacing(mark),
             passing: AtomicUsize::new(NO_LIMIT),
             promised: AtomicU64::new(NO_PROMISE),
@@ -121,8 +116,7 @@ impl Flow {
 
     /// The same of a connection that another process had, of which it had set these receive buffers and this rate.
     pub(super) fn resumed(self, receive_buffer: usize, size: Option<usize>, most_pacing: u64) -> Flow {
-        let receive = Mutex::new(ReceiveWindow::new(receive_buffer));
-        Flow { receive_buffer, size: AtomicUsize::new(size.unwrap_or(0)), receive, most_pacing, ..self }
+        Flow { receive_buffer, size: AtomicUsize::new(size.unwrap_or(0)), most_pacing, ..self }
     }
 
     /// The UE's address and port.
@@ -194,23 +188,6 @@ impl Flow {
     /// The last receive buffer of the wired leg by [`Flow::enlarge`], or the whole one if it had that from the start.
     pub(super) fn size(&self) -> Option<usize> {
         Some(self.size.load(Acquire)).filter(|&bytes| bytes > 0)
-    }
-
-    /// Limits the receive buffer and window of the wired leg ([`ReceiveWindow::limit`]).
-    pub(super) fn limit(&self, limits: Limits, has_data: bool, is_quiet: bool) {
-        let state = Leg { size: self.size().map(|bytes| bytes as u64), has_data, is_quiet };
-        let mut receive = self.receive.lock().unwrap_or_else(PoisonError::into_inner);
-        self.shrinks.store(receive.limit(self.wired(), limits, state), Relaxed);
-    }
-
-    /// Bytes have been read from the wired leg: its receive buffer may shrink further, if it has to.
-    pub(super) fn on_read(&self) {
-        // If the lock is taken, the control is at it.
-        if self.shrinks.load(Relaxed)
-            && let Ok(mut receive) = self.receive.try_lock()
-        {
-            self.shrinks.store(receive.go_on(self.wired()), Relaxed);
-        }
     }
 
     /// Whether bytes from the client's leg (0) or from the outgoing one (1) go to the UE.

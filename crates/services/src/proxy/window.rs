@@ -31,8 +31,6 @@ pub(super) struct ReceiveWindow {
     set: Option<u64>,
     /// The window that the leg is limited to.
     window: Option<i32>,
-    /// The limits whose buffer the leg does not have yet.
-    pending: Option<Limits>,
     overhead: Overhead,
 }
 
@@ -130,11 +128,10 @@ impl ReceiveWindow {
         ReceiveWindow { tuned: TUNED.min(whole as u64), ..ReceiveWindow::default() }
     }
 
-    /// Limits the buffer and the window, or lifts the limits. Call it again while they are wanted: the kernel may raise the limit of
-    /// the window when data comes. Call it also when the leg's size has changed. A buffer shrinks no faster than the announced window
-    /// is used; returns whether it has to shrink further ([`ReceiveWindow::go_on`]).
-    pub(super) fn limit(&mut self, leg: BorrowedFd, limits: Limits, state: Leg) -> bool {
-        self.pending = None;
+    /// Limits the buffer and the window, or lifts the limits. Call it again while they are wanted: a buffer shrinks no faster than
+    /// the announced window is used, and the kernel may raise the limit of the window when data comes. Call it also when the leg's
+    /// size has changed.
+    pub(super) fn limit(&mut self, leg: BorrowedFd, limits: Limits, state: Leg) {
         // Set in any case: [`set_size`] may have been called before or after the limit that was set last, or not at all.
         let is_new = std::mem::replace(&mut self.size, state.size) != state.size;
         let most = state.size.unwrap_or(self.tuned);
@@ -146,7 +143,7 @@ impl ReceiveWindow {
             if wanted.buffer != before || is_new {
                 self.set_buffer(leg, wanted.buffer, wanted.buffer > before || is_new);
             }
-            return false;
+            return;
         };
         // The window first: then no more is announced than the smaller buffer takes.
         let within = |announced| wanted.within(present, queued(leg), announced, limits.least);
@@ -154,15 +151,6 @@ impl ReceiveWindow {
         let room = within(self.overhead.buffer_of(announced(leg)));
         self.set_buffer(leg, room.buffer, false);
         self.limit_window(leg, room.window, state);
-        self.pending = (room.buffer > wanted.buffer).then_some(limits);
-        self.pending.is_some()
-    }
-
-    /// Goes on to shrink the buffer, of which bytes have just been read. A sender nearby fills it again within microseconds: at any
-    /// other time it would seem to be in use. Returns as [`ReceiveWindow::limit`].
-    pub(super) fn go_on(&mut self, leg: BorrowedFd) -> bool {
-        let state = Leg { size: self.size, has_data: true, is_quiet: false };
-        self.pending.is_some_and(|limits| self.limit(leg, limits, state))
     }
 
     fn set_buffer(&mut self, leg: BorrowedFd, bytes: u64, is_larger: bool) {
@@ -356,7 +344,6 @@ mod tests {
                 window.limit(leg.as_fd(), limits(Some(LIMIT), Some(LIMIT)), READY);
             }
             let read = leg.read(&mut vec![0; WHOLE]).unwrap_or(0);
-            window.go_on(leg.as_fd());
             (buffer(leg.as_fd()) as u64, read)
         };
         let turns = (0..).find(|turns| turn(turns % 10 == 0).0 == LIMIT).unwrap();

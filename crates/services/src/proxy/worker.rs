@@ -439,9 +439,6 @@ impl Worker {
             let most = if to_ue { flow.passing.load(Relaxed) } else { NO_LIMIT };
             let turn = direction.advance(legs[source], legs[1 - source], most, &mut self.tools);
             let new = direction.taken() - taken;
-            if new > 0 && to_ue {
-                flow.on_read();
-            }
             if new > 0 || direction.held() != held || direction.is_finished() != finished {
                 connection.active = self.now;
                 let counters = &self.shared.counters;
