@@ -216,6 +216,13 @@ impl<T: Copy + Ord> Memory<T> {
         self.ages.push_back((now, thing));
     }
 
+    /// Notes a thing that matters for `span`, unless that was done within half of it: those of one host must not make others forgotten.
+    fn refresh(&mut self, thing: T, span: Duration, now: Instant) {
+        if !self.has_within(span / 2, &thing, now) {
+            self.note(thing, now);
+        }
+    }
+
     fn has(&self, thing: &T, now: Instant) -> bool {
         self.has_within(REMEMBERED, thing, now)
     }
@@ -287,10 +294,10 @@ impl Book {
             Side::Ran => (client, server),
             Side::Wan => (server, client),
         };
-        let ue = host(ue, settings.ipv6_prefix);
+        let ue = settings.host(ue);
         let of = |counts: &BTreeMap<IpAddr, Counts>, address| counts.get(&address).copied().unwrap_or_default();
         let (of_ue, of_server) = (of(&inner.ues, ue), of(&inner.servers, server));
-        let client = host(client, settings.ipv6_prefix);
+        let client = settings.host(client);
         let has_connections = of(&inner.ues, client).open > 0 || of(&inner.servers, client).open > 0;
         let is_proven = has_connections || inner.proven.has(&client, now);
         let [of_side, at_server] = match is_proven {
@@ -532,20 +539,11 @@ impl Place {
         }
         inner.leave(self, true);
         let client = if self.side == Side::Ran { self.ue } else { self.server };
-        // Not each time: those of one host must not make others forgotten.
-        if !inner.proven.has(&client, now + REMEMBERED / 2) {
-            inner.proven.note(client, now);
-        }
+        inner.proven.refresh(client, REMEMBERED, now);
         inner.refused.forget(&(self.ends.0.ip(), self.ends.1));
         inner.refusing.forget(&self.ends.1.ip());
-        let pair = (self.ue, self.server);
-        if !inner.served.has_within(SERVED / 2, &pair, now) {
-            inner.served.note(pair, now);
-        }
-        let what = (self.ends.0.ip(), self.ends.1.port());
-        if !inner.heard.has(&what, now + REMEMBERED / 2) {
-            inner.heard.note(what, now);
-        }
+        inner.served.refresh((self.ue, self.server), SERVED, now);
+        inner.heard.refresh((self.ends.0.ip(), self.ends.1.port()), REMEMBERED, now);
         if let Some(entry) = inner.known.get_mut(&self.ends) {
             entry.stage = Stage::Accepted;
         }

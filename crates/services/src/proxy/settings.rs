@@ -193,9 +193,9 @@ impl Settings {
         self.kernel_receive_buffers.and_then(|kernels| tuned(kernels, self.receive_buffer))
     }
 
-    /// Returns the name of the UE that has an address.
-    pub(super) fn name(&self, ue: IpAddr) -> IpAddr {
-        host(ue, self.ipv6_prefix)
+    /// Returns by what the host is known that has an address: all addresses of a UE's IPv6 network are one host's.
+    pub(super) fn host(&self, address: IpAddr) -> IpAddr {
+        host(address, self.ipv6_prefix)
     }
 
     fn class(&self, mark: u32) -> Option<&Class> {

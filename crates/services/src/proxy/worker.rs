@@ -433,6 +433,7 @@ impl Worker {
         let legs = flow.legs();
         let mut more = false;
         for source in sources {
+            let connection = &mut self.connections[key];
             let direction = &mut connection.directions[source];
             let (taken, held, finished) = (direction.taken(), direction.held(), direction.is_finished());
             let to_ue = flow.is_to_ue(source);
@@ -450,27 +451,7 @@ impl Worker {
                 self.vigil.on_moved(new);
                 self.shared.registry.progress(connection.id, &flow);
             }
-            if !direction.is_proven()
-                && ((new > 0 && is_read(direction, legs[1 - source]))
-                    || (direction.is_blocked() && is_larger(legs[source], flow.receive_buffer)))
-            {
-                let (ue, sizes) = (self.shared.settings.get().name(flow.ue().ip()), &mut connection.sizes[source]);
-                if self.budget.spare(ue) > 0 {
-                    direction.on_proven();
-                    flow.enlarge(source, sizes.first(direction.taken(), flow.receive_buffer));
-                    self.budget.commit(ue, sizes.memory());
-                }
-            } else if new > 0
-                && direction.is_proven()
-                && connection.sizes[source].is_due(direction.taken(), flow.receive_buffer)
-            {
-                let (ue, sizes) = (self.shared.settings.get().name(flow.ue().ip()), &mut connection.sizes[source]);
-                let (before, spare) = (sizes.memory(), self.budget.spare(ue));
-                if let Some(bytes) = sizes.next(direction.taken(), legs[source], flow.receive_buffer, spare) {
-                    flow.enlarge(source, bytes);
-                    self.budget.commit(ue, sizes.memory() - before);
-                }
-            }
+            self.grow(key, source, new > 0);
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
                 Err(Fault::Source(error) | Fault::Sink(error) | Fault::Pipe(error)) if is_exhaustion(error) => {
@@ -498,6 +479,37 @@ impl Worker {
             connection.queued = true;
             let token = self.token(key);
             self.ready.push_back(token);
+        }
+    }
+
+    /// Enlarges the receive buffer of a leg if its host needs that and there is memory for it. `has_more`: bytes have just been read.
+    fn grow(&mut self, key: usize, source: usize, has_more: bool) {
+        let Connection { flow, directions, sizes, .. } = &mut self.connections[key];
+        let (direction, sizes, legs, whole) =
+            (&mut directions[source], &mut sizes[source], flow.legs(), flow.receive_buffer);
+        let is_first = !direction.is_proven();
+        let is_due = if is_first {
+            (has_more && is_read(direction, legs[1 - source]))
+                || (direction.is_blocked() && is_larger(legs[source], whole))
+        } else {
+            has_more && sizes.is_due(direction.taken(), whole)
+        };
+        if !is_due {
+            return;
+        }
+        let ue = self.shared.settings.get().host(flow.ue().ip());
+        let (before, spare) = (sizes.memory(), self.budget.spare(ue));
+        let larger = if !is_first {
+            sizes.next(direction.taken(), legs[source], whole, spare)
+        } else if spare > 0 {
+            direction.on_proven();
+            Some(sizes.first(direction.taken(), whole))
+        } else {
+            None
+        };
+        if let Some(bytes) = larger {
+            flow.enlarge(source, bytes);
+            self.budget.commit(ue, sizes.memory() - before);
         }
     }
 
@@ -634,7 +646,7 @@ impl Worker {
                 Phase::Failed { .. } => None,
             };
             if end.is_none() {
-                let ue = settings.name(connection.flow.ue().ip());
+                let ue = settings.host(connection.flow.ue().ip());
                 self.budget.commit(ue, taken.committed(&connection.sizes, idle < IN_USE));
                 all.push((ue, taken.all(), key));
             }
