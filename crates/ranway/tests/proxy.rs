@@ -318,7 +318,8 @@ fn root_clients_that_wait_for_a_proxy_that_stands_still_are_reset_and_new_ones_p
 #[test]
 fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
     let Some(net) = Net::new() else { return };
-    let _proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
+    let _proxy =
+        net.proxy(&["--max-connections", "20", "--max-per-ue", "20", "--max-per-server", "20", "--threads", "2"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let mut all: Vec<_> = (0..20).map(|_| net.pair(&listener)).collect();
     net.until("it is full", |status| !status.accepting && status.totals.open == 20);

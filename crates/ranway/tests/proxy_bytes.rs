@@ -353,7 +353,7 @@ fn root_thousands_of_connections_pass_at_once() {
     if count < 10_000 {
         println!("only {count} connections: the limit of open files permits no more");
     }
-    let _proxy = net.proxy(&["--max-per-ue", "10000"]);
+    let _proxy = net.proxy(&["--max-per-ue", "10000", "--max-per-server", "10000"]);
     let listener = net.listen(SERVER, SERVERS[0]);
     let address = listener.local_addr().expect("an address");
     let (accepted, mut connected) = thread::scope(|scope| {

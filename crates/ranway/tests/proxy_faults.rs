@@ -260,7 +260,12 @@ fn root_connections_of_a_proxy_with_few_descriptors_go_on_without_pipes_and_furt
         "--threads",
         "1",
     ]);
-    let _proxy = Running(Some(command.args(["--drain", "100 ms", "--quiet"]).spawn().expect("it starts")));
+    let _proxy = Running(Some(
+        command
+            .args(["--drain", "100 ms", "--quiet", "--max-per-ue", "1000", "--max-per-server", "1000"])
+            .spawn()
+            .expect("it starts"),
+    ));
     net.until("it accepts", |status| status.accepting);
     let listener = net.listen(SERVER, SERVERS[0]);
     // Two for each connection.
@@ -328,7 +333,9 @@ fn root_handshakes_under_way_are_completed_when_new_connections_bypass() {
     for ends in [false, true] {
         let Some(net) = Net::new() else { return };
         let before = net.traces();
-        let mut proxy = net.proxy(&["--max-connections", "8", "--threads", "2", "--drain", "20 s", "--from-servers"]);
+        let limits = ["--max-connections", "8", "--max-per-ue", "8", "--max-per-server", "8"];
+        let others = ["--threads", "2", "--drain", "20 s", "--from-servers"];
+        let mut proxy = net.proxy(&[&limits[..], &others].concat());
         let listener = net.listen(SERVER, SERVERS[0]);
         let to = listener.local_addr().expect("an address");
         // The UE takes its connection for established, and the router still waits for its acknowledgement.

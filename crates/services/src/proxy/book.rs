@@ -34,6 +34,8 @@ const SERVED: Duration = Duration::from_secs(10);
 /// whose handshake takes 0.1 s.
 const UNPROVEN_PART: usize = 8;
 const FEW: usize = 16;
+/// Places of a side while the gate is on trial, one for each UE.
+const ON_TRIAL: usize = 8;
 /// How long after its server's answer a client should have completed its handshake. The SYN-ACK is repeated after a second.
 pub(super) const LATE: Duration = Duration::from_secs(1);
 /// SYNs that are remembered, at most, and clients that have completed a handshake.
@@ -122,7 +124,9 @@ pub(super) enum Handshakes {
     /// There are none.
     None,
     UnderWay,
-    /// One has taken longer than it should.
+    /// Some have taken longer than they should: all of them those of one UE or at one server, which may be at fault itself.
+    StuckAtOne,
+    /// The same of several UEs at several servers.
     Stuck,
 }
 
@@ -307,16 +311,20 @@ impl Book {
                 [settings.max_half_open.div_ceil(2), unproven(settings.max_half_open_per_server, is_flooded)]
             }
         };
-        let most_half_open = if self.gate.is_on_trial() { 1 } else { of_side };
+        // On trial, each UE has one place, so that none keeps the others from showing that connections get on.
+        let [most_of_ue, most_of_side] = match self.gate.is_on_trial() {
+            true => [1, ON_TRIAL],
+            false => [settings.max_half_open_per_ue, of_side],
+        };
         let reasons = [
             (Reason::Closed, !self.gate.is_open()),
             (Reason::Refused, inner.refused.has_within(REFUSING, &(ends.0.ip(), ends.1), now)),
             (Reason::Unheard, inner.unheard.has(&(ends.0.ip(), ends.1.port()), now)),
             (Reason::Ue, of_ue.open + of_ue.half_open >= settings.max_per_ue),
             (Reason::Server, of_server.open + of_server.half_open >= settings.max_per_server),
-            (Reason::HalfOpenUe, of_ue.half_open >= settings.max_half_open_per_ue),
+            (Reason::HalfOpenUe, of_ue.half_open >= most_of_ue),
             (Reason::HalfOpenServer, of_server.half_open >= at_server),
-            (Reason::HalfOpen, inner.half_open[side as usize] >= most_half_open),
+            (Reason::HalfOpen, inner.half_open[side as usize] >= most_of_side),
         ];
         if let Some((reason, _)) = reasons.into_iter().find(|(_, holds)| *holds) {
             inner.passed.note(ends, now);
@@ -411,6 +419,7 @@ impl Book {
         }
         let stuck = under_way.filter(|entry| now.saturating_duration_since(entry.since) >= patience);
         let (ues, servers): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = stuck.map(|entry| entry.pair).unzip();
+        let is_of_one = ues.len() == 1 || servers.len() == 1;
         let others_are_served = || {
             let recent =
                 inner.served.ages.iter().rev().take_while(|(at, _)| now.saturating_duration_since(*at) < SERVED);
@@ -421,7 +430,11 @@ impl Book {
                 _ => false,
             }
         };
-        if ues.is_empty() || others_are_served() { Handshakes::UnderWay } else { Handshakes::Stuck }
+        match () {
+            () if ues.is_empty() || others_are_served() => Handshakes::UnderWay,
+            () if is_of_one => Handshakes::StuckAtOne,
+            () => Handshakes::Stuck,
+        }
     }
 
     /// The number of connections that are not established.
@@ -744,19 +757,31 @@ mod tests {
         let stuck = [ask(2, 1, 2), ask(2, 2, 3)];
         assert_eq!(
             [how(now), how(now + PATIENCE), how(now + SERVED)],
-            [Handshakes::UnderWay, Handshakes::UnderWay, Handshakes::Stuck]
+            [Handshakes::UnderWay, Handshakes::UnderWay, Handshakes::StuckAtOne]
         );
         // One server.
         drop(stuck);
         let stuck = [ask(2, 3, 2), ask(3, 1, 2)];
-        assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::Stuck]);
+        assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
         // Two of each, and the one that was served is no other.
         let more = ask(4, 1, 3);
         assert_eq!(how(now + PATIENCE), Handshakes::Stuck);
         drop((stuck, more));
         let own = ask(1, 2, 2);
-        assert_eq!(how(now + PATIENCE), Handshakes::Stuck);
+        assert_eq!(how(now + PATIENCE), Handshakes::StuckAtOne);
         drop((other, own));
+    }
+
+    #[test]
+    fn on_trial_each_ue_has_one_place() {
+        let (book, settings, now) = (book(100), settings(), Instant::now());
+        book.gate.set_obstructed(false, true);
+        let ask = |ue, port| book.ask(ends(ue, port, ue), Side::Ran, 0, &settings, now);
+        let one = take(ask(1, 1));
+        assert_eq!(reason(&ask(1, 2)), Some(Reason::HalfOpenUe));
+        let others: Vec<Place> = (2..=ON_TRIAL as u8).map(|ue| take(ask(ue, 1))).collect();
+        assert_eq!(reason(&ask(100, 1)), Some(Reason::HalfOpen));
+        drop((one, others));
     }
 
     #[test]

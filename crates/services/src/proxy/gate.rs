@@ -2,7 +2,7 @@
 //!
 //! While it does not, the proxy's lease ends and SYNs pass to their destination as without a proxy. The gate shuts when the
 //! connections reach a maximum, or when the process runs out of descriptors, and opens again when a tenth of them is gone. It is
-//! also shut while the kernel does not lead packets to the proxy. Then it opens for one connection at a time, on trial.
+//! also shut while the kernel does not lead packets to the proxy. Then it opens for one connection of each UE at a time, on trial.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -207,7 +207,7 @@ impl Gate {
         }
     }
 
-    /// Shuts the gate while there is an obstacle. `on_trial`, without one, lets connections in one at a time.
+    /// Shuts the gate while there is an obstacle. `on_trial`, without one, lets in one connection of each UE at a time.
     pub(super) fn set_obstructed(&self, obstructed: bool, on_trial: bool) {
         self.on_trial.store(on_trial, SeqCst);
         if self.obstructed.swap(obstructed, SeqCst) != obstructed {

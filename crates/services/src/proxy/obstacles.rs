@@ -238,13 +238,15 @@ pub(super) enum State {
     Arriving,
     /// They do not, and no connection is taken until then.
     Missing(Instant),
-    /// They did not, and one connection at a time is taken.
+    /// They did not, and one connection of each UE at a time is taken.
     OnTrial,
 }
 
-/// The first pause before a trial, and the longest: pauses double.
+/// The first pause before a trial, and the longest: pauses double. It is shorter if all that shows an obstacle are handshakes of one
+/// UE or at one server, which may be at fault itself.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_PAUSE_FOR_ONE: Duration = Duration::from_secs(20);
 /// How many packets of each kind of [`Counts`] must be lost at least. What other hosts send may be lost by chance, as to a policer.
 const TELLING: [u64; 4] = [1, 2, 1, 2];
 
@@ -263,23 +265,28 @@ impl Divergence {
             let lost = made.saturating_sub(come);
             lost >= telling && 2 * lost > made
         });
-        let is_lost = is_astray && accepted == accepted_before && handshakes == Handshakes::Stuck;
-        if is_lost || accepted > accepted_before || handshakes == Handshakes::None {
+        let longest = match handshakes {
+            Handshakes::Stuck => Some(LONGEST_PAUSE),
+            Handshakes::StuckAtOne => Some(LONGEST_PAUSE_FOR_ONE),
+            Handshakes::None | Handshakes::UnderWay => None,
+        };
+        let lost = longest.filter(|_| is_astray && accepted == accepted_before);
+        if lost.is_some() || accepted > accepted_before || handshakes == Handshakes::None {
             self.since = (counts, accepted);
         }
-        self.state = match self.state {
-            State::Missing(until) if now < until => State::Missing(until),
-            State::Missing(_) => State::OnTrial,
-            _ if is_lost => {
-                let pause = self.pause;
+        self.state = match (self.state, lost) {
+            (State::Missing(until), _) if now < until => State::Missing(until),
+            (State::Missing(_), _) => State::OnTrial,
+            (_, Some(longest)) => {
+                let pause = self.pause.min(longest);
                 self.pause = (2 * pause).min(LONGEST_PAUSE);
                 State::Missing(now + pause)
             }
-            State::OnTrial if accepted > accepted_before => {
+            (State::OnTrial, None) if accepted > accepted_before => {
                 self.pause = PAUSE;
                 State::Arriving
             }
-            state => state,
+            (state, None) => state,
         };
         self.state
     }
@@ -460,7 +467,7 @@ mod tests {
             let counts = Counts([[0, 0], [steered, arrived], [7, 7], [0, 0]]);
             divergence.look(start + Duration::from_secs(seconds), counts, accepted, handshakes)
         };
-        use Handshakes::{None, Stuck, UnderWay};
+        use Handshakes::{None, Stuck, StuckAtOne, UnderWay};
         let missing = |seconds| State::Missing(start + Duration::from_secs(seconds));
         assert_eq!(look(0, 1000, 900, 50, Stuck), State::Arriving);
         assert_eq!(look(1, 1100, 998, 60, Stuck), State::Arriving);
@@ -480,6 +487,21 @@ mod tests {
         assert_eq!(look(25, 1136, 1002, 62, None), State::Arriving);
         assert_eq!(look(26, 1139, 1002, 62, Stuck), missing(31));
         assert_eq!(look(31, 1139, 1002, 62, None), State::OnTrial);
+        // What one host can do has no long pauses.
+        let mut divergence = Divergence::new();
+        let mut at = start;
+        let pauses: Vec<u64> = (1..6)
+            .map(|n| {
+                let counts = Counts([[0, 0], [100 * n, 0], [7, 7], [0, 0]]);
+                let State::Missing(until) = divergence.look(at, counts, 0, StuckAtOne) else {
+                    panic!("they are missing")
+                };
+                let pause = until - std::mem::replace(&mut at, until);
+                assert_eq!(divergence.look(at, counts, 0, None), State::OnTrial);
+                pause.as_secs()
+            })
+            .collect();
+        assert_eq!(pauses, [5, 10, 20, 20, 20]);
         // No policer or radio loses what the proxy gives to itself.
         let given = Counts([[0, 0], [0, 0], [1, 0], [0, 0]]);
         let pause = start + PAUSE;

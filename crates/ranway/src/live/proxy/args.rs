@@ -95,12 +95,14 @@ pub(crate) struct ProxyArgs {
     /// permits less]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(super) max_connections: Option<u32>,
-    /// Number of a UE's connections at which its further ones bypass the proxy
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) max_per_ue: u32,
-    /// Number of a server's connections at which its further ones bypass the proxy
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) max_per_server: u32,
+    /// Number of a UE's connections at which its further ones bypass the proxy [default: 1000, but no more than a quarter of
+    /// --max-connections]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_per_ue: Option<u32>,
+    /// Number of a server's connections at which its further ones bypass the proxy [default: 10000, but no more than half of
+    /// --max-connections]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_per_server: Option<u32>,
     /// Number of connections in their handshake, of those that one side opens, at which further ones bypass the proxy
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=2_000))]
     pub(super) max_half_open: u32,
@@ -227,8 +229,6 @@ pub(super) fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         port: args.port,
         threads: args.threads.map_or(defaults.threads, usize::from),
         max_connections: args.max_connections.map_or(defaults.max_connections, |connections| connections as usize),
-        max_per_ue: args.max_per_ue as usize,
-        max_per_server: args.max_per_server as usize,
         max_half_open: args.max_half_open as usize,
         max_half_open_per_ue: args.max_half_open_per_ue as usize,
         max_half_open_per_server: args.max_half_open_per_server as usize,
@@ -246,7 +246,12 @@ pub(super) fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
     if args.max_connections.is_none() {
         settings.max_connections = proxy::permitted_connections(&settings).max(1);
     }
-    Ok(settings)
+    let most = |given: Option<u32>, default: usize, part: usize| {
+        given.map_or(default.min(settings.max_connections.div_ceil(part)), |given| given as usize)
+    };
+    let max_per_ue = most(args.max_per_ue, settings.max_per_ue, 4);
+    let max_per_server = most(args.max_per_server, settings.max_per_server, 2);
+    Ok(Settings { max_per_ue, max_per_server, ..settings })
 }
 
 /// Parses a policy as a scenario has it, in the form of the command line.
@@ -347,6 +352,25 @@ mod tests {
         for text in ["0x100/0xff", "0/0", "x", "1/"] {
             assert!(mark(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn no_ue_and_no_server_may_take_all_places_unless_that_is_wanted() {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            args: ProxyArgs,
+        }
+        let limits = |more: &[&str]| {
+            let all = [&["proxy", "--wan", "wan", "--ran", "ran"], more].concat();
+            let Ok(settings) = settings(&<Command as clap::Parser>::parse_from(all).args) else {
+                panic!("they are valid")
+            };
+            [settings.max_per_ue, settings.max_per_server]
+        };
+        assert_eq!(limits(&["--max-connections", "20000"]), [1_000, 10_000]);
+        assert_eq!(limits(&["--max-connections", "101"]), [26, 51]);
+        assert_eq!(limits(&["--max-connections", "100", "--max-per-ue", "90", "--max-per-server", "70"]), [90, 70]);
     }
 
     #[test]
