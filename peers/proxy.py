@@ -265,6 +265,7 @@ def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int 
             yield None
         return
     socket = f"/tmp/{ROUTER}.reports"
+    nice = ["nice", "-n", str(arguments.nice)]
     if name in ("ranway", "rapid"):
         options = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
         # One host is all UEs here, and another one all servers.
@@ -272,7 +273,7 @@ def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int 
         options += ["--max-half-open-per-ue", "2000", "--max-half-open-per-server", "2000"]
         if name == "rapid":
             options += ["--reports", f"recording:unix:{socket}"]
-        command = inside(ROUTER, str(arguments.ranway), "proxy", *options, cpu=PROXY)
+        command = inside(ROUTER, *nice, str(arguments.ranway), "proxy", *options, cpu=PROXY)
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert running.stderr is not None
         said = running.stderr.readline()
@@ -293,13 +294,13 @@ def way(name: str, arguments: argparse.Namespace, scratch: str) -> Iterator[int 
         else:
             command = [str(arguments.pepsal), "-p", "5000", "-c", PEPSAL_CONNECTIONS]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        running = subprocess.Popen(inside(ROUTER, *command, cpu=PROXY), **quiet)
+        running = subprocess.Popen(inside(ROUTER, *nice, *command, cpu=PROXY), **quiet)
     time.sleep(1)
     if running.poll() is not None:
         raise RuntimeError(f"{name} does not start")
     try:
         with reports(socket if name == "rapid" else None), woken(running.pid) if name == "pepsal" else nullcontext():
-            # `ip` and `taskset` have become it; of nginx, a child does the work.
+            # `ip`, `taskset` and `nice` have become it; of nginx, a child does the work.
             yield child(running.pid) if name == "nginx" else running.pid
     finally:
         running.send_signal(signal.SIGKILL if name in ("haproxy", "pepsal") else signal.SIGTERM)
@@ -444,6 +445,7 @@ def main() -> int:
     parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
     parser.add_argument("--pepsal", type=Path, help="the program of PEPsal, to measure it as well")
     parser.add_argument("--pipe", type=int, default=1024, help="KiB of HAProxy's pipes (the kernel's default: 64)")
+    parser.add_argument("--nice", type=int, default=0, help="priority of the proxies, -20 to 19 (default: 0)")
     parser.add_argument("--mtu", type=int, default=1500, help="of all interfaces")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default: all)")
     parser.add_argument("--flows", nargs="+", type=int, default=(1, 16, 1000), help="of transfers")
