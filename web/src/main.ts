@@ -22,12 +22,13 @@ import {
 } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
+import { factsOf } from "./facts";
 import { goodputAgainstRtt, rttBoxes, stackedInFlight } from "./flows";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
 import { cellMarks } from "./marks";
-import { measuredSpan, measurement, measurementFacts } from "./measurement";
+import { measuredSpan, measurement } from "./measurement";
 import { FAILED } from "./palette";
 import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, type Line, type Look, type Mark } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
@@ -178,22 +179,8 @@ function header({ content: data, names: titles }: DataSlice): HTMLElement {
   if (data.live !== undefined) {
     return h("header", {}, h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print), h("h1", {}, titles.join(" · ")), liveBar(data.live), scenarioOf(data.results[0]!));
   }
-  const facts = data.results.map(({ meta, timing }, i) => {
-    const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
-    const simulated: [string, string][] = [
-      ["Points", count(meta.points.length)],
-      ["Runs each", count(meta.runs)],
-      ["Seed", String(meta.seed)],
-      ["Simulated", seconds(timing.simulated_s)],
-      ["In", `${seconds(timing.wall_s)}${speed > 0 ? ` (${number(speed)}× real time)` : ""}`],
-      ["Data packets", count(timing.packets)],
-    ];
-    const emulated: [string, string][] = [
-      ["Seed", String(meta.seed)],
-      ["Emulated", seconds(timing.simulated_s)],
-      ["Packets", count(timing.packets)],
-    ];
-    const list: [string, string][] = [...(measurementFacts(data.results[i]!) ?? (timing.lateness === undefined ? simulated : emulated)), ["Ranway", meta.version]];
+  const facts = data.results.map(({ timing }, i) => {
+    const list = factsOf(data.results[i]!);
     return h(
       "div",
       { class: "facts" },

@@ -3,11 +3,11 @@
 
 import { column, seriesOf, type Case, type Result, type Series } from "./data";
 import { h } from "./dom";
-import { seconds, text } from "./format";
+import { aboutOf } from "./facts";
+import { text } from "./format";
 import { cellMarks, MARK_COLOUR } from "./marks";
 import { linePlot, lineOf, type Line, type Mark, type PlotOptions } from "./plots";
 import { lookOf, plotGrid, type Shown } from "./radio";
-import { roundTrips } from "./responsiveness";
 import { broken } from "./statistics";
 
 const PROBES: Record<string, string> = { echo: "ICMP echo", request: "request to the server", handshake: "TCP handshake", hop: "router" };
@@ -18,29 +18,6 @@ const PLACES: [string, string][] = [
   ["network_ms", "network behind"],
   ["total_ms", "whole path"],
 ];
-
-/** What a measurement says about itself, as `ranway measure` writes it. */
-interface About {
-  protocol?: unknown;
-  flows?: unknown;
-  kernel?: unknown;
-  missing?: unknown;
-  proxy?: unknown;
-  loads?: unknown;
-}
-
-function aboutOf(result: Result): About | null {
-  const scenario = result.meta.scenario as { measurement?: About } | null;
-  return typeof scenario === "object" && scenario !== null && typeof scenario.measurement === "object" ? scenario.measurement : null;
-}
-
-/** The facts in the head of a measurement's page; `null` of a simulation or an emulation. */
-export function measurementFacts(result: Result): [string, string][] | null {
-  const about = aboutOf(result);
-  if (about === null) return null;
-  const known = (name: string, value: unknown): [string, string][] => (value === undefined || value === "" ? [] : [[name, text(value)]]);
-  return [...known("Protocol", about.protocol), ...known("Flows each way", about.flows), ["Took", seconds(result.timing.wall_s)], ...known("Round trips a minute", roundTrips(about.loads)), ...known("Kernel", about.kernel)];
-}
 
 /** The time from the first to the last probe of the cases, which all plots over time show. */
 export function measuredSpan(cases: Case[], run: number): Pick<PlotOptions, "span"> {

@@ -304,8 +304,9 @@ impl Emulation {
         rows::add(&mut results.tables, &names, has_proxy, &flows, &measured, (self.engine.which, self.engine.warmup));
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
-        results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
-        results.timing.cpu_s = results.timing.wall_s * ended.cpu_share;
+        let wall_s = (ended.end - Time::ZERO).as_secs_f64();
+        results.timing.wall_s = Some(wall_s);
+        results.timing.cpu_s = wall_s * ended.cpu_share;
         let Ended { end, lates, stray, refused, untaken, cpu_share, .. } = ended;
         let missed = lost.unnoticed(untaken) + ended.missed + refused;
         results.timing.lateness = Some(lates.summary(end - Time::ZERO, missed, cpu_share, granted));

@@ -84,7 +84,13 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     let t = &results.timing;
     let _ = match t.lateness {
         Some(_) => writeln!(text, "{:.0} s emulated, {} packets", t.simulated_s, t.packets),
-        None => writeln!(text, "{:.0} s simulated in {:.2} s, {} data packets", t.simulated_s, t.wall_s, t.packets),
+        None => {
+            let taken = match t.wall_s {
+                Some(wall) => format!("{wall:.2} s"),
+                None => format!("{:.2} s of processor time", t.cpu_s),
+            };
+            writeln!(text, "{:.0} s simulated in {taken}, {} data packets", t.simulated_s, t.packets)
+        }
     };
     text
 }

@@ -96,7 +96,7 @@ pub fn merge(parts: &[&Results]) -> Result<Results, MergeError> {
         };
     }
     each_table!(merge);
-    merged.timing = one_after_the_other(parts.iter().map(|part| &part.timing));
+    merged.timing = together(parts.iter().map(|part| &part.timing));
     Ok(merged)
 }
 
@@ -144,9 +144,10 @@ fn is_plausible(partial: &Partial) -> bool {
     partial.runs.iter().all(|&runs| runs <= MAX_RUNS) && partial.jobs.iter().all(exists)
 }
 
-pub(crate) fn one_after_the_other<'a>(timings: impl Iterator<Item = &'a Timing>) -> Timing {
+/// Returns the timing of several jobs or parts, which may have run at the same time.
+pub(crate) fn together<'a>(timings: impl Iterator<Item = &'a Timing>) -> Timing {
     timings.fold(Timing::default(), |sum, timing| Timing {
-        wall_s: sum.wall_s + timing.wall_s,
+        wall_s: None,
         cpu_s: sum.cpu_s + timing.cpu_s,
         simulated_s: sum.simulated_s + timing.simulated_s,
         events: sum.events + timing.events,
@@ -165,5 +166,17 @@ impl Results {
         };
         // Every scenario has a point.
         (!partial.runs.is_empty()).then(|| partial.jobs.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_knows_how_long_jobs_took_that_ran_side_by_side() {
+        let job = Timing { wall_s: Some(2.0), cpu_s: 1.5, threads: 1, ..Timing::default() };
+        let sum = together([&job, &job].into_iter());
+        assert_eq!((sum.wall_s, sum.cpu_s, sum.threads), (None, 3.0, 1));
     }
 }

@@ -85,8 +85,11 @@ pub struct Meta {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Timing {
-    /// Wall-clock seconds from start to end.
-    pub wall_s: f64,
+    /// Wall-clock seconds from start to end; `None` of jobs that ran side by side in several batches or processes, of which
+    /// nobody knows when the first began and the last ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub wall_s: Option<f64>,
     /// Processor seconds over all threads.
     pub cpu_s: f64,
     /// Simulated seconds over all points and runs.

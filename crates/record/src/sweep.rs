@@ -24,7 +24,7 @@ use disk::Dir;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::merge::{difference, one_after_the_other};
+use crate::merge::{difference, together};
 use crate::report::Chosen;
 use crate::results::{from_files, json, to_files};
 use crate::table::{Appender, Table};
@@ -574,7 +574,7 @@ pub fn assemble(
             if job.point as usize > points.len() {
                 summarise(first.meta(), &mut of_point, &mut points);
             }
-            timing = one_after_the_other([&timing, &its].into_iter());
+            timing = together([&timing, &its].into_iter());
             for file in &mut files {
                 file.append(output, &tables)?;
             }

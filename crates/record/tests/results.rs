@@ -58,7 +58,7 @@ fn the_same_results_are_the_same_bytes() {
     let results = made_up::sweep("A sweep", 2, 50);
     results.write(&a).unwrap();
     let mut later = made_up::sweep("A sweep", 2, 50);
-    later.timing.wall_s = 99.0;
+    later.timing.wall_s = Some(99.0);
     later.write(&b).unwrap();
     assert_eq!(files(&a), files(&b));
     for name in files(&a) {

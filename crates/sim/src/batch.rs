@@ -220,9 +220,9 @@ impl<'a> Batch<'a> {
             timing.simulated_s += its.simulated_s;
             timing.cpu_s += its.cpu_s;
             begin = Some(begin.map_or(start, |begin: Instant| begin.min(start)));
-            end = end.max(Some(start + Duration::from_secs_f64(its.wall_s)));
+            end = end.max(Some(start + Duration::from_secs_f64(its.wall_s.unwrap_or_default())));
         }
-        timing.wall_s = begin.zip(end).map_or(0.0, |(begin, end)| (end - begin).as_secs_f64());
+        timing.wall_s = begin.zip(end).map(|(begin, end)| (end - begin).as_secs_f64());
         let mut meta = meta(self.loaded);
         let done = finished.len() as u64;
         meta.partial = partial(self.loaded, finished);
@@ -379,7 +379,7 @@ impl<'a> Pool<'a> {
         let done = world.run(options.stop, &mut tell, options.reports.map_or(&|_, _| {}, |report| report))?;
         let Some(done) = done else { return Ok(None) };
         let timing = Timing {
-            wall_s: start.elapsed().as_secs_f64(),
+            wall_s: Some(start.elapsed().as_secs_f64()),
             cpu_s: cpu.elapsed().as_secs_f64(),
             simulated_s: done.simulated.as_secs_f64(),
             events: done.events,

@@ -399,9 +399,10 @@ valid: boolean, };
  */
 export type Timing = {
 /**
- * Wall-clock seconds from start to end.
+ * Wall-clock seconds from start to end; `None` of jobs that ran side by side in several batches or processes, of which
+ * nobody knows when the first began and the last ended.
  */
-wall_s: number,
+wall_s?: number,
 /**
  * Processor seconds over all threads.
  */

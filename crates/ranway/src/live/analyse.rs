@@ -141,7 +141,7 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
     drop(bar);
     let Analysis { mut results, mut notes, bytes, packets } = analysis;
     let replay = args.scenario.as_deref().map(|path| Replayed::new(&results, args, path)).transpose()?;
-    (results.timing.wall_s, results.timing.cpu_s) = (seconds, seconds);
+    (results.timing.wall_s, results.timing.cpu_s) = (Some(seconds), seconds);
     let output = Output::create(&out)?;
     results.write_to(&output)?;
     output.commit()?;

@@ -59,7 +59,7 @@ fn finish(title: &str, points: Vec<Point>, runs: u32, tables: Tables) -> Results
     let meta =
         Meta { title: title.to_owned(), version: "0.1.0".to_owned(), scenario, points, runs, seed: 7, partial: None };
     let timing = Timing {
-        wall_s: 1.84,
+        wall_s: Some(1.84),
         cpu_s: 3.5,
         simulated_s,
         events: 91_000_000,

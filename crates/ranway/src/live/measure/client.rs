@@ -499,7 +499,7 @@ fn results(
         of: plan.loads.len() as u64,
         ..Partial::default()
     });
-    results.timing.wall_s = wall.as_secs_f64();
+    results.timing.wall_s = Some(wall.as_secs_f64());
     results.timing.threads = 1;
     results
 }
