@@ -25,6 +25,7 @@ const BIND: u8 = 1;
 const COPY_PACKET: u8 = 2;
 /// Attributes of a packet (`enum nfulnl_attr_type`).
 const MARK: u16 = 2;
+const INCOMING: u16 = 4;
 const OUTGOING: u16 = 5;
 const PAYLOAD: u16 = 9;
 const PREFIX: u16 = 10;
@@ -54,6 +55,8 @@ pub struct Logged<'a> {
     pub packet: &'a [u8],
     /// Its mark.
     pub mark: u32,
+    /// The number of the interface by which it came, which may be a VRF; 0 if this machine sends it.
+    pub incoming: u32,
     /// The number of the interface by which it would leave; 0 if none is known yet.
     pub outgoing: u32,
     /// The prefix that the rule gives it (`log prefix`); empty without one.
@@ -186,19 +189,20 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 /// Returns the packets in netlink messages.
 fn packets(bytes: &[u8]) -> impl Iterator<Item = Logged<'_>> {
     messages(bytes).filter(|(kind, _)| *kind == PACKET).filter_map(|(_, body)| {
-        let (mut packet, mut mark, mut outgoing, mut prefix) = (None, 0, 0, &[][..]);
+        let (mut packet, mut mark, mut incoming, mut outgoing, mut prefix) = (None, 0, 0, 0, &[][..]);
         let number = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         for (kind, value) in attributes(body.get(HEADERS - HEADER..)?) {
             match kind {
                 PAYLOAD => packet = Some(value),
                 MARK => mark = number(value),
+                INCOMING => incoming = number(value),
                 OUTGOING => outgoing = number(value),
                 // The kernel ends it with a zero.
                 PREFIX => prefix = value.split(|&byte| byte == 0).next().unwrap_or_default(),
                 _ => {}
             }
         }
-        Some(Logged { packet: packet?, mark, outgoing, prefix })
+        Some(Logged { packet: packet?, mark, incoming, outgoing, prefix })
     })
 }
 
@@ -231,6 +235,7 @@ mod tests {
                 (1, &[8, 0, 2, 0]),
                 (PREFIX, b"why\0"),
                 (MARK, &[0, 0, 1, 2]),
+                (INCOMING, &[0, 0, 0, 4]),
                 (OUTGOING, &[0, 0, 0, 3]),
                 (PAYLOAD, b"abcde"),
             ],
@@ -239,8 +244,8 @@ mod tests {
         bytes.extend(message(PACKET, &[(MARK, &[0, 0, 1, 2])]));
         let found: Vec<Logged> = packets(&bytes).collect();
         let expected = [
-            Logged { packet: b"abcde", mark: 0x102, outgoing: 3, prefix: b"why" },
-            Logged { packet: b"f", mark: 0, outgoing: 0, prefix: b"" },
+            Logged { packet: b"abcde", mark: 0x102, incoming: 4, outgoing: 3, prefix: b"why" },
+            Logged { packet: b"f", mark: 0, incoming: 0, outgoing: 0, prefix: b"" },
         ];
         assert_eq!(found, expected);
     }

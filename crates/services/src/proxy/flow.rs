@@ -61,6 +61,8 @@ pub struct Flow {
     peer: SocketAddr,
     opened_by: Side,
     opened: Instant,
+    /// See [`Flow::interfaces`].
+    interfaces: [Option<u32>; 2],
     radio: OwnedFd,
     wired: OwnedFd,
     established: AtomicBool,
@@ -100,6 +102,7 @@ impl Flow {
             peer,
             opened_by,
             opened: now,
+            interfaces: [None; 2],
             radio,
             wired,
             established: AtomicBool::new(false),
@@ -117,6 +120,16 @@ impl Flow {
     /// The same of a connection that another process had, of which it had set these receive buffers and this rate.
     pub(super) fn resumed(self, receive_buffer: usize, size: Option<usize>, most_pacing: u64) -> Flow {
         Flow { receive_buffer, size: AtomicUsize::new(size.unwrap_or(0)), most_pacing, ..self }
+    }
+
+    /// The same of a connection between these interfaces.
+    pub(super) fn between(self, interfaces: [Option<u32>; 2]) -> Flow {
+        Flow { interfaces, ..self }
+    }
+
+    /// The numbers of the interfaces towards the UE and towards its peer, as far as they are known.
+    pub(super) fn interfaces(&self) -> [Option<u32>; 2] {
+        self.interfaces
     }
 
     /// The UE's address and port.

@@ -37,6 +37,8 @@ pub(super) struct Syn {
     pub(super) ends: Ends,
     /// The side of its client.
     pub(super) side: Side,
+    /// The numbers of the interfaces towards the UE and towards its peer, as far as they are known.
+    pub(super) interfaces: [Option<u32>; 2],
     /// Its TOS byte or traffic class.
     pub(super) tos: u8,
     /// The maximum segment size that its client, or a rule of this router, permits.
@@ -52,7 +54,7 @@ impl Syn {
     /// # Errors
     /// What was held, if it is no such SYN; `None` if it is no IP packet.
     pub(super) fn read(logged: &Logged, wan: &[u32], ran: &[u32]) -> Result<Syn, Option<Held>> {
-        let Logged { packet, mark, outgoing, prefix } = *logged;
+        let Logged { packet, mark, incoming, outgoing, prefix } = *logged;
         let ip = ip::View::parse(packet).map_err(|_| None)?;
         let mut packet: Box<[u8]> = ip.bytes().into();
         let side = match outgoing {
@@ -67,15 +69,25 @@ impl Syn {
         }
         let held = Held { destination: ip.destination, mark, outgoing, packet };
         let (Some(side), Some(tcp)) = (side, tcp) else { return Err(Some(held)) };
+        let (leaves, comes) = (Some(outgoing), came_by(incoming, if side == Side::Ran { ran } else { wan }));
+        let interfaces = if side == Side::Ran { [comes, leaves] } else { [leaves, comes] };
         let client = SocketAddr::new(ip.source, tcp.source_port());
         let server = SocketAddr::new(ip.destination, tcp.destination_port());
         let mss = if let Options::Syn(options) = tcp.segment().options { Some(options.mss) } else { None };
-        Ok(Syn { ends: (client, server), side, tos: ip.tos, mss, is_known: prefix == KNOWN, held })
+        Ok(Syn { ends: (client, server), side, interfaces, tos: ip.tos, mss, is_known: prefix == KNOWN, held })
     }
 
     /// Whether its server's port is one of these.
     pub(super) fn is_early(&self, ports: &[RangeInclusive<u16>]) -> bool {
         ports.iter().any(|range| range.contains(&self.ends.1.port()))
+    }
+}
+
+/// Returns the interface of a side by which a packet came. One of several in a VRF is unknown: the kernel names the VRF.
+fn came_by(incoming: u32, side: &[u32]) -> Option<u32> {
+    match side {
+        [only] => Some(*only),
+        several => Some(incoming).filter(|number| several.contains(number)),
     }
 }
 
@@ -213,7 +225,7 @@ mod tests {
     }
 
     fn read(packet: &[u8], outgoing: u32) -> Result<Syn, Option<Held>> {
-        Syn::read(&Logged { packet, mark: 5, outgoing, prefix: &[] }, &[3], &[4])
+        Syn::read(&Logged { packet, mark: 5, incoming: 4, outgoing, prefix: &[] }, &[3], &[4])
     }
 
     #[test]
@@ -234,7 +246,7 @@ mod tests {
         assert_eq!((syn.ends, syn.side, syn.held.mark, syn.tos), (ends, Side::Ran, 5, 0));
         assert_eq!(read(&bytes, 4).map(|syn| syn.side).ok(), Some(Side::Wan));
         assert!(!syn.is_known);
-        let known = Logged { packet: &bytes, mark: 5, outgoing: 3, prefix: KNOWN };
+        let known = Logged { packet: &bytes, mark: 5, incoming: 4, outgoing: 3, prefix: KNOWN };
         assert!(Syn::read(&known, &[3], &[4]).expect("it is a SYN").is_known);
         // Whatever else is held can pass.
         assert!(matches!(read(&bytes, 5), Err(Some(Held { outgoing: 5, .. }))));
@@ -243,6 +255,20 @@ mod tests {
         assert!(read(&bytes, 3).is_ok());
         bytes[6] = 0x20;
         assert!(matches!(read(&bytes, 3), Err(Some(_))));
+    }
+
+    #[test]
+    fn the_interfaces_of_a_connection_are_known_unless_it_came_by_one_of_several_in_a_vrf() {
+        let bytes = packet(|full, _| full);
+        let interfaces = |incoming, outgoing, [wan, ran]: [&[u32]; 2]| {
+            let logged = Logged { packet: &bytes, mark: 0, incoming, outgoing, prefix: &[] };
+            Syn::read(&logged, wan, ran).expect("it is a SYN").interfaces
+        };
+        assert_eq!(interfaces(5, 3, [&[3, 7], &[4, 5]]), [Some(5), Some(3)]);
+        assert_eq!(interfaces(7, 5, [&[3, 7], &[4, 5]]), [Some(5), Some(7)]);
+        // A VRF has the number 9.
+        assert_eq!(interfaces(9, 3, [&[3, 7], &[4, 5]]), [None, Some(3)]);
+        assert_eq!(interfaces(9, 3, [&[3, 7], &[4]]), [Some(4), Some(3)]);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub(in crate::proxy) struct Record<D = Direction> {
     receive_buffer: usize,
     size: Option<usize>,
     most_pacing: u64,
+    /// An earlier version does not tell them.
+    #[serde(default)]
+    interfaces: [Option<u32>; 2],
     directions: [D; 2],
     /// The bytes that each direction holds without a pipe.
     rests: [usize; 2],
@@ -65,6 +68,7 @@ impl Worker {
             receive_buffer: flow.receive_buffer,
             size: flow.size(),
             most_pacing: flow.most_pacing,
+            interfaces: flow.interfaces(),
             directions: directions.each_ref(),
             rests: held.each_ref().map(|(_, rest)| rest.iter().map(|part| part.len()).sum()),
             pipes: held.each_ref().map(|(pipe, _)| pipe.is_some()),
@@ -106,7 +110,8 @@ impl Worker {
         let directions: [Direction; 2] = directions.try_into().map_err(|_| wrong())?;
         let before = |time: Duration| self.now.checked_sub(time).unwrap_or(self.now);
         let flow = Flow::new(opened_by, ends, [accepted, outgoing], &settings, 0, before(record.age));
-        let flow = Arc::new(flow.resumed(record.receive_buffer, record.size, record.most_pacing));
+        let flow = flow.resumed(record.receive_buffer, record.size, record.most_pacing);
+        let flow = Arc::new(flow.between(record.interfaces));
         for (source, direction) in directions.iter().enumerate() {
             flow.passed(source).taken.store(direction.taken(), Relaxed);
             flow.passed(source).held.store(direction.held() as u64, Relaxed);

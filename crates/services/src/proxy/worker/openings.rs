@@ -163,7 +163,8 @@ impl Worker {
         // The kernel's default is as good.
         let _ = control(accepted.as_fd(), settings, syn.side, syn.held.mark);
         self.shared.hall.admitted.accepted[syn.side as usize].fetch_add(1, Relaxed);
-        let flow = Arc::new(Flow::new(syn.side, ends, [accepted, outgoing], settings, syn.held.mark, self.now));
+        let flow = Flow::new(syn.side, ends, [accepted, outgoing], settings, syn.held.mark, self.now);
+        let flow = Arc::new(flow.between(syn.interfaces));
         self.opened += 1;
         let id = self.opened;
         let key = self.connections.insert(Connection {
