@@ -3,6 +3,7 @@
 
 pub mod broker;
 pub mod controller;
+pub mod ipfix;
 pub mod page;
 pub mod queue;
 pub mod realtime;
