@@ -22,6 +22,8 @@
 mod admission;
 mod book;
 mod control;
+mod ended;
+mod export;
 mod feeds;
 mod flow;
 mod gate;
@@ -29,6 +31,7 @@ mod guardian;
 mod hall;
 mod handover;
 mod inbox;
+mod ipfix;
 mod label;
 mod listen;
 mod liveness;
@@ -57,6 +60,7 @@ mod worker;
 
 pub use book::Reason;
 pub use control::{FlowKey, Governor, RadioWindows};
+pub use export::ExportSettings;
 pub use feeds::{Feed, Trust, Unused};
 pub use flow::{Flow, Observation, Side};
 pub use gate::Bypass;
@@ -89,6 +93,8 @@ use rustix::thread::CapabilitySet;
 use crate::metrics::{MetricsListener, MetricsServer};
 use admission::Admission;
 use book::Book;
+use ended::Records;
+use export::Exporter;
 use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::{Guardian, Orders};
@@ -131,8 +137,9 @@ pub struct Proxy {
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
     metrics: Option<MetricsServer>,
-    /// The thread of the log of connections.
+    /// The thread of the log of connections, and those of flow records, of which all but the last one end soon.
     logging: Option<JoinHandle<()>>,
+    exporting: Vec<JoinHandle<()>>,
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     obstacles: Obstacles,
@@ -256,7 +263,8 @@ impl Proxy {
             injector: Injector::new(mark(ran[0]), listen::ipv6(), slot.lease())?,
             admitted: Admitted::default(),
             listeners,
-            log: Mutex::default(),
+            records: Records::default(),
+            exports: Arc::default(),
             again: Mutex::default(),
             waker: settings.threads,
             leased: AtomicBool::new(false),
@@ -309,6 +317,7 @@ impl Proxy {
             others: Vec::new(),
             metrics: None,
             logging: None,
+            exporting: Vec::new(),
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
             obstacles,
@@ -468,8 +477,29 @@ impl Proxy {
     /// [`Error::Wrong`] if the file cannot be opened.
     pub fn log_connections(&mut self, settings: &LogSettings) -> Result<(), Error> {
         let (log, thread) = ConnectionLog::open(settings)?;
-        self.hall.set_log(Some(log));
+        self.hall.records.set_log(Some(log));
         self.logging = Some(thread);
+        Ok(())
+    }
+
+    /// Sends a flow record for each connection that ends to a collector, or to another one than before, or to none.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn export_flows(&mut self, settings: Option<ExportSettings>) -> Result<(), Error> {
+        let shared = self.workers.first().map(|running| Arc::clone(&running.shared));
+        let tell = move |notice| {
+            if let Some(shared) = &shared {
+                shared.registry.notify([notice]);
+            }
+        };
+        let counts = &self.hall.exports;
+        let started = settings.map(|settings| Exporter::start(settings, Arc::clone(counts), tell)).transpose()?;
+        let (exporter, thread) = started.unzip();
+        // The one before sends what it has and ends, for which nobody waits here.
+        self.hall.records.set_exporter(exporter);
+        self.exporting.retain(|thread| !thread.is_finished());
+        self.exporting.extend(thread);
         Ok(())
     }
 
@@ -633,7 +663,9 @@ impl Drop for Proxy {
         self.others.drain(..).for_each(|thread| drop(thread.join()));
         drop(self.metrics.take());
         // Its last lines are written when nobody can add one.
-        self.hall.set_log(None);
+        self.hall.records.set_log(None);
+        self.hall.records.set_exporter(None);
+        self.exporting.drain(..).for_each(|thread| drop(thread.join()));
         self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
         self.orders.settings.drain(..).for_each(Setting::restore);
     }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::book::{Book, Ends, Place, Reason};
+use super::ended::Records;
+use super::export;
 use super::gate::Gate;
 use super::listen::Listener;
-use super::log::ConnectionLog;
 use super::settings::Current;
 use super::syn::{Held, Injector, Syn};
 
@@ -65,8 +66,9 @@ pub(super) struct Hall {
     pub(super) injector: Injector,
     pub(super) admitted: Admitted,
     pub(super) listeners: Vec<Listener>,
-    /// Where connections are logged that end, if they are.
-    pub(super) log: Mutex<Option<ConnectionLog>>,
+    /// Where what is known of connections goes that have ended, and the counters of flow records.
+    pub(super) records: Records,
+    pub(super) exports: Arc<export::Counts>,
     /// SYNs to decide about once more.
     pub(super) again: Mutex<Vec<Syn>>,
     /// The number of the thread's waker.
@@ -82,14 +84,6 @@ pub(super) struct Hall {
 }
 
 impl Hall {
-    pub(super) fn set_log(&self, log: Option<ConnectionLog>) {
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
-    }
-
-    pub(super) fn log(&self) -> Option<ConnectionLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Lets a SYN pass. That takes no part of the proxy's resources for longer than this call.
     pub(super) fn pass(&self, held: &Held, reason: Reason) {
         self.admitted.passed[reason as usize].fetch_add(1, Relaxed);

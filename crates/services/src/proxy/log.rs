@@ -4,19 +4,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use netio::Error;
-use serde::Serialize;
 
-use super::flow::{Flow, Observation, Side};
+use super::ended::Ended;
 use super::thread;
 
 /// Entries that may wait for the disk.
@@ -37,66 +35,10 @@ pub struct LogSettings {
     pub keep: u32,
 }
 
-/// A connection that has ended. What is unknown is missing.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Entry {
-    /// When it ended, in Unix time.
-    time_s: f64,
-    ue: SocketAddr,
-    peer: SocketAddr,
-    /// The side whose host opened it.
-    opened_by: Side,
-    /// Since the client's handshake was complete.
-    duration_s: f64,
-    /// Whether both legs were established.
-    established: bool,
-    end: &'static str,
-    /// Bytes taken from the server and from the UE.
-    to_ue_bytes: u64,
-    from_ue_bytes: u64,
-    ran: Option<Leg>,
-    wan: Option<Leg>,
-}
-
-/// What the kernel knows of a leg.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Leg {
-    srtt_s: Option<f64>,
-    min_rtt_s: Option<f64>,
-    /// Segments that the proxy has sent again.
-    retransmissions: u32,
-}
-
-impl Entry {
-    /// `seen` is the state of both legs, if it could be read.
-    pub(super) fn new(flow: &Flow, end: &'static str, seen: Option<&Observation>) -> Entry {
-        let [to_ue_bytes, from_ue_bytes] = flow.taken();
-        let seconds = |us: u32| f64::from(us) * 1e-6;
-        let leg = |info: &wire::tcp_info::TcpInfo| Leg {
-            srtt_s: (info.rtt > 0).then(|| seconds(info.rtt)),
-            min_rtt_s: info.min_rtt().map(seconds),
-            retransmissions: info.total_retrans,
-        };
-        Entry {
-            time_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
-            ue: flow.ue(),
-            peer: flow.peer(),
-            opened_by: flow.opened_by(),
-            duration_s: flow.opened().elapsed().as_secs_f64(),
-            established: flow.is_established(),
-            end,
-            to_ue_bytes,
-            from_ue_bytes,
-            ran: seen.map(|seen| leg(&seen.radio)),
-            wan: seen.map(|seen| leg(&seen.wired)),
-        }
-    }
-}
-
 /// The way to the log.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionLog {
-    entries: SyncSender<Entry>,
+    entries: SyncSender<Ended>,
     lost: Arc<AtomicU64>,
 }
 
@@ -115,7 +57,7 @@ impl ConnectionLog {
         Ok((ConnectionLog { entries, lost }, thread))
     }
 
-    pub(super) fn put(&self, entry: Entry) {
+    pub(super) fn put(&self, entry: Ended) {
         if self.entries.try_send(entry).is_err() {
             self.lost.fetch_add(1, Relaxed);
         }
@@ -127,7 +69,7 @@ impl ConnectionLog {
     }
 }
 
-fn write(mut files: Files, taken: &Receiver<Entry>, lost: &AtomicU64) {
+fn write(mut files: Files, taken: &Receiver<Ended>, lost: &AtomicU64) {
     loop {
         let written = match taken.recv_timeout(FLUSH) {
             Ok(entry) => files.write(&entry),
@@ -158,7 +100,7 @@ impl Files {
         Ok(Files { settings, file: BufWriter::new(file), bytes })
     }
 
-    fn write(&mut self, entry: &Entry) -> io::Result<()> {
+    fn write(&mut self, entry: &Ended) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         if self.bytes > 0 && self.bytes + line.len() as u64 > self.settings.size {
@@ -195,22 +137,7 @@ fn numbered(file: &Path, n: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn entry(n: u16) -> Entry {
-        Entry {
-            time_s: 1.5,
-            ue: ([10, 0, 0, 1], n).into(),
-            peer: ([192, 0, 2, 1], 443).into(),
-            opened_by: Side::Ran,
-            duration_s: 2.0,
-            established: true,
-            end: "closed",
-            to_ue_bytes: 3,
-            from_ue_bytes: 4,
-            ran: Some(Leg { srtt_s: Some(0.05), min_rtt_s: None, retransmissions: 7 }),
-            wan: None,
-        }
-    }
+    use crate::proxy::ended::tests::example as entry;
 
     #[test]
     fn each_entry_is_a_line_and_files_rotate_by_their_size() {

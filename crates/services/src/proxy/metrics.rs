@@ -55,6 +55,12 @@ impl Collector for Told {
             ("exhausted", "How often descriptors or memory ran out", of.exhausted),
             ("internal_errors", "Connections ended by an error in the proxy", of.internal_errors),
             ("unlogged", "Connections that ended and are not in the log of --connection-log", of.unlogged),
+            ("exported", "Flow records of connections that ended, sent to the collector of --ipfix", of.exported),
+            (
+                "unexported",
+                "Flow records that could not be sent to the collector of --ipfix, or were refused",
+                of.unexported,
+            ),
             ("starved", "Connections of the UEs that took most memory, reset because all took too much", of.starved),
         ] {
             page.counter(name, help, value as f64)?;

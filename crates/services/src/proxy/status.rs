@@ -106,6 +106,12 @@ pub struct Totals {
     /// Connections that ended and are not in the log, because the disk was full or too slow.
     #[serde(default)]
     pub unlogged: u64,
+    /// Flow records of connections that ended which were sent to a collector. Whether it has them is unknown.
+    #[serde(default)]
+    pub exported: u64,
+    /// Flow records that could not be sent, or that the collector's host is known to have refused.
+    #[serde(default)]
+    pub unexported: u64,
     /// Bytes taken from wired legs.
     pub to_ue_bytes: u64,
     /// Bytes taken from radio legs.
@@ -234,7 +240,7 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
             shared.registry.for_each(|_, flow| flows.push(Arc::clone(flow)));
         }
     }
-    if let Some(Hall { book, admitted, gate, .. }) = workers.first().map(|shared| &*shared.hall) {
+    if let Some(Hall { book, admitted, gate, records, exports, .. }) = workers.first().map(|shared| &*shared.hall) {
         [totals.from_ue, totals.from_wan] =
             [Side::Ran, Side::Wan].map(|side| admitted.accepted[side as usize].load(Relaxed));
         totals.half_open = book.half_open() as u64;
@@ -245,8 +251,9 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
         totals.not_ours = admitted.not_ours.load(Relaxed);
         [totals.quic_to_ue_bytes, totals.quic_from_ue_bytes] =
             admitted.quic.each_ref().map(|bytes| bytes.load(Relaxed));
+        totals.unlogged = records.unlogged();
+        [totals.exported, totals.unexported] = exports.get();
     }
-    totals.unlogged = workers.first().and_then(|shared| shared.hall.log()).map_or(0, |log| log.lost());
     let gate = workers.first().map(|shared| &shared.gate);
     let is_leased = workers.first().is_some_and(|shared| shared.hall.leased.load(Relaxed));
     totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);

@@ -23,11 +23,11 @@ use rustix::net::sockopt;
 use slab::Slab;
 
 use super::book::{Ends, Place};
+use super::ended::{End, Ended};
 use super::flow::{Flow, Registry};
 use super::gate::Gate;
 use super::hall::{Hall, Mailbox, Message};
 use super::liveness::Liveness;
-use super::log::Entry;
 use super::memory::{self, Budget, Sizes};
 use super::notice::Notice;
 use super::opening::Opening;
@@ -139,36 +139,6 @@ enum Phase {
         acked: u64,
         since: Instant,
     },
-}
-
-/// Why a connection ended.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// Both sides have acknowledged everything.
-    Closed,
-    /// A leg has failed, as after a reset by its host.
-    Reset,
-    ConnectFailed,
-    ConnectTimeout,
-    Idle,
-    HalfClosed,
-    /// All connections together take too much memory, and this one's UE takes most.
-    Starved,
-}
-
-impl End {
-    /// Its name in the log.
-    fn name(self) -> &'static str {
-        match self {
-            End::Closed => "closed",
-            End::Reset => "reset",
-            End::ConnectFailed => "connect_failed",
-            End::ConnectTimeout => "connect_timeout",
-            End::Idle => "idle",
-            End::HalfClosed => "half_closed",
-            End::Starved => "starved",
-        }
-    }
 }
 
 struct Connection {
@@ -580,9 +550,7 @@ impl Worker {
         let counters = &self.shared.counters;
         let seen = connection.flow.observe().ok();
         counters.samples.end(seen.as_ref(), connection.sampled);
-        if let Some(log) = self.shared.hall.log() {
-            log.put(Entry::new(&connection.flow, end.name(), seen.as_ref()));
-        }
+        self.shared.hall.records.put(|| Ended::new(&connection.flow, end, seen.as_ref()));
         let counter = match end {
             End::Closed => &counters.closed,
             End::Reset => &counters.reset,
