@@ -141,7 +141,7 @@ fn the_examples_of_settings_are_valid() {
     let settings = fs::read_to_string(packaging().join("etc/proxy.toml")).expect("it has settings");
     let keys: Vec<&str> =
         settings.lines().filter_map(|line| Some(line.strip_prefix("# ")?.split_once(" = ")?.0)).collect();
-    assert_eq!(keys, ["wan", "ran", "metrics", "reports", "connection-log", "dashboard"]);
+    assert_eq!(keys, ["wan", "ran", "metrics", "reports", "connection-log", "ipfix", "dashboard"]);
     assert!(keys.iter().all(|key| help.contains(&format!("--{key} "))), "{help}");
 }
 

@@ -24,7 +24,7 @@ use units::Bytes;
 pub(crate) use args::ProxyArgs;
 
 use args::{ProxyCommand, StatusArgs, refusal, settings};
-use beside::{Beside, Feed, governor, log_settings, show, warn};
+use beside::{Beside, Feed, export_settings, governor, log_settings, show, warn};
 use successor::{Succession, Successor, take_over, tell_manager};
 
 /// Interval between checks for signals, of the threads and to the guardian.
@@ -240,6 +240,9 @@ fn reload(
         ((&new.reports, &new.broker) != (&args.reports, &args.broker)).then(|| Feed::open(&new)).transpose()?;
     let mut waiting = proxy.change(settings).map_err(refusal)?;
     waiting.extend(fixed.into_iter().filter(|(_, same)| !same).map(|(what, _)| what));
+    if export_settings(&new) != export_settings(args) {
+        proxy.export_flows(export_settings(&new))?;
+    }
     let controls_otherwise =
         other_feed.is_some() || (new.policy, new.tick, new.ipv6_prefix) != (args.policy, args.tick, args.ipv6_prefix);
     if let Some(other) = other_feed {

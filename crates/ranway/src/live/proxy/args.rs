@@ -8,6 +8,7 @@ use rapid::Policy;
 use scenario::ProxyPolicy;
 use services::Network;
 use services::proxy::{self, Class, Mark, Settings};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +46,7 @@ Examples:
   ranway proxy --wan eth0 --ran eth1 --ports 80,443,8000-8080
   ranway proxy --config proxy.toml                                options from a file, which SIGHUP reads again
   ranway proxy --wan eth0 --ran eth1 --metrics 127.0.0.1:9180     counters for Prometheus at /metrics
+  ranway proxy --wan eth0 --ran eth1 --ipfix 192.0.2.9:4739       a flow record of each connection for a collector
   ranway proxy --wan eth0 --ran eth1 --take-over                  go on with the connections of the proxy that runs
   ranway proxy status                                             counters and connections, by UE
   ranway proxy status --top 10                                    the UEs with most traffic at the moment
@@ -172,6 +174,16 @@ pub(crate) struct ProxyArgs {
     /// Number of earlier files that are kept
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(..=9999))]
     pub(super) connection_log_files: u32,
+    /// Collector to which a flow record (IPFIX over UDP) is sent for each connection that ends, such as `192.0.2.9:4739`
+    /// or `[2001:db8::9]:4739`
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = collector)]
+    pub(super) ipfix: Option<SocketAddr>,
+    /// Observation domain of this proxy's flow records
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) ipfix_domain: u32,
+    /// Interval at which the collector is told again what records consist of. A collector that starts later understands none before
+    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = refresh)]
+    pub(super) ipfix_templates: Span,
     #[command(flatten)]
     pub(super) metrics: MetricsArgs,
     #[command(flatten)]
@@ -267,6 +279,20 @@ fn tick(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|why| format!("{why}"))?;
     let range = Span::from_micros(500)..=Span::from_secs(1);
     if range.contains(&span) { Ok(span) } else { Err("expected a time from 0.5 ms to 1 s".into()) }
+}
+
+/// Parses the address of a collector.
+fn collector(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.port() > 0 && !address.ip().is_unspecified() => Ok(address),
+        _ => Err("expected an address and a port, such as 192.0.2.9:4739 or [2001:db8::9]:4739".into()),
+    }
+}
+
+fn refresh(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|why| format!("{why}"))?;
+    let range = Span::from_secs(1)..=Span::from_secs(24 * 60 * 60);
+    if range.contains(&span) { Ok(span) } else { Err("expected a time from 1 s to 24 h".into()) }
 }
 
 /// Parses a mark, or its bits and where they count.
@@ -371,6 +397,17 @@ mod tests {
         assert_eq!(limits(&["--max-connections", "20000"]), [1_000, 10_000]);
         assert_eq!(limits(&["--max-connections", "101"]), [26, 51]);
         assert_eq!(limits(&["--max-connections", "100", "--max-per-ue", "90", "--max-per-server", "70"]), [90, 70]);
+    }
+
+    #[test]
+    fn a_collector_has_an_address_and_a_port() {
+        for text in ["192.0.2.9:4739", "[2001:db8::9]:4739"] {
+            assert_eq!(collector(text).map(|address| address.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["192.0.2.9", "192.0.2.9:0", "0.0.0.0:4739", "collector:4739", "2001:db8::9:4739"] {
+            assert!(collector(text).is_err(), "{text}");
+        }
+        assert!(refresh("10 min").is_ok() && refresh("0.5 s").is_err() && refresh("25 h").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{failure::Failure, terminal};
 use rapid::Rapid;
 use services::MetricsListener;
 use services::dashboard::Dashboard;
-use services::proxy::{Governor, Inbox, LogSettings, Notice, Proxy, RadioWindows};
+use services::proxy::{ExportSettings, Governor, Inbox, LogSettings, Notice, Proxy, RadioWindows};
 use services::rnis::{Follower, Log};
 use std::io;
 use std::net::SocketAddr;
@@ -48,7 +48,7 @@ impl Beside {
         Ok(Beside { metrics, metrics_at: None, feed, governor, without, dashboard })
     }
 
-    /// Lets the log of connections and the metrics follow the proxy. `failed` decides as in [`Beside::open`].
+    /// Lets the log of connections, flow records and the metrics follow the proxy. `failed` decides as in [`Beside::open`].
     pub(super) fn attach(
         &mut self,
         args: &ProxyArgs,
@@ -57,6 +57,7 @@ impl Beside {
     ) -> Result<(), Failure> {
         let logged = log_settings(args).map(|log| proxy.log_connections(&log)).transpose();
         logged.map_err(refusal).map(drop).or_else(&failed)?;
+        proxy.export_flows(export_settings(args)).map_err(Failure::from).or_else(&failed)?;
         let served = self.metrics.take().map(|metrics| proxy.serve_metrics(metrics)).transpose();
         self.metrics_at = unless(served.map_err(Failure::from), &failed)?;
         Ok(())
@@ -82,6 +83,12 @@ pub(super) fn go_without(why: Failure) -> Result<(), Failure> {
 pub(super) fn log_settings(args: &ProxyArgs) -> Option<LogSettings> {
     let file = args.connection_log.clone()?;
     Some(LogSettings { file, size: args.connection_log_size.get(), keep: args.connection_log_files })
+}
+
+/// Returns where flow records go, if they do.
+pub(super) fn export_settings(args: &ProxyArgs) -> Option<ExportSettings> {
+    let refresh = Duration::from_nanos(args.ipfix_templates.as_nanos());
+    Some(ExportSettings { collector: args.ipfix?, domain: args.ipfix_domain, refresh })
 }
 
 /// Reports of an input, from which a control takes them.
