@@ -201,3 +201,22 @@ fn root_other_processors_do_not_keep_a_proxy_from_reading_its_configuration_agai
     assert!(proxy.splits(&listener));
     proxy.running.end(Signal::SIGTERM);
 }
+
+#[test]
+fn a_file_without_interfaces_is_refused_in_a_line() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("proxy.toml");
+    for (text, missing) in [
+        ("# nothing\n", "no `wan` and no `ran`"),
+        ("ran = \"eth1\"\n", "no `wan`"),
+        ("wan = [\"eth0\"]\nran = []\n", "no `ran`"),
+    ] {
+        fs::write(&file, text).expect("it is ours");
+        let command = env!("CARGO_BIN_EXE_ranway");
+        let done =
+            std::process::Command::new(command).args(["proxy", "--config"]).arg(&file).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(said.lines().count() == 1 && said.contains(&format!("{missing}: both interfaces")), "{said}");
+    }
+}

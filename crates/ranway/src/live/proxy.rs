@@ -212,7 +212,17 @@ struct Alone {
 fn configured(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
     let Some(path) = &args.config else { return Ok(args.clone()) };
     let line: Vec<OsString> = std::env::args_os().skip(1).collect();
-    Ok(config::read::<Alone>(path, &line)?.args)
+    let args = config::read::<Alone>(path, &line)?.args;
+    let missing: Vec<&str> = [("no `wan`", &args.wan), ("no `ran`", &args.ran)]
+        .into_iter()
+        .filter_map(|(what, interfaces)| interfaces.is_empty().then_some(what))
+        .collect();
+    if !missing.is_empty() {
+        let (path, missing) = (path.display(), missing.join(" and "));
+        let valid = "both interfaces are needed, such as `wan = \"eth0\"` and `ran = \"eth1\"`";
+        return Err(Failure::Invalid(format!("{path}: {missing}: {valid}")));
+    }
+    Ok(args)
 }
 
 /// Reads the configuration again and applies it to the proxy. Returns the changed settings that need a restart. On failure

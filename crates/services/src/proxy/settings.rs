@@ -272,6 +272,9 @@ impl Settings {
         if all.contains(&0) {
             return wrong("the numbers of threads, connections and ports must be greater than 0");
         }
+        if self.wan.is_empty() || self.ran.is_empty() {
+            return wrong("an interface towards the servers (`wan`) and one towards the UEs (`ran`) are needed");
+        }
         if self.max_half_open > MOST_HALF_OPEN {
             return Err(Error::Wrong(format!("at most {MOST_HALF_OPEN} connections may be half-open on each side")));
         }

@@ -48,6 +48,7 @@ fn merge<P: Parser>(line: &[OsString], table: &Table) -> Result<Vec<OsString>, S
         }
         match value {
             Value::Boolean(false) if !has_value => {}
+            Value::Array(values) if values.is_empty() => {}
             Value::Boolean(true) if !has_value => merged.push(format!("--{key}").into()),
             value => merged.push(format!("--{key}={}", written(key, value)?).into()),
         }
