@@ -174,7 +174,8 @@ impl Plan {
             ));
         }
         for (kind, number) in [("ipv4_addr", 4), ("ipv6_addr", 6)] {
-            for (set, timeout) in [("passed", PASSED), ("reused", WAITING), ("strays", WAITING)] {
+            let short = ["reused", "strays", "of_ues", "of_servers"].map(|set| (set, WAITING));
+            for (set, timeout) in [("passed", PASSED)].into_iter().chain(short) {
                 say(format_args!(
                     "add set inet {table} {set}{number} {{ type {kind} . inet_service . {kind} . inet_service; flags dynamic, \
                      timeout; size {HOSTS}; timeout {timeout}s; }}"
@@ -376,7 +377,7 @@ impl Steering {
         let start = Instant::now();
         let comment = format!("\"{}\"", comment(self.plan.generation));
         let (table, mut pause) = (self.plan.table.clone(), Duration::from_millis(5));
-        while !nft(&["list", "chain", "inet", &table, "prerouting"], "").is_ok_and(|rules| rules.contains(&comment)) {
+        while !listed(&table).is_ok_and(|rules| rules.contains(&comment)) {
             if start.elapsed() > PATIENCE || !self.lives() {
                 let source = std::io::Error::other("it did not make its table");
                 return Err(Error::System { what: "run `nft -i`".into(), source });
@@ -398,7 +399,7 @@ impl Steering {
             what: "read counters of nftables".into(),
             source: std::io::Error::other(why),
         };
-        let text = nft(&["-t", "list", "table", "inet", &self.plan.table], "").map_err(failed)?;
+        let text = listed(&self.plan.table).map_err(failed)?;
         let counted = |name, what| counted(&text, name, what).ok_or_else(|| failed("there is none".into()));
         let of = |name| counted(name, "packets");
         let mut pairs = [[0; 2]; COUNTERS.len()];
@@ -529,7 +530,16 @@ const QUIC: [&str; 2] = ["quic_to_ues", "quic_from_ues"];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts(pub(super) [[u64; 2]; COUNTERS.len()]);
 
-/// Returns the `packets` or `bytes` that a counter has counted, in the output of `nft list counters`.
+/// Returns a table as `nft` lists it, without the elements of sets. To list it alone, nftables 1.0.6 reads all elements of its sets
+/// nevertheless, which are many while a host opens many connections.
+fn listed(table: &str) -> Result<String, String> {
+    let all = nft(&["-t", "list", "ruleset"], "")?;
+    let begin = all.find(&format!("table inet {table} {{")).ok_or("the table is not there")?;
+    let length = all[begin..].find("\n}").unwrap_or(all.len() - begin);
+    Ok(all[begin..begin + length].to_owned())
+}
+
+/// Returns the `packets` or `bytes` that a counter has counted, in the output of `nft`.
 fn counted(listed: &str, name: &str, what: &str) -> Option<u64> {
     let (_, after) = listed.split_once(&format!("counter {name} {{"))?;
     after.split_whitespace().skip_while(|word| *word != what).nth(1)?.parse().ok()

@@ -23,6 +23,12 @@ const OPTIONS: [u8; 4] = [19, 29, 30, 34];
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+/// Packets of IPv4 and IPv6 without options: the kernel drops some that have them.
+const PLAIN: [&str; 2] = ["ip hdrlength 5", "ip6 nexthdr 6"];
+/// The sets of connections that pass although there is a socket of their ends here, as long as nobody has answered: those that UEs and
+/// that servers open.
+const UNANSWERED: [&str; 2] = ["of_ues", "of_servers"];
+
 /// What tells connections apart, in rules.
 fn ends(family: &str) -> String {
     format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
@@ -39,10 +45,10 @@ fn origins(interfaces: &str) -> [String; 2] {
     ["iifname", "meta sdifname"].map(|key| format!("{key} {interfaces}"))
 }
 
-/// Notes a connection that passes although there is a socket of its ends here.
-fn note_stray(family: &str, number: u32) -> String {
+/// Notes a connection that one side opens (a set of [`UNANSWERED`]) and that passes although there is a socket of its ends here.
+fn note_unanswered(family: &str, number: u32, opened_by: &str) -> String {
     let ends = ends(family);
-    format!("{ends} @reused{number} update @strays{number} {{ {ends} }}")
+    format!("{ends} @reused{number} update @{opened_by}{number} {{ {ends} }}")
 }
 
 /// A priority as nftables writes it.
@@ -90,8 +96,14 @@ impl Plan {
         // A client may use the port of a connection again that is in TIME-WAIT here. If the new one passes, that socket must not have
         // its packets.
         for (family, number) in [("ip", 4), ("ip6", 6)] {
-            let ends = ends(family);
-            for ends in [&ends, &back(family)] {
+            let (ends, back) = (ends(family), back(family));
+            // Only once the other host has accepted it: one with a connection of these ends, which is split, answers a SYN that somebody
+            // has forged with a challenge (RFC 5961, section 4).
+            for (opened_by, answers_from) in std::iter::zip(UNANSWERED, [&wan, &ran]) {
+                let is_answer = format!("iifname {answers_from} {flags} == (syn | ack) {back} @{opened_by}{number}");
+                all.push(("first", format!("{is_answer} update @strays{number} {{ {back} }}")));
+            }
+            for ends in [&ends, &back] {
                 // They neither count, nor are they in the zone of the proxy's legs, nor do they get the mark.
                 let chains = if *tracked { &["first", "early", "prerouting"][..] } else { &["first", "prerouting"] };
                 let is_stray = format!("iifname {both} {flags} != syn {ends} @strays{number} accept");
@@ -149,21 +161,27 @@ impl Plan {
         all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let (ends, passing) = (ends(family), class(PASSING));
-            all.push(("output", format!("meta priority {passing} {}", note_stray(family, number))));
+            for (opened_by, is_to_ran) in std::iter::zip(UNANSWERED, ["!=", "=="]) {
+                let note = note_unanswered(family, number, opened_by);
+                all.push(("output", format!("meta priority {passing} oifname {is_to_ran} {ran} {note}")));
+            }
             all.push(("output", format!("meta priority {passing} update @passed{number} {{ {ends} }} accept")));
-            all.extend(["passed", "strays"].map(|set| ("hold", format!("{ends} @{set}{number} return"))));
+            let sets = ["passed", "strays", UNANSWERED[0], UNANSWERED[1]];
+            all.extend(sets.map(|set| ("hold", format!("{ends} @{set}{number} return"))));
         }
         let [syns, answers, given, acks] = COUNTERS;
         let syn = format!("meta priority {} {flags} == syn counter name", class(CONNECTING));
         all.push(("output", format!("{syn} {}", syns[0])));
         all.push(("postrouting", format!("{syn} {}", syns[1])));
         for priority in [OF_UES, OF_SERVERS].map(class) {
-            all.push(("output", format!("oifname lo meta priority {priority} counter name {}", given[0])));
-            all.push(("input", format!("meta mark {mark:#x} meta priority {priority} counter name {}", given[1])));
+            for plain in PLAIN {
+                all.push(("output", format!("oifname lo {plain} meta priority {priority} counter name {}", given[0])));
+                let come = format!("meta mark {mark:#x} {plain} meta priority {priority}");
+                all.push(("input", format!("{come} counter name {}", given[1])));
+            }
         }
-        // The kernel itself drops packets with some options of IP.
         for (pair, kind) in [(answers, "(syn | ack)"), (acks, "ack")] {
-            for (plain, family, number) in [("ip hdrlength 5", "ip", 4), ("ip6 nexthdr 6", "ip6", 6)] {
+            for (plain, family, number) in [(PLAIN[0], "ip", 4), (PLAIN[1], "ip6", 6)] {
                 let is_own =
                     if kind == "ack" { format!("{} != @connecting{number}", ends(family)) } else { String::new() };
                 all.push((
@@ -180,12 +198,12 @@ impl Plan {
             all.push(("output", format!("oifname lo meta priority {} {zone} accept", class(OF_UES))));
             all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
         }
-        let mut ways = vec![(&ran, &wan)];
+        let mut ways = vec![(&ran, &wan, UNANSWERED[0])];
         if settings.opened_by_servers {
-            ways.push((&wan, &ran));
+            ways.push((&wan, &ran, UNANSWERED[1]));
         }
         all.push(("forward", "meta sdif != 0 jump vrf".into()));
-        for (from, to) in ways {
+        for (from, to, opened_by) in ways {
             for (chain, from) in std::iter::zip(["forward", "vrf"], origins(from)) {
                 // One that has no lease is not held. Without it, nothing else is looked at.
                 let held = format!("{from} oifname {to} {flags} == syn {lease} @lease");
@@ -195,7 +213,7 @@ impl Plan {
                 ));
                 // What is here was not held.
                 for (family, number) in [("ip", 4), ("ip6", 6)] {
-                    let note = note_stray(family, number);
+                    let note = note_unanswered(family, number, opened_by);
                     all.push((chain, format!("{from} oifname {to} {flags} == syn {note}")));
                 }
             }
@@ -205,6 +223,8 @@ impl Plan {
         all.push(("forward", format!("iifname {ran} oifname {wan} udp dport 443 counter name {from_ues}")));
         let leave = |condition: String| ("hold", format!("{condition} return"));
         all.push(leave("tcp dport != @ports".into()));
+        // Their answers would not have these options, and the kernel may drop them here.
+        all.extend(["ip hdrlength != 5", "ip6 nexthdr != 6"].map(|options| leave(options.into())));
         all.extend(
             settings
                 .bypass_marks
