@@ -300,10 +300,9 @@ impl Proxy {
         let guardian = Guardian::start(guardian_command(), &orders, own)?;
         let steering = plan.clone().start(left.is_some())?;
         refuse(obstacles.in_rules()?)?;
-        let probing = Setting::MtuProbing.change();
-        let is_without_probing = probing.is_err();
-        let changed = [(probing, Setting::MtuProbing), (Setting::EarlyDemux.change(), Setting::EarlyDemux)];
-        orders.settings.extend(changed.into_iter().filter_map(|(done, setting)| done.ok()?.then_some(setting)));
+        let changed = Setting::ALL.map(|setting| (setting, setting.change()));
+        let is_without_probing = changed[0].1.is_err();
+        orders.settings.extend(changed.into_iter().filter_map(|(setting, done)| done.ok()?.then_some(setting)));
         let mut proxy = Proxy {
             settings,
             interfaces,

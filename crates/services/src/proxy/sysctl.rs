@@ -20,14 +20,49 @@ pub(super) enum Setting {
     /// forwards no packet that has one (`ip_forward`): it would vanish without a word. It saves a lookup for packets to this
     /// machine, and costs one for those that are forwarded.
     EarlyDemux,
+    /// The least path MTU of IPv4 that ICMP may set.
+    ///
+    /// The kernel believes an ICMP error about an echo reply that it never sent, and the proxy's connections to that host, which are
+    /// those of all UEs, would have segments of 500 bytes for ten minutes. The least MTU of IPv6 instead; paths with a smaller one
+    /// are found by probing.
+    LeastPathMtu,
+    /// How long fragments of IPv4 wait for the rest of their packet, in seconds, and the bytes of all of them.
+    ///
+    /// `tproxy` makes the kernel put together all packets that it forwards, as connection tracking does. Fragments without the others of
+    /// their packet then take memory that is of everybody.
+    FragmentTime,
+    /// See `FragmentTime`.
+    FragmentMemory,
+    /// The same of IPv6.
+    FragmentTimeV6,
+    /// See `FragmentTimeV6`.
+    FragmentMemoryV6,
 }
 
 impl Setting {
+    /// All of them.
+    pub(super) const ALL: [Setting; 7] = [
+        Setting::MtuProbing,
+        Setting::EarlyDemux,
+        Setting::LeastPathMtu,
+        Setting::FragmentTime,
+        Setting::FragmentMemory,
+        Setting::FragmentTimeV6,
+        Setting::FragmentMemoryV6,
+    ];
+
     /// Its file, and its values without the proxy and with it.
     fn values(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Setting::MtuProbing => ("/proc/sys/net/ipv4/tcp_mtu_probing", "0", "1"),
             Setting::EarlyDemux => ("/proc/sys/net/ipv4/tcp_early_demux", "1", "0"),
+            Setting::LeastPathMtu => ("/proc/sys/net/ipv4/route/min_pmtu", "552", "1280"),
+            Setting::FragmentTime => ("/proc/sys/net/ipv4/ipfrag_time", "30", "3"),
+            Setting::FragmentMemory => ("/proc/sys/net/ipv4/ipfrag_high_thresh", "4194304", "67108864"),
+            Setting::FragmentTimeV6 => ("/proc/sys/net/netfilter/nf_conntrack_frag6_timeout", "60", "3"),
+            Setting::FragmentMemoryV6 => {
+                ("/proc/sys/net/netfilter/nf_conntrack_frag6_high_thresh", "4194304", "67108864")
+            }
         }
     }
 
