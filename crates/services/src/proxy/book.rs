@@ -29,6 +29,9 @@ const REMEMBERED: Duration = Duration::from_secs(130);
 const REFUSING: Duration = Duration::from_secs(10);
 /// Hosts with a connection that was established within this time are served.
 const SERVED: Duration = Duration::from_secs(10);
+/// If connections come by chance at some rate (a Poisson process), none comes in so many times their mean interval but once in a million
+/// (-ln 1e-6).
+const NO_CHANCE: f64 = 13.8;
 /// Clients that have completed no handshake get at a server an eighth of its places for handshakes, but not less than a few; no more than
 /// these few after as many of such clients have left a handshake incomplete for [`LATE`]. Fitted: 16 serve 160 new clients a second
 /// whose handshake takes 0.1 s.
@@ -296,7 +299,8 @@ impl Book {
         let (client, server) = (ends.0.ip(), ends.1.ip());
         let (ue, server) = match side {
             Side::Ran => (client, server),
-            Side::Wan => (server, client),
+            // A host that opens connections may have a whole network of addresses.
+            Side::Wan => (server, settings.host(client)),
         };
         let ue = settings.host(ue);
         let of = |counts: &BTreeMap<IpAddr, Counts>, address| counts.get(&address).copied().unwrap_or_default();
@@ -356,13 +360,16 @@ impl Book {
         ipv6_prefix: u8,
         now: Instant,
     ) -> Place {
-        let (ue, server) = if side == Side::Ran { ends } else { (ends.1, ends.0) };
+        let (ue, server) = match side {
+            Side::Ran => (ends.0.ip(), ends.1.ip()),
+            Side::Wan => (ends.1.ip(), host(ends.0.ip(), ipv6_prefix)),
+        };
         let place = Place {
             book: Arc::clone(self),
             ends,
             side,
-            ue: host(ue.ip(), ipv6_prefix),
-            server: server.ip(),
+            ue: host(ue, ipv6_prefix),
+            server,
             stage: Stage::Delivered,
             is_proven: true,
             is_late: false,
@@ -409,8 +416,9 @@ impl Book {
         inner.refusing.note(server.ip(), now);
     }
 
-    /// How the handshakes of clients get on, of which each should be complete after `patience`. Those of one UE, or at one server, are
-    /// not stuck while others are served: a host can keep its own from getting on.
+    /// How the handshakes of clients get on, of which each should be complete after `patience`. They are not stuck while others are served:
+    /// a host can keep its own from getting on, and has more than one address. But if many were served until a moment ago, and now nobody
+    /// is, something keeps all of them.
     pub(super) fn handshakes(&self, now: Instant, patience: Duration) -> Handshakes {
         let inner = self.lock();
         let mut under_way = inner.known.values().filter(|entry| entry.stage != Stage::Accepted).peekable();
@@ -420,15 +428,19 @@ impl Book {
         let stuck = under_way.filter(|entry| now.saturating_duration_since(entry.since) >= patience);
         let (ues, servers): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = stuck.map(|entry| entry.pair).unzip();
         let is_of_one = ues.len() == 1 || servers.len() == 1;
+        let is_other = |ue: &IpAddr, server: &IpAddr| match (ues.len(), servers.len()) {
+            (1, _) => !ues.contains(ue),
+            (_, 1) => !servers.contains(server),
+            _ => !ues.contains(ue) && !servers.contains(server),
+        };
         let others_are_served = || {
-            let recent =
-                inner.served.ages.iter().rev().take_while(|(at, _)| now.saturating_duration_since(*at) < SERVED);
-            let mut others = recent.map(|(_, (ue, server))| (*ue, *server));
-            match (ues.len(), servers.len()) {
-                (1, _) => others.any(|(ue, _)| !ues.contains(&ue)),
-                (_, 1) => others.any(|(_, server)| !servers.contains(&server)),
-                _ => false,
-            }
+            let age = |at: &Instant| now.saturating_duration_since(*at);
+            let recent = inner.served.ages.iter().rev().take_while(|(at, _)| age(at) < SERVED);
+            let mut others = recent.filter(|(_, (ue, server))| is_other(ue, server)).map(|(at, _)| age(at)).peekable();
+            // So long a silence does not come by chance after so many.
+            others.peek().copied().is_some_and(|silence| {
+                silence.as_secs_f64() * (others.count() as f64) < NO_CHANCE * SERVED.as_secs_f64()
+            })
         };
         match () {
             () if ues.is_empty() || others_are_served() => Handshakes::UnderWay,
@@ -555,7 +567,7 @@ impl Place {
         inner.proven.refresh(client, REMEMBERED, now);
         inner.refused.forget(&(self.ends.0.ip(), self.ends.1));
         inner.refusing.forget(&self.ends.1.ip());
-        inner.served.refresh((self.ue, self.server), SERVED, now);
+        inner.served.refresh((self.ue, self.server), Duration::from_secs(1), now);
         inner.heard.refresh((self.ends.0.ip(), self.ends.1.port()), REMEMBERED, now);
         if let Some(entry) = inner.known.get_mut(&self.ends) {
             entry.stage = Stage::Accepted;
@@ -765,11 +777,37 @@ mod tests {
         assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
         // Two of each, and the one that was served is no other.
         let more = ask(4, 1, 3);
-        assert_eq!(how(now + PATIENCE), Handshakes::Stuck);
+        assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::Stuck]);
         drop((stuck, more));
         let own = ask(1, 2, 2);
         assert_eq!(how(now + PATIENCE), Handshakes::StuckAtOne);
-        drop((other, own));
+        // Many were served until a moment ago, and now nobody is.
+        let serve = |ue| {
+            let mut place = ask(ue, 1, ue);
+            place.establish(now);
+            place
+        };
+        let served: Vec<Place> = (10..90).map(serve).collect();
+        assert_eq!([how(now + PATIENCE), how(now + 5 * PATIENCE)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
+        drop((other, own, served));
+    }
+
+    #[test]
+    fn a_server_that_opens_connections_has_one_network() {
+        let book = book(100);
+        let settings = Settings { max_per_server: 2, ..settings() };
+        let now = Instant::now();
+        let ask = |ending: u16| {
+            let client = SocketAddr::new(IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, ending]), 1_000);
+            book.ask((client, "[fd01::2]:80".parse().expect("an address")), Side::Wan, 0, &settings, now)
+        };
+        let mut first = take(ask(1));
+        first.establish(now);
+        let second = take(ask(2));
+        // A client of a network that has completed a handshake is known.
+        assert!(second.is_proven());
+        assert_eq!(reason(&ask(3)), Some(Reason::Server));
+        drop((first, second));
     }
 
     #[test]
