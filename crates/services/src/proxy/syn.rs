@@ -69,6 +69,9 @@ impl Syn {
         }
         let held = Held { destination: ip.destination, mark, outgoing, packet };
         let (Some(side), Some(tcp)) = (side, tcp) else { return Err(Some(held)) };
+        if ![ip.source, ip.destination].into_iter().all(is_of_a_host) {
+            return Err(Some(held));
+        }
         let (leaves, comes) = (Some(outgoing), came_by(incoming, if side == Side::Ran { ran } else { wan }));
         let interfaces = if side == Side::Ran { [comes, leaves] } else { [leaves, comes] };
         let client = SocketAddr::new(ip.source, tcp.source_port());
@@ -81,6 +84,16 @@ impl Syn {
     pub(super) fn is_early(&self, ports: &[RangeInclusive<u16>]) -> bool {
         ports.iter().any(|range| range.contains(&self.ends.1.port()))
     }
+}
+
+/// Whether a host behind the router may have an address. To others the proxy must not connect: `::` means this machine's loopback
+/// address, and a link-local one nothing without an interface.
+fn is_of_a_host(address: IpAddr) -> bool {
+    let is_special = match address.to_canonical() {
+        IpAddr::V4(v4) => address.is_ipv6() || v4.is_broadcast() || v4.octets()[0] == 0,
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    !(is_special || address.is_unspecified() || address.is_loopback() || address.is_multicast())
 }
 
 /// Returns the interface of a side by which a packet came. One of several in a VRF is unknown: the kernel names the VRF.
@@ -226,6 +239,30 @@ mod tests {
 
     fn read(packet: &[u8], outgoing: u32) -> Result<Syn, Option<Held>> {
         Syn::read(&Logged { packet, mark: 5, incoming: 4, outgoing, prefix: &[] }, &[3], &[4])
+    }
+
+    #[test]
+    fn no_address_of_this_machine_or_of_many_is_a_hosts() {
+        let is = |text: &str| is_of_a_host(text.parse().expect("an address"));
+        for text in ["10.1.0.2", "192.0.2.1", "169.254.1.1", "2001:db8::1", "fd00::1"] {
+            assert!(is(text), "{text}");
+        }
+        for text in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "127.0.0.1",
+            "127.9.9.9",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.1.0.2",
+        ] {
+            assert!(!is(text), "{text}");
+        }
     }
 
     #[test]
