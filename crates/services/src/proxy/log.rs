@@ -118,11 +118,9 @@ impl Files {
             // There may be fewer.
             let _ = std::fs::rename(earlier(n), earlier(n + 1));
         }
-        if *keep > 0 {
-            std::fs::rename(file, earlier(1))?;
-        } else {
-            std::fs::remove_file(file)?;
-        }
+        let moved = if *keep > 0 { std::fs::rename(file, earlier(1)) } else { std::fs::remove_file(file) };
+        // Somebody may have taken it away.
+        moved.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
         *self = Files::open(self.settings.clone())?;
         Ok(())
     }
