@@ -5,9 +5,9 @@ use super::model::{
     TimeStamp, UeInfo,
 };
 use crate::event::{Bearer, Layer2};
-use crate::identity::{AssociateId, Network};
+use crate::identity::{AssociateId, Network, TempUeId};
 use crate::state::{Cell, State, Ue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
 /// The names of the layer 2 measurements, as of the parameters that select them.
@@ -53,9 +53,9 @@ pub struct Selection {
     /// Cells.
     pub cells: Option<Vec<u64>>,
     /// Identifiers of UEs.
-    pub ids: Option<Vec<AssociateId>>,
+    pub ids: Option<BTreeSet<AssociateId>>,
     /// Temporary identities of UEs: MMEC and M-TMSI in one text, or the M-TMSI alone.
-    pub temp_ue_ids: Option<Vec<String>>,
+    pub temp_ue_ids: Option<BTreeSet<String>>,
 }
 
 impl Selection {
@@ -64,11 +64,10 @@ impl Selection {
     }
 
     fn takes(&self, cell: u64, ue: &Ue) -> bool {
-        let by_id = self.ids.as_ref().is_none_or(|ids| ids.iter().any(|id| ue.ids.contains(id)));
+        let by_id = self.ids.as_ref().is_none_or(|ids| ue.ids.iter().any(|id| ids.contains(id)));
         let by_temp = self.temp_ue_ids.as_ref().is_none_or(|texts| {
-            ue.temp_ue_id.as_ref().is_some_and(|id| {
-                texts.iter().any(|text| *text == id.mtmsi || text.strip_prefix(&id.mmec) == Some(&id.mtmsi))
-            })
+            let whole = |id: &TempUeId| [id.mmec.as_str(), &id.mtmsi].concat();
+            ue.temp_ue_id.as_ref().is_some_and(|id| texts.contains(&id.mtmsi) || texts.contains(&whole(id)))
         });
         self.takes_cell(cell) && by_id && by_temp
     }

@@ -95,7 +95,7 @@ impl Parameters {
         for (kind, name) in [(1, "ue_ipv4_address"), (2, "ue_ipv6_address"), (3, "nated_ip_address"), (4, "gtp_teid")] {
             for text in self.list(name)?.unwrap_or_default() {
                 let id = AssociateId::parse(kind, text).map_err(|why| Problem::invalid(format!("{name}: {why}")))?;
-                selection.ids.get_or_insert_default().push(id);
+                selection.ids.get_or_insert_default().insert(id);
             }
         }
         if let Some(ids) = self.list("temp_ue_id")? {
