@@ -427,7 +427,11 @@ impl Hub {
                 let mut attempt = 1;
                 let fault = loop {
                     let result = {
-                        let permits = (own.acquire().await, callbacks.acquire().await);
+                        let permits = async { (own.acquire().await, callbacks.acquire().await) };
+                        let permits = tokio::select! {
+                            permits = permits => permits,
+                            () = outbox.closed(generation) => return,
+                        };
                         let (Ok(_own), Ok(_all)) = permits else { return };
                         target.post(notification.clone(), &policy, limits.callback_timeout).await
                     };
