@@ -62,14 +62,15 @@ pub(super) async fn answer(
         return refuse((413, "Content Too Large"), "the body is longer than 1 MiB");
     }
     // Small bodies wait for nobody; those of results have a bound in all.
-    let (_permit, deadline) = if length <= SMALL_BODY {
+    let (_permits, deadline) = if length <= SMALL_BODY {
         (None, client.deadline)
     } else {
-        let Ok(permit) = app.bodies.try_acquire() else {
+        let permits = app.gate.body(client.peer.ip()).zip(app.bodies.try_acquire().ok());
+        let Some(permits) = permits else {
             let text = error("busy, retry later");
             return Ok(http::respond((503, "Service Unavailable"), "application/json", &text, Some(RETRY_AFTER)));
         };
-        (Some(permit), Instant::now() + BODY_TIMEOUT)
+        (Some(permits), Instant::now() + BODY_TIMEOUT)
     };
     let body = read_body(stream, body, length, deadline).await?;
     let text = match request.path.strip_prefix(BASE) {

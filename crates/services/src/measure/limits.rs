@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 
 /// The most addresses that are remembered; those without a connection are forgotten first.
 const MOST_ADDRESSES: usize = 65_536;
+/// Long bodies of requests that an address may send at the same time: all addresses together have a bound.
+const MOST_BODIES: usize = 2;
 /// The most tokens that are remembered, while they are valid.
 const MOST_TOKENS: usize = 65_536;
 /// When a client that was refused may ask again, in seconds.
@@ -115,6 +117,8 @@ pub(super) fn is_private(address: IpAddr) -> bool {
 struct Counts {
     connections: usize,
     flows: usize,
+    /// Long bodies of requests that are being read.
+    bodies: usize,
     /// Requests that are left, as a fraction of those of a minute, at a time.
     requests: (f64, Instant),
 }
@@ -138,10 +142,14 @@ impl Book {
             let minute = Duration::from_secs(60);
             self.sites.retain(|_, counts| counts.connections > 0 || now - counts.requests.1 < minute);
             if self.sites.len() >= MOST_ADDRESSES {
+                // Whoever has so many addresses gains little by some more requests; others must not be refused for that.
+                self.sites.retain(|_, counts| counts.connections > 0);
+            }
+            if self.sites.len() >= MOST_ADDRESSES {
                 return None;
             }
         }
-        Some(self.sites.entry(site).or_insert(Counts { connections: 0, flows: 0, requests: (1.0, now) }))
+        Some(self.sites.entry(site).or_insert(Counts { connections: 0, flows: 0, bodies: 0, requests: (1.0, now) }))
     }
 }
 
@@ -213,6 +221,16 @@ impl Gate {
         Ok(())
     }
 
+    /// Counts a long body of a request from an address, until what it returns is dropped; nothing if the address has as many as it may.
+    pub(super) fn body(&self, address: IpAddr) -> Option<Body<'_>> {
+        let site = Site::of(address);
+        let mut book = self.book();
+        // Its connection keeps it there.
+        let counts = book.sites.get_mut(&site).filter(|counts| counts.bodies < MOST_BODIES)?;
+        counts.bodies += 1;
+        Some(Body { gate: self, site })
+    }
+
     pub(super) fn limits(&self) -> Limits {
         self.limits
     }
@@ -221,6 +239,21 @@ impl Gate {
     pub(super) fn counts(&self) -> (usize, usize, usize, u64) {
         let book = self.book();
         (book.connections, book.flows, book.waiting.len(), book.evicted)
+    }
+}
+
+/// A long body of a request.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    gate: &'a Gate,
+    site: Site,
+}
+
+impl Drop for Body<'_> {
+    fn drop(&mut self) {
+        if let Some(counts) = self.gate.book().sites.get_mut(&self.site) {
+            counts.bodies -= 1;
+        }
     }
 }
 
