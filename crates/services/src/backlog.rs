@@ -122,11 +122,14 @@ impl Backlog {
     /// Opens the interface `modem` of this thread's network namespace. Nothing is diverted yet. Packets are sent with the
     /// `mark` (`SO_MARK`) by which a diversion lets them pass.
     pub fn open(modem: &str, drain: Box<dyn DrainModel>, mark: u32) -> Result<Backlog, Error> {
+        // As Linux does: nobody knows which flows share a queue.
+        let random = crate::secret::random().map_err(|why| Error::Missing(format!("no random numbers: {why}")))?;
+        let salt = u64::from_le_bytes(*random.first_chunk().expect("it has 16 bytes"));
         Ok(Backlog {
             modem: Modem::open(modem, mark)?,
             drain,
             reflectors: None,
-            queue: FqCodel::new(fq_codel::Config::default()),
+            queue: FqCodel::new(fq_codel::Config { salt, ..fq_codel::Config::default() }),
             stuck: None,
             clock: Clock::start(),
             buffer: vec![0; attach::LONGEST],
