@@ -396,7 +396,12 @@ function details(): HTMLElement {
     ...lineOf(series, "t", "bytes", label, look),
     ...drops(series, `${label}: drops`, queues.length > 1 ? look.colour : FAILED),
   ]);
-  const delay = queues.flatMap(({ series, label, look }) => lineOf(series, "t", "sojourn_ms", label, look));
+  // Of many queues, the longest waits alone: a mean hides the packet that waited through an outage.
+  const few = queues.length <= MOST_THRESHOLDS;
+  const delay = queues.flatMap(({ series, label, look }) => {
+    const longest = lineOf(series, "t", "sojourn_max_ms", few ? `${label}: longest` : label, few ? { ...look, dash: [2, 4] } : look);
+    return few || longest.length === 0 ? [...lineOf(series, "t", "sojourn_ms", label, look), ...longest] : longest;
+  });
   const transfers = pickSeries("transfers").flatMap(({ series, label, look }) => distributionLine(series, label, look));
   const proxied = pickSeries("proxy");
   const thresholds = windowed.length <= MOST_THRESHOLDS;
@@ -435,7 +440,7 @@ function details(): HTMLElement {
       linePlot("Promised by RAPID", over(proxied, "promised_mbps"), { ...time, y: "Mbit/s" }, leftOut("proxy", proxied.length)),
       linePlot("Held by the proxy", over(proxied, "held_bytes"), { ...time, y: "bytes" }, leftOut("proxy", proxied.length)),
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
-      linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
+      linePlot("Queueing delay", delay, { ...time, y: "ms" }, joined(`${few ? "mean and longest" : "longest"} of the packets that left in each sampling interval`, leftOut("queue", queues.length))),
       cdf("owds", "One-way delay distribution", "One-way delay of data packets, ms", "packets"),
       cdf("rtts", "RTT distribution", "RTT, ms", "samples"),
       // A page that follows a run would draw these anew with each batch.

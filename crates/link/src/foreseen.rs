@@ -34,6 +34,9 @@ pub struct Foreseen {
     total: Sums,
     /// How many of them, from the front, are known to have begun service.
     begun: usize,
+    /// The longest wait of those that began service since [`Foreseen::take_longest_sojourn`], among the first `looked`.
+    longest: Span,
+    looked: usize,
     /// Lost packets not yet settled, and sums over the earlier ones.
     lost: VecDeque<Lost>,
     overflowed: Backlog,
@@ -92,6 +95,8 @@ impl Foreseen {
             settled: Passage::default(),
             total: Sums::default(),
             begun: 0,
+            longest: Span::ZERO,
+            looked: 0,
             lost: VecDeque::new(),
             overflowed: Backlog::default(),
             wire_lost: Backlog::default(),
@@ -166,6 +171,8 @@ impl Foreseen {
     /// Removes the packets delivered or lost by `now`, keeping only their sums.
     pub fn settle(&mut self, now: Time) {
         let done = self.passages.partition_point(|passage| passage.end <= now);
+        self.look(done);
+        self.looked -= done;
         self.settled = *self.nth(done);
         self.passages.drain(..done);
         self.begun = self.begun.saturating_sub(done);
@@ -208,10 +215,23 @@ impl Foreseen {
             },
             overflows: overflowed.packets,
             losses: lost.packets,
-            last_sojourn: begun.start.saturating_since(begun.arrived),
             total_sojourn: begun.sums.waited,
             ..Stats::default()
         }
+    }
+
+    /// Returns the longest waiting time of the packets that began service by `now` and not before the previous call.
+    pub fn take_longest_sojourn(&mut self, now: Time) -> Span {
+        self.look(self.passages.partition_point(|passage| passage.start <= now));
+        std::mem::take(&mut self.longest)
+    }
+
+    /// Takes the first `count` unsettled passages into account for the longest waiting time.
+    fn look(&mut self, count: usize) {
+        let new = self.looked.min(count)..count;
+        let waits = self.passages.range(new).map(|passage| passage.start.saturating_since(passage.arrived));
+        self.longest = waits.fold(self.longest, Span::max);
+        self.looked = self.looked.max(count);
     }
 
     /// Returns the backlog at `now`.

@@ -87,8 +87,6 @@ pub struct Stats {
     pub control_drops: u64,
     /// Packets that the wire lost.
     pub losses: u64,
-    /// Waiting time of the last packet served.
-    pub last_sojourn: Span,
     /// Sum of the waiting times of all packets served.
     pub total_sojourn: Span,
     /// Bytes of a trace's delivery opportunities that were not used.
@@ -130,6 +128,8 @@ pub struct Link<P> {
     begun: Option<Vec<u64>>,
     /// `arrived` and `delivered` are derived from other counters when the statistics are read.
     stats: Stats,
+    /// The longest waiting time since [`Link::take_longest_sojourn`].
+    longest: Span,
     /// Bytes dropped by the queue.
     dropped_bytes: u64,
     /// Bytes lost on the wire.
@@ -172,6 +172,7 @@ impl<P: Packet> Link<P> {
             wire: VecDeque::new(),
             late: VecDeque::new(),
             stats: Stats::default(),
+            longest: Span::ZERO,
             dropped_bytes: 0,
             lost_bytes: 0,
         }
@@ -330,6 +331,12 @@ impl<P: Packet> Link<P> {
         self.queue.backlog()
     }
 
+    /// Returns the longest waiting time of the packets that began service by `now` and not before the previous call.
+    pub fn take_longest_sojourn(&mut self, now: Time) -> Span {
+        self.catch_up(now);
+        std::mem::take(&mut self.longest)
+    }
+
     /// Returns the statistics up to `now`.
     pub fn stats(&mut self, now: Time) -> Stats {
         self.catch_up(now);
@@ -403,7 +410,7 @@ impl<P: Packet> Link<P> {
         self.stats.served.bytes += u64::from(packet.len());
         self.stats.service_ends = end;
         packet.set_waited(wait);
-        self.stats.last_sojourn = wait;
+        self.longest = self.longest.max(wait);
         self.stats.total_sojourn += wait;
         if let Some(begun) = &mut self.begun {
             begun.push(packet.tag());

@@ -139,7 +139,9 @@ fn the_backlog_is_that_of_the_time_asked_for_without_a_wake_up() {
     assert_eq!(link.backlog(ms(4)).packets, 5);
     let stats = link.stats(ms(100));
     assert_eq!(stats.served.packets, 10);
-    assert_eq!((stats.last_sojourn, stats.total_sojourn), (Span::from_millis(9), Span::from_millis(45)));
+    assert_eq!(stats.total_sojourn, Span::from_millis(45));
+    let mut longest = |at| link.take_longest_sojourn(at);
+    assert_eq!([longest(ms(100)), longest(ms(100))], [Span::from_millis(9), Span::ZERO]);
     assert_eq!(link.in_flight(), 10);
 }
 
@@ -535,8 +537,11 @@ enum Input {
     Rate(Rate),
 }
 
+/// Counters, backlog, and the longest wait since the last look.
+type Seen = (link::Stats, aqm::Backlog, Span);
+
 /// A link's own account, driven input by input, with its counters and backlog at each of them and in the end.
-fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<(link::Stats, aqm::Backlog)>) {
+fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<Seen>) {
     let mut link: Link<TestPacket> = Link::new(config, random(9));
     let mut fates = Fates::new();
     let mut seen = Vec::new();
@@ -555,12 +560,13 @@ fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<(lin
         while let Some(packet) = link.poll_delivery(at) {
             fates[packet.id as usize].1 = at;
         }
-        seen.push((link.stats(at), link.backlog(at)));
+        seen.push((link.stats(at), link.backlog(at), link.take_longest_sojourn(at)));
     }
     while let Some(due) = link.poll_timeout().filter(|&due| due != Time::MAX) {
         serve(&mut link, due, &mut fates);
     }
-    seen.push((link.stats(ms(1 << 40)), link.backlog(ms(1 << 40))));
+    let end = ms(1 << 40);
+    seen.push((link.stats(end), link.backlog(end), link.take_longest_sojourn(end)));
     (fates, seen)
 }
 
@@ -609,15 +615,17 @@ fn a_foreseen_link_does_what_a_link_does() {
                 Err((when, why)) => (Some(why), when),
             };
             assert_eq!(fate, expected[i], "packet {i}");
-            let (stats, backlog) = (foreseen.stats(at), foreseen.backlog(at));
-            assert_eq!((stats, backlog), counted[i], "counters at packet {i}");
+            let (stats, backlog, longest) = counted[i];
+            assert_eq!((foreseen.stats(at), foreseen.backlog(at)), (stats, backlog), "counters at packet {i}");
             if i % 3 == usize::from(kind % 3) {
                 foreseen.settle(at);
-                assert_eq!((foreseen.stats(at), foreseen.backlog(at)), counted[i], "settled at packet {i}");
+                assert_eq!((foreseen.stats(at), foreseen.backlog(at)), (stats, backlog), "settled at packet {i}");
             }
+            assert_eq!(foreseen.take_longest_sojourn(at), longest, "waits up to packet {i}");
         }
         let end = ms(1 << 40);
-        assert_eq!((foreseen.stats(end), foreseen.backlog(end)), counted[arrivals.len()]);
+        let all = (foreseen.stats(end), foreseen.backlog(end), foreseen.take_longest_sojourn(end));
+        assert_eq!(all, counted[arrivals.len()]);
     });
 }
 
@@ -683,10 +691,12 @@ fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
         let at_packets = inputs.iter().zip(&seen).filter(|((_, i), _)| matches!(i, Input::Packet(_)));
         let mut seen: Vec<_> = at_packets.map(|(_, seen)| *seen).chain(seen.last().copied()).collect();
         // When a service ends is what the link expects, and a schedule tells it of changes to come. At the end there are none.
-        let ends = |all: &[(link::Stats, aqm::Backlog)]| all.last().map(|(stats, _)| stats.service_ends);
+        let ends = |all: &[Seen]| all.last().map(|(stats, ..)| stats.service_ends);
         assert_eq!(ends(&seen), ends(&counted));
-        for (stats, _) in seen.iter_mut().chain(&mut counted) {
+        for (stats, _, longest) in seen.iter_mut().chain(&mut counted) {
             stats.service_ends = Time::ZERO;
+            // One of them was looked at more often.
+            *longest = Span::ZERO;
         }
         assert_eq!(seen, counted);
     });

@@ -585,6 +585,7 @@ mod tests {
                 served_mbps,
                 capacity_mbps: None,
                 sojourn_ms: None,
+                sojourn_max_ms: None,
             });
         }
     }

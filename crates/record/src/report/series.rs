@@ -208,8 +208,10 @@ pub(super) fn whole(tables: &Tables) -> Vec<Series<'_>> {
             Some(row.marked as f64),
             row.capacity_mbps,
             row.sojourn_ms,
+            row.sojourn_max_ms,
         ];
-        const QUEUE: &[&str] = &["t", "packets", "bytes", "dropped", "marked", "capacity_mbps", "sojourn_ms"];
+        const QUEUE: &[&str] =
+            &["t", "packets", "bytes", "dropped", "marked", "capacity_mbps", "sojourn_ms", "sojourn_max_ms"];
         all.push((row.point, row.run, Of::Queue(row.link)), QUEUE, &values);
     }
     const PROXY: &[&str] = &["t", "promised_mbps", "held_bytes"];

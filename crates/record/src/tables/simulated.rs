@@ -227,8 +227,10 @@ table! {
         /// Rate at which the link could have carried packets since the previous sample; missing for a link without a
         /// rate and after its rate was changed by hand.
         "Mbit/s" capacity_mbps: opt_f64,
-        /// Time that the packet that left last spent in the queue; missing if none left since the previous sample.
+        /// Mean time in the queue of the packets that left since the previous sample; missing if none left.
         "ms" sojourn_ms: opt_f64,
+        /// The longest of these times; missing also where it is not measured.
+        "ms" sojourn_max_ms: opt_f64,
     }
 }
 

@@ -134,6 +134,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             served_mbps: goodput_mbps * 1.04,
             capacity_mbps: Some(35.0),
             sojourn_ms: Some(sojourn_ms),
+            sojourn_max_ms: Some(1.2 * sojourn_ms),
         });
     }
     tables.push_delays((point, run), ("download", 0), &rtts, &rtts);

@@ -97,6 +97,14 @@ impl PlacedLink {
         }
     }
 
+    /// Returns the longest waiting time of the packets that left the queue by `now` and not before the previous call.
+    pub(crate) fn take_longest_wait(&mut self, now: Time) -> Span {
+        match &mut self.carrier {
+            Carrier::Foreseen(foreseen, _) => foreseen.take_longest_sojourn(now),
+            Carrier::Link(link) => link.take_longest_sojourn(now),
+        }
+    }
+
     /// Returns the queue at `now`.
     pub(crate) fn backlog(&mut self, now: Time) -> Backlog {
         match &mut self.carrier {

@@ -24,11 +24,13 @@ struct Before {
     unserved: f64,
 }
 
-/// What a link had counted at a moment: bytes and packets served, and a trace's bytes that passed unused.
+/// What a link had counted at a moment: bytes and packets served, how long these had waited together, and a trace's bytes that
+/// passed unused.
 #[derive(Clone, Copy, Default)]
 struct Sampled {
     served: u64,
     packets: u64,
+    waited: Span,
     wasted: u64,
 }
 
@@ -58,6 +60,9 @@ impl LinkRows {
                 let unused = stats.wasted.saturating_sub(before.wasted);
                 capacity(of, from, interval).unwrap_or((served.get() + unused) as f64)
             });
+            let left = stats.served.packets - before.packets;
+            let waited = stats.total_sojourn.saturating_sub(before.waited);
+            let longest = link.take_longest_wait(now);
             table.push(&QueueRow {
                 point: self.id.point,
                 run: self.id.run,
@@ -69,9 +74,15 @@ impl LinkRows {
                 marked: link.marks(),
                 served_mbps: Rate::over(served, interval).as_mbps(),
                 capacity_mbps: capacity.map(|bytes| bytes * 8e-6 / interval.as_secs_f64()),
-                sojourn_ms: (stats.served.packets > before.packets).then(|| ms(stats.last_sojourn)),
+                sojourn_ms: (left > 0).then(|| ms(waited) / left as f64),
+                sojourn_max_ms: (left > 0).then(|| ms(longest)),
             });
-            *before = Sampled { served: stats.served.bytes, packets: stats.served.packets, wasted: stats.wasted };
+            *before = Sampled {
+                served: stats.served.bytes,
+                packets: stats.served.packets,
+                waited: stats.total_sojourn,
+                wasted: stats.wasted,
+            };
         }
     }
 
