@@ -408,7 +408,7 @@ impl<'a> Source<'a> {
             let _ = writeln!(table, "{:.6},{mbps:.6}", bin as f64 * bin_s);
         }
         let trace = rates(table.as_bytes(), &Columns::default(), 0.0, Some(self.seconds));
-        trace.map(|trace| trace.to_string()).map_err(|error| Error::Invalid(format!("replay: {error}")))
+        trace.map(|trace| trace.value.to_string()).map_err(|error| Error::Invalid(format!("replay: {error}")))
     }
 
     /// Writes the flows.

@@ -5,7 +5,7 @@
 //! A capture shows what was *delivered*, which equals the link's capacity only while its queue was never empty. The
 //! best input is therefore a capture at the receiver of a saturating flow, such as a bulk download.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
@@ -14,12 +14,15 @@ use etherparse::{LaxPacketHeaders, NetHeaders, TransportHeader};
 use link::trace::Trace;
 
 use crate::packets::{Packet, Reader, ip_packet};
-use crate::{Error, Opportunities, choose};
+use crate::{Error, Noted, Opportunities, choose};
 
 /// Maximum number of flows; packets of further flows are left out.
 pub const MAX_FLOWS: usize = 10_000;
 /// Maximum number of packets.
 const MAX_PACKETS: usize = 50_000_000;
+/// Seconds without a packet at the end of a capture that are worth a note.
+const SILENCE_S: f64 = 1.0;
+
 /// One direction of a connection: the packets of one protocol from one address and port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flow {
@@ -29,6 +32,13 @@ pub struct Flow {
     pub from: SocketAddr,
     /// Destination address.
     pub to: SocketAddr,
+}
+
+impl Flow {
+    /// The other direction.
+    fn reversed(&self) -> Flow {
+        Flow { protocol: self.protocol, from: self.to, to: self.from }
+    }
 }
 
 impl fmt::Display for Flow {
@@ -47,6 +57,10 @@ impl fmt::Display for Flow {
 pub struct Capture {
     /// For each flow: nanoseconds since the first packet of the file, and the size of the IP packet in bytes.
     flows: BTreeMap<Flow, Vec<(u64, u32)>>,
+    /// Flows of connections that ended (FIN or RST of either end), and did not begin anew.
+    ended: BTreeSet<Flow>,
+    /// Nanoseconds from the first packet of the file to the latest.
+    end: u64,
     /// Packets that were not IP, were unreadable, had no time, or belonged to flows beyond the limit.
     pub left_out: u64,
 }
@@ -93,7 +107,8 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
 
 impl Capture {
     fn note(&mut self, packet: &Packet<'_>, at: u64) {
-        let Some((flow, len)) = flow(packet) else {
+        self.end = self.end.max(at);
+        let Some((flow, len, state)) = flow(packet) else {
             self.left_out += 1;
             return;
         };
@@ -102,6 +117,14 @@ impl Capture {
             return;
         }
         self.flows.entry(flow).or_default().push((at, len));
+        match state {
+            State::Goes => {}
+            State::Begins => {
+                self.ended.remove(&flow);
+                self.ended.remove(&flow.reversed());
+            }
+            State::Ends => self.ended.extend([flow, flow.reversed()]),
+        }
     }
 
     /// Returns the flows with their packets and bytes, largest first.
@@ -114,11 +137,12 @@ impl Capture {
     }
 
     /// Returns the delivery opportunities of the selected packets, from `begin` seconds after the first of them, for
-    /// `length` seconds.
+    /// `length` seconds. The trace ends with the capture, so that an outage at its end is in it; but where all selected
+    /// connections had ended before, it ends with their last packet.
     ///
     /// # Errors
     /// [`Error::Choose`] if nothing was selected and there are several flows; [`Error::File`] if no packet matches.
-    pub fn trace(&self, which: &Which, begin: f64, length: Option<f64>) -> Result<Trace, Error> {
+    pub fn trace(&self, which: &Which, begin: f64, length: Option<f64>) -> Result<Noted<Trace>, Error> {
         let chosen: Vec<&Flow> = self.flows.keys().filter(|flow| which.takes(flow)).collect();
         let names = || self.flows().iter().map(|(flow, ..)| format!("`{flow}`")).collect();
         if chosen.is_empty() {
@@ -129,12 +153,24 @@ impl Capture {
         }
         let mut packets: Vec<(u64, u32)> = chosen.iter().flat_map(|flow| &self.flows[flow]).copied().collect();
         packets.sort_by_key(|&(at, _)| at);
-        let first = packets[0].0;
+        let (first, last) = (packets[0].0, packets[packets.len() - 1].0);
+        let has_ended = chosen.iter().all(|flow| self.ended.contains(flow));
+        let end = if has_ended { last } else { self.end };
+        let mut notes = Vec::new();
+        let silence = (end - last) as f64 / 1e9;
+        if silence >= SILENCE_S && length.is_none_or(|length| begin + length > (last - first) as f64 / 1e9) {
+            let at = (last - first) as f64 / 1e9;
+            notes.push(format!(
+                "no selected packet was captured in the last {silence:.1} s, which are an outage in the trace; if it was none, give \
+                 --length {:.3}",
+                (at - begin).max(0.001)
+            ));
+        }
         let mut sum = Opportunities::new(begin, length);
         for (at, len) in packets {
             sum.add((at - first) as f64 / 1e9, f64::from(len))?;
         }
-        sum.finish()
+        Ok(Noted { value: sum.finish((end - first) as f64 / 1e9)?, notes })
     }
 }
 
@@ -150,8 +186,16 @@ impl Which {
     }
 }
 
-/// Returns the flow of a captured packet, and the size of its IP packet in bytes.
-fn flow(packet: &Packet<'_>) -> Option<(Flow, u32)> {
+/// What a packet says of its connection.
+#[derive(Clone, Copy)]
+enum State {
+    Begins,
+    Goes,
+    Ends,
+}
+
+/// Returns the flow of a captured packet, the size of its IP packet in bytes, and what it says of the connection.
+fn flow(packet: &Packet<'_>) -> Option<(Flow, u32, State)> {
     let ip = ip_packet(packet.link, packet.data)?;
     let captured_of = packet.len - (packet.data.len() - ip.len()) as u32;
     let headers = LaxPacketHeaders::from_ip(ip).ok()?;
@@ -167,14 +211,21 @@ fn flow(packet: &Packet<'_>) -> Option<(Flow, u32)> {
         }
         NetHeaders::Arp(_) => return None,
     };
-    let (sport, dport) = match &headers.transport {
-        Some(TransportHeader::Tcp(tcp)) => (tcp.source_port, tcp.destination_port),
-        Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port),
-        _ => (0, 0),
+    let (sport, dport, state) = match &headers.transport {
+        Some(TransportHeader::Tcp(tcp)) => {
+            let state = match (tcp.syn, tcp.fin || tcp.rst) {
+                (true, _) => State::Begins,
+                (false, true) => State::Ends,
+                (false, false) => State::Goes,
+            };
+            (tcp.source_port, tcp.destination_port, state)
+        }
+        Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port, State::Goes),
+        _ => (0, 0, State::Goes),
     };
     // With segmentation or receive offload, the length field may be zero.
     let len = if said == 0 { captured_of } else { said };
     let flow =
         Flow { protocol: protocol.0, from: SocketAddr::new(source, sport), to: SocketAddr::new(destination, dport) };
-    Some((flow, len))
+    Some((flow, len, state))
 }

@@ -19,14 +19,27 @@
 pub mod buildings;
 pub mod capture;
 pub mod channel;
+mod clock;
 pub mod packets;
 mod rates;
 pub mod route;
+mod table;
+mod units;
 
 use std::io::{self, Read};
 
 pub use link::trace::Trace;
-pub use rates::{Columns, Unit, rates};
+pub use rates::{Columns, Covers, rates};
+pub use units::Unit;
+
+/// What was read, and what the user should know about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noted<T> {
+    /// What was read.
+    pub value: T,
+    /// What was assumed, and what was left out; each is a line without a full stop.
+    pub notes: Vec<String>,
+}
 
 /// Maximum size in bytes of a text that is read as a whole.
 pub const MAX_TEXT: u64 = 256 << 20;
@@ -95,7 +108,7 @@ fn choose(what: &str, mut of: Vec<String>) -> Error {
 }
 
 /// Reads a mahimahi trace, which is also Ranway's format, and keeps only `length` seconds from `begin` on; times
-/// restart at zero.
+/// restart at zero. A part ends where it was cut, also within an outage.
 ///
 /// # Errors
 /// [`Error::File`] if it is not a trace, or nothing is left in that part; [`Error::Io`].
@@ -107,7 +120,7 @@ pub fn mahimahi(from: impl Read, begin: f64, length: Option<f64>) -> Result<Trac
     for at in times {
         sum.add(at, f64::from(link::trace::OPPORTUNITY))?;
     }
-    sum.finish()
+    sum.finish(trace.period().as_secs_f64())
 }
 
 /// Reads a whole text of limited size.
@@ -126,6 +139,9 @@ fn read_up_to(most: u64, from: impl Read, instead: &str) -> Result<Vec<u8>, Erro
 
 /// Converts bytes over time to opportunities of 1500 bytes each, in the millisecond in which the sum reaches the next
 /// multiple.
+///
+/// A part covers the times after `begin` up to and including `end`: an opportunity belongs to the millisecond that ends with
+/// it. What is at the very beginning of the recording belongs to the first part.
 struct Opportunities {
     begin: f64,
     end: f64,
@@ -142,7 +158,10 @@ impl Opportunities {
 
     /// Adds `bytes` at `at` seconds since the recording's start; times never decrease.
     fn add(&mut self, at: f64, bytes: f64) -> Result<(), Error> {
-        if at < self.begin || at > self.end {
+        /// Seconds that are a rounding error.
+        const SAME: f64 = 1e-9;
+        let is_before = self.begin > 0.0 && at <= self.begin + SAME;
+        if is_before || at < 0.0 || at > self.end + SAME {
             return Ok(());
         }
         self.left += bytes;
@@ -183,14 +202,22 @@ impl Opportunities {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Trace, Error> {
+    /// Returns the trace of a recording that ends after `until` seconds.
+    ///
+    /// A trace lasts until its last opportunity, at which it repeats. After a silence at the end of the recording, or of the
+    /// part, the last opportunity is therefore the end of it: it is the one that is late.
+    fn finish(mut self, until: f64) -> Result<Trace, Error> {
+        if self.begin > 0.0 && self.begin >= until {
+            return Err(Error::File(format!("nothing is behind --begin: the recording ends after {until:.3} s")));
+        }
+        let end = milliseconds(self.end.min(until) - self.begin);
         let Some(last) = self.times.last_mut() else {
             return Err(Error::File(
                 "the rates let no packet of 1500 bytes pass in that time: the trace would be empty".to_owned(),
             ));
         };
         // A trace must not have zero duration.
-        *last = (*last).max(1);
+        *last = (*last).max(end).max(1);
         Trace::from_times(self.times).map_err(|error| Error::File(error.to_string()))
     }
 }

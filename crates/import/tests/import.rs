@@ -7,13 +7,13 @@ use channel::Recorded;
 use channel::recorded::Quantity;
 use import::buildings::{Block, Layout, Map, geojson};
 use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
-use import::{Columns, Error, Unit, capture, mahimahi, rates};
+use import::{Columns, Covers, Error, Unit, capture, mahimahi, rates};
 use link::trace::Trace;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
 fn rate(text: &str) -> Result<Trace, Error> {
-    rates(text.as_bytes(), &Columns::default(), 0.0, None)
+    rates(text.as_bytes(), &Columns::default(), 0.0, None).map(|read| read.value)
 }
 
 fn fault<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -35,22 +35,28 @@ fn rates_come_in_the_units_that_their_column_names() {
         "t_ms;kbit/s\n0;12000\n1000;12000\n",
         "timestamp_us\tx_bps\n5000000\t12e6\n6000000\t12e6\n",
         "# a comment\nTime,Throughput (Mbps)\n7, 12\n8, 12\n",
-        "time_s,bytes\n0,1500000\n1,1500000\n",
+        "time_s,bytes\n0,0\n1,1500000\n2,1500000\n",
     ] {
         assert!(rate(text).unwrap() == wanted, "{text}");
     }
-    let columns =
-        Columns { time: Some("1".into()), rate: Some("b".into()), unit: Some(Unit::Mbps), seconds: Some(1e-3) };
-    assert_eq!(rates(&b"a,b,c_mbps\n0,12,1\n1000,12,1\n"[..], &columns, 0.0, None).unwrap(), wanted);
+    let columns = Columns {
+        time: Some("1".into()),
+        rate: Some("b".into()),
+        unit: Some(Unit::MBPS),
+        seconds: Some(1e-3),
+        covers: None,
+    };
+    assert_eq!(rates(&b"a,b,c_mbps\n0,12,1\n1000,12,1\n"[..], &columns, 0.0, None).unwrap().value, wanted);
 }
 
 #[test]
 fn a_part_of_a_recording_begins_at_zero() {
     let text = "time_s,mbps\n0,6\n10,12\n20,24\n30,24\n";
-    let part = rates(text.as_bytes(), &Columns::default(), 10.0, Some(5.0)).unwrap();
+    let part = rates(text.as_bytes(), &Columns::default(), 10.0, Some(5.0)).unwrap().value;
     assert!(part == rate("time_s,mbps\n0,12\n2.5,12\n").unwrap(), "{}", part.opportunities());
     let part = mahimahi(&b"0\n500\n1000\n1500\n9000\n"[..], 0.5, Some(1.0)).unwrap();
-    assert_eq!(part.to_string(), "0\n500\n1000\n");
+    // The opportunity at 500 ms is the last one of the part before.
+    assert_eq!(part.to_string(), "500\n1000\n");
 }
 
 #[test]
@@ -62,20 +68,191 @@ fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
             "time,dl_mbps,ul_mbps\n",
             "several columns may be the rate: select one with --rate; choose one of dl_mbps, ul_mbps",
         ),
+        (
+            "time_s,time_ms,mbps\n",
+            "several columns may be the time: select one with --time; choose one of time_s, time_ms",
+        ),
         ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is not a number"),
         ("time,mbps\n0,1\n1\n", "line 3: has no column 2"),
-        ("time,mbps\n0,nan\n", "line 2: the rate `nan` is not a number"),
         ("time,mbps\n0,-1\n", "line 2: the rate -1 must be from 0 to 10 Tbit/s"),
-        ("time,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the previous line: times must not decrease"),
-        ("time,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
-        ("time,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),
+        ("time_s,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the previous line: times must not decrease"),
+        ("time_s,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
+        ("time_s,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),
         ("time,mbps\n", "no lines after the header"),
-        ("time,mbps\n0,0\n9,0\n", "the rates let no packet of 1500 bytes pass in that time: the trace would be empty"),
-        ("time,mbps\n0,1e7\n99,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
-        ("time,bytes\n0,1e300\n0,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
+        ("time,mbps\n0,nan\n1,-\n", "all its rows lack the time or the rate"),
+        (
+            "time_s,mbps\n0,0\n9,0\n",
+            "the rates let no packet of 1500 bytes pass in that time: the trace would be empty",
+        ),
+        ("time_s,mbps\n0,1e7\n99,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
+        ("time,bytes\n0,1\n0,1e300\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
+        ("time_s,bytes\n0,1\n", "has one row only: what it covers began at a previous one"),
+        (
+            "time,rx_bytes_total\n0,5\n1,3\n",
+            "line 3: the sum since the start is less than in the previous line: the counter began anew; import the parts singly",
+        ),
+        (
+            "2020.02.14_09.38.22,1\n5,1\n",
+            "the file has no header: select the column of rates by number, such as --rate 2 --unit mbps",
+        ),
+        ("time,mbps\n2020.02.14_09.38.22,1\n5,1\n", "line 3: a column has either numbers or dates for times"),
+        (
+            "time,mbps\n14.02.2020 09:38,1\n",
+            "line 2: the time `14.02.2020 09:38` is neither a number, nor a date such as 2024-01-30T01:00:00Z or 2024.01.30_01.00.00",
+        ),
     ] {
         assert_eq!(fault(rate(text)), wanted, "{text:?}");
     }
+    let after = rates(&b"time_s,mbps\n0,12\n1,12\n"[..], &Columns::default(), 2.0, None);
+    assert_eq!(fault(after), "nothing is behind --begin: the recording ends after 2.000 s");
+}
+
+#[test]
+fn a_silence_at_the_end_is_in_the_trace() {
+    let trace = rate("time_s,mbps\n0,12\n1,12\n2,0\n3,0\n4,0\n5,0\n").unwrap();
+    assert_eq!((trace.period().as_millis(), trace.opportunities()), (6_000, 2_000));
+    let text: String = (0..5_000).chain([20_000]).map(|ms| format!("{ms}\n")).collect();
+    let part = mahimahi(text.as_bytes(), 0.0, Some(10.0)).unwrap();
+    assert_eq!((part.period().as_millis(), part.opportunities()), (10_000, 5_000));
+    // A recording that ends before the part does is no longer for it.
+    assert_eq!(mahimahi(text.as_bytes(), 10.0, Some(60.0)).unwrap().to_string(), "10000\n");
+}
+
+#[test]
+fn neighbouring_parts_share_no_opportunity() {
+    let text: String = (0..=60).map(|n| format!("{}\n", n * 100)).collect();
+    let whole = mahimahi(text.as_bytes(), 0.0, None).unwrap();
+    let of = |begin, length| mahimahi(text.as_bytes(), begin, Some(length)).unwrap();
+    for length in [0.1_f64, 0.3, 0.7, 3.0] {
+        let parts = (6.0 / length).round() as u32;
+        let count: usize = (0..parts).map(|n| of(f64::from(n) * length, length).opportunities()).sum();
+        let covered = (f64::from(parts) * length * 10.0).round() as usize;
+        assert_eq!(count, 1 + covered.min(60), "parts of {length} s of {}", whole.opportunities());
+    }
+}
+
+#[test]
+fn a_unit_that_is_not_recognised_is_an_error_that_names_the_valid_ones() {
+    let time_unit = |column: &str| {
+        format!("the unit of the times in column `{column}` is unknown: set it with --time-unit (s, ms, us or ns)")
+    };
+    for (text, column) in
+        [("time,mbps\n0,12\n1000,12\n2000,12\n", "time"), ("time (ticks),mbps\n0,12\n1,12\n", "time (ticks)")]
+    {
+        let columns = Columns { time: Some("1".into()), ..Columns::default() };
+        assert_eq!(fault(rates(text.as_bytes(), &columns, 0.0, None)), time_unit(column), "{text}");
+    }
+    let late = fault(rate("timestamp_s,mbps\n1700000000000,12\n1700000001000,12\n"));
+    assert_eq!(
+        late,
+        "line 2: the time 1700000000000 is in the year 2099 or later by the unit of its name: set --time-unit (s, ms, us or ns)"
+    );
+    for name in ["DL_bitrate", "rate [mb/s]", "throughput_bytes", "linkbps", "packets"] {
+        let columns = Columns { rate: Some("2".into()), ..Columns::default() };
+        let error = fault(rates(format!("time_s,{name}\n0,1\n1,1\n").as_bytes(), &columns, 0.0, None));
+        let wanted = format!("the unit of column `{name}` is unknown: set it with --unit (bps, kbps, Mbps, ");
+        assert!(error.starts_with(&wanted), "{error}");
+    }
+}
+
+#[test]
+fn times_are_numbers_dates_or_seconds_since_1970_and_what_was_assumed_is_said() {
+    let wanted = rate("time_s,mbps\n0,12\n1,12\n2,12\n").unwrap();
+    let smooth = "the rows are 1 s apart: the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+    for (text, notes) in [
+        ("Time (ms),Mbps\n0,12\n1000,12\n2000,12\n", &[][..]),
+        ("TIME_MS,Mbps\n0,12\n1000,12\n2000,12\n", &[]),
+        ("timestamp_ms_utc,Mbps\n0,12\n1000,12\n2000,12\n", &[]),
+        ("time (\u{b5}s),Mbps\n0,12\n1000000,12\n2000000,12\n", &[]),
+        (
+            "timestamp,mbps\n1700000000000,12\n1700000001000,12\n1700000002000,12\n",
+            &["the times in column `timestamp` are ms since 1970, by their size"],
+        ),
+        (
+            "timestamp,mbps\n1700000000,12\n1700000001,12\n1700000002,12\n",
+            &["the times in column `timestamp` are s since 1970, by their size"],
+        ),
+        ("Timestamp,mbps\n2024-01-30T23:59:59Z,12\n2024-01-31T00:00:00Z,12\n2024-01-31T00:00:01Z,12\n", &[]),
+        ("Timestamp,mbps\n2020.02.28_23.59.59,12\n2020.02.29_00.00.00,12\n2020.02.29_00.00.01,12\n", &[]),
+        ("t,mbps\n7,12\n8,12\n9,12\n", &["the times in column `t` are assumed to be in seconds (--time-unit)"]),
+        ("time_s,mbps\n0,12\n1,-\n1,12\n2,12\n2,\n", &["2 rows without a time or a rate are left out"]),
+        // Two rows in a second hold for half of it each.
+        (
+            "time_s,mbps\n0,6\n0,18\n1,12\n2,12\n",
+            &["2 rows have the time of another, and are spread evenly up to the next time, over a second at most"],
+        ),
+    ] {
+        let read = rates(text.as_bytes(), &Columns::default(), 0.0, None).unwrap();
+        assert_eq!(read.notes, [notes, &[smooth]].concat(), "{text}");
+        assert_eq!(read.value.opportunities(), wanted.opportunities(), "{text}");
+        assert_eq!(read.value.period(), wanted.period(), "{text}");
+    }
+}
+
+#[test]
+fn a_file_without_a_header_is_data_from_its_first_line_on() {
+    let numbered = |time: &str, rate: &str, unit| Columns {
+        time: Some(time.into()),
+        rate: Some(rate.into()),
+        unit: Some(unit),
+        ..Columns::default()
+    };
+    for text in [
+        "0,120\n1,12\n2,12\n3,12\n",
+        "0 120\n1 12\n2 12\n3 12\n",
+        "  0.0   120\n  1.0    12\n  2.0    12\n  3.0    12\n",
+        "0\t120\n1\t12\n2\t12\n3\t12\n",
+        "0;120\n1;12\n2;12\n3;12\n",
+        "# seconds, Mbit/s\n0,120\n1,12\n2,12\n3,12\n",
+        "0,120,LTE\n1,12,LTE\n2,12,LTE\n3,12,-\n",
+        "2020.02.14_09.38.22 120\n2020.02.14_09.38.23 12\n2020.02.14_09.38.24 12\n2020.02.14_09.38.25 12\n",
+    ] {
+        let read = rates(text.as_bytes(), &numbered("1", "2", Unit::MBPS), 0.0, None).unwrap();
+        assert_eq!((read.value.period().as_millis(), read.value.mean_rate().as_mbps()), (4_000, 39.0), "{text}");
+        assert_eq!(read.notes[0], "the file has no header: its first line is data", "{text}");
+    }
+    // A header may have numbers for names; they come before numbers of columns.
+    let read = rates(&b"time,1,2\n0,12,6\n1,12,6\n"[..], &numbered("time", "2", Unit::MBPS), 0.0, None).unwrap();
+    assert_eq!((read.value.period().as_millis(), read.value.mean_rate().as_mbps()), (2_000, 6.0));
+    assert_eq!(
+        fault(rate("0,120,1\n1,12,1\n")),
+        "the file has no header: select columns by number, such as --time 1 --rate 2 --unit mbps"
+    );
+    let error = fault(rates(&b"0 120\n1 12\n"[..], &numbered("1", "3", Unit::MBPS), 0.0, None));
+    assert_eq!(error, "no column `3`: the file has no header; columns have the numbers 1 to 2");
+}
+
+#[test]
+fn amounts_cover_the_time_since_the_previous_row_until_the_next_or_since_the_start() {
+    // 1.5 MB in the first second, in the ten that follow, and in each of two more.
+    let text = "ms,bytes\n0,0\n1000,1500000\n11000,1500000\n12000,1500000\n13000,1500000\n";
+    let of = |text: &str, covers| rates(text.as_bytes(), &Columns { covers, ..Columns::default() }, 0.0, None).unwrap();
+    let by = |trace: &Trace| -> Vec<usize> {
+        [0, 1_000, 11_000, 13_000, 14_000]
+            .windows(2)
+            .map(|two| trace.times().iter().filter(|&&ms| two[0] < ms && ms <= two[1]).count())
+            .collect()
+    };
+    let read = of(text, None);
+    assert_eq!((by(&read.value), read.value.period().as_millis()), (vec![1_000, 1_000, 2_000, 0], 13_000));
+    assert!(read.notes[0].starts_with("the amounts in column `bytes` are assumed to have come since the previous row"));
+    assert_eq!(of(text, Some(Covers::SincePrevious)).value, read.value);
+    let next = of(text, Some(Covers::UntilNext)).value;
+    assert_eq!((by(&next), next.period().as_millis()), (vec![0, 1_000, 2_000, 1_000], 14_000));
+    let sums = "ms,rx_bytes_total\n0,70\n1000,1500070\n11000,3000070\n12000,4500070\n13000,6000070\n";
+    assert_eq!(of(sums, None).value, read.value);
+    assert!(
+        of(sums, None).notes[0]
+            .starts_with("the amounts in column `rx_bytes_total` are assumed to be sums since the start")
+    );
+    // A counter that its name does not tell.
+    let sent = sums.replace("rx_bytes_total", "Sent Bytes");
+    let error = fault(rate(&sent));
+    assert!(error.starts_with("the values of column `Sent Bytes` only grow: say whether they are sums"), "{error}");
+    assert_eq!(of(&sent, Some(Covers::SinceStart)).value, read.value);
+    // A rate may be that of the time before, too.
+    let rates_before = "time_s,mbps\n0,0\n1,12\n11,1.2\n13,12\n";
+    assert_eq!(of(rates_before, Some(Covers::SincePrevious)).value, read.value);
 }
 
 /// An IPv4 UDP packet of `len` bytes between two ports, captured as far as its headers.
@@ -121,12 +298,13 @@ fn a_captures_flow_becomes_the_opportunities_at_which_it_was_delivered() {
             "udp 10.0.0.2:5000 > 10.0.0.1:80 100 4000",
         ];
         assert_eq!(flows, wanted, "{link:?}");
-        let of = |which: &capture::Which| capture.trace(which, 0.0, None);
+        let of = |which: &capture::Which| capture.trace(which, 0.0, None).map(|read| read.value);
         let flow = capture::Which { flow: Some("udp 10.0.0.1:80 > 10.0.0.2:5000".into()), ..Default::default() };
         let trace = of(&flow).unwrap();
         assert_eq!(
             (trace.opportunities(), &trace.times()[..3], trace.period().as_millis()),
-            (100, &[0, 10, 20][..], 990)
+            // The capture ends with a packet of the other direction.
+            (100, &[0, 10, 20][..], 991)
         );
         let all = capture::Which { to: Some([10, 0, 0, 2].into()), ..Default::default() };
         assert_eq!(of(&all).unwrap().opportunities(), 110, "and a third of the smaller ones");
@@ -329,15 +507,24 @@ fn any_bytes_are_imported_or_a_fault() {
     check!().for_each(|bytes: &[u8]| {
         // Without a bound a single number would be 30 GB of opportunities; these have a test of their own.
         let part = Some(0.001);
-        sound_trace(rates(bytes, &Columns::default(), 0.0, part));
-        let columns = Columns { time: Some("1".into()), rate: Some("2".into()), unit: Some(Unit::Kbps), seconds: None };
-        sound_trace(rates(bytes, &columns, 0.0, part));
+        let table = |bytes: &[u8], columns: &Columns| rates(bytes, columns, 0.0, part).map(|read| read.value);
+        sound_trace(table(bytes, &Columns::default()));
+        let columns = Columns {
+            time: Some("1".into()),
+            rate: Some("2".into()),
+            unit: Some(Unit::KBPS),
+            seconds: Some(1.0),
+            covers: None,
+        };
+        sound_trace(table(bytes, &columns));
+        sound_trace(table(bytes, &Columns { unit: Some(Unit::BYTES), covers: Some(Covers::SinceStart), ..columns }));
         sound_trace(mahimahi(bytes, 0.0, None));
         sound_channel(ns3(bytes, &Ns3::default()));
         sound_channel(omnet(bytes, &Omnet::default()));
         // Random bytes are hardly ever a file: once more behind what such files begin with.
         let behind = |head: &str| [head.as_bytes(), bytes].concat();
-        sound_trace(rates(&behind("time_s,kbps\n0,8\n")[..], &Columns::default(), 0.0, part));
+        sound_trace(table(&behind("time_s,kbps\n0,8\n"), &Columns::default()));
+        sound_trace(table(&behind("time bytes\n0 8\n"), &Columns::default()));
         sound_channel(ns3(&behind(NS3)[..], &Ns3 { imsi: Some(1), ..Ns3::default() }));
         sound_channel(omnet(&behind(OMNET)[..], &Omnet { module: Some("ue[1]".into()), ..Omnet::default() }));
         sound_map(geojson(bytes, &LAYOUT));
@@ -353,8 +540,9 @@ fn any_capture(bytes: &[u8]) {
     match capture::read(bytes) {
         Ok(capture) => {
             let to = capture.flows()[0].0.to.ip();
-            sound_trace(capture.trace(&capture::Which { to: Some(to), ..Default::default() }, 0.0, None));
-            sound_trace(capture.trace(&capture::Which::default(), 0.0, None));
+            let trace = |which: &capture::Which| capture.trace(which, 0.0, None).map(|read| read.value);
+            sound_trace(trace(&capture::Which { to: Some(to), ..Default::default() }));
+            sound_trace(trace(&capture::Which::default()));
         }
         Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
     }

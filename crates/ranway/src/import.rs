@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
 use import::channel::{Channel, Ns3, Omnet};
 use import::route::{self, Route};
-use import::{Columns, Unit, capture};
+use import::{Columns, Covers, Noted, Unit, capture};
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
@@ -57,12 +57,18 @@ pub(crate) struct PartArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "The first line names the columns. Columns are recognized by names such as `time_s`, `t_ms`, `timestamp`; and \
-`mbps`, `dl_kbps`, `throughput_bps`, `bytes`. A rate holds until the time of the next line; a number of bytes covers the same \
-interval. Separators may be commas, semicolons or tabs.
+    after_help = "The first line names the columns; of a file without a header, select columns by number. Columns are recognized \
+by names with a unit, such as `time_s`, `Time (ms)`; and `mbps`, `Throughput [kbit/s]`, `rate_MBps`, `bytes_per_s`, `rx_kbytes`: \
+`MBps` and `MB/s` are bytes, `Mbps` and `Mb/s` bits. A unit that is not recognized must be set. Times may also be dates \
+(2024-01-30T01:00:00Z, 2024.01.30_01.00.00). Separators may be commas, semicolons, tabs or blanks; a row with `-` or nothing for a \
+value is left out.
+
+A rate holds until the time of the next row, an amount of data came since the previous row, and an amount that is called a total \
+came since the start (--covers).
 
 Examples:
   ranway import rates drive.csv --out drive.trace
+  ranway import rates pensieve.txt --time 1 --rate 2 --time-unit s --unit mbps --out pensieve.trace
   ranway import rates drive.csv --rate DL_bitrate --unit kbps --begin 30 --length 60 --out drive.trace
 
 A scenario uses it as the rate of a link:
@@ -77,27 +83,17 @@ pub(crate) struct RatesArgs {
     /// The column of rates, by name or number from 1
     #[arg(long, value_name = "COLUMN")]
     rate: Option<String>,
-    /// The unit of the rates, if the column's name does not include it
-    #[arg(long)]
-    unit: Option<RateUnit>,
+    /// The unit of the rates or amounts, if the column's name does not include it, such as kbps, MB/s or bytes
+    #[arg(long, value_parser = rate_unit)]
+    unit: Option<Unit>,
     /// The unit of the times, if the column's name does not include it
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
+    /// What a row covers [default: until-next for rates; since-previous for amounts, and since-start for totals]
+    #[arg(long, value_name = "TIME")]
+    covers: Option<RowCovers>,
     #[command(flatten)]
     part: PartArgs,
-}
-
-/// The unit of a rate.
-#[derive(Clone, Copy, ValueEnum)]
-enum RateUnit {
-    /// bit/s
-    Bps,
-    /// 1000 bit/s
-    Kbps,
-    /// 1000000 bit/s
-    Mbps,
-    /// bytes until the next line
-    Bytes,
 }
 
 /// The unit of a time.
@@ -111,6 +107,21 @@ enum TimeUnit {
     Us,
     /// nanoseconds
     Ns,
+}
+
+/// The time that a row of a table covers.
+#[derive(Clone, Copy, ValueEnum)]
+enum RowCovers {
+    /// the time since the previous row
+    SincePrevious,
+    /// the time until the next row
+    UntilNext,
+    /// the time since the start: the column is a counter
+    SinceStart,
+}
+
+fn rate_unit(text: &str) -> Result<Unit, String> {
+    Unit::parse(text).ok_or_else(|| format!("expected {}", Unit::VALID))
 }
 
 #[derive(ClapArgs)]
@@ -306,29 +317,29 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
     match command {
         ImportCommand::Rates(args) => {
-            let unit = args.unit.map(|unit| match unit {
-                RateUnit::Bps => Unit::Bps,
-                RateUnit::Kbps => Unit::Kbps,
-                RateUnit::Mbps => Unit::Mbps,
-                RateUnit::Bytes => Unit::Bytes,
-            });
             let seconds = args.time_unit.map(|unit| match unit {
                 TimeUnit::S => 1.0,
                 TimeUnit::Ms => 1e-3,
                 TimeUnit::Us => 1e-6,
                 TimeUnit::Ns => 1e-9,
             });
-            let columns = Columns { time: args.time.clone(), rate: args.rate.clone(), unit, seconds };
+            let covers = args.covers.map(|covers| match covers {
+                RowCovers::SincePrevious => Covers::SincePrevious,
+                RowCovers::UntilNext => Covers::UntilNext,
+                RowCovers::SinceStart => Covers::SinceStart,
+            });
+            let columns =
+                Columns { time: args.time.clone(), rate: args.rate.clone(), unit: args.unit, seconds, covers };
             let FileArgs { file, out } = &args.file;
             let trace = import::rates(open(file)?, &columns, args.part.begin, args.part.length);
-            write_trace(out, &trace.map_err(at(file))?)
+            write_trace(out, &noted(trace, file)?)
         }
         ImportCommand::Capture(args) => {
             let capture = capture::read(open(&args.file)?).map_err(at(&args.file))?;
             let Some(out) = &args.out else { return list(&capture) };
             let which = capture::Which { flow: args.flow.clone(), from: args.from, to: args.to };
             let trace = capture.trace(&which, args.part.begin, args.part.length);
-            write_trace(out, &trace.map_err(at(&args.file))?)
+            write_trace(out, &noted(trace, &args.file)?)
         }
         ImportCommand::Mahimahi(args) => {
             let FileArgs { file, out } = &args.file;
@@ -386,6 +397,15 @@ fn at(path: &Path) -> impl Fn(import::Error) -> Failure + '_ {
         import::Error::Io(error) => Failure::Failed(anyhow::Error::new(error).context(path.display().to_string())),
         error => Failure::Invalid(format!("{}: {error}", path.display())),
     }
+}
+
+/// Prints the notes, and returns what was read.
+fn noted<T>(read: Result<Noted<T>, import::Error>, path: &Path) -> Result<T, Failure> {
+    let Noted { value, notes } = read.map_err(at(path))?;
+    for note in notes {
+        terminal::message!("note: {}: {note}", path.display());
+    }
+    Ok(value)
 }
 
 fn list(capture: &capture::Capture) -> Result<(), Failure> {

@@ -1,0 +1,162 @@
+//! Tables in text: their separator, whether their first line has names, their columns, and what is missing in them.
+
+use std::borrow::Cow;
+
+use csv::{ByteRecord, Reader, ReaderBuilder, Trim};
+
+use crate::{Error, clock, shown};
+
+/// Lines from which the separator is found.
+const LINES: usize = 10;
+
+/// A table, row by row.
+pub(crate) struct Table<'a> {
+    /// The names of the columns; empty if the first line has none.
+    pub(crate) names: Vec<String>,
+    /// The number of columns of the first line.
+    width: usize,
+    reader: Reader<Text<'a>>,
+}
+
+type Text<'a> = std::io::Cursor<Cow<'a, [u8]>>;
+
+impl Table<'_> {
+    /// Begins to read: columns are separated by commas, semicolons, tabs or blanks, and lines that begin with `#` are
+    /// comments.
+    pub(crate) fn new(text: &[u8]) -> Result<Table<'_>, Error> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let (text, separator) = separated(text);
+        let mut build = ReaderBuilder::new();
+        build.delimiter(separator).trim(Trim::All).comment(Some(b'#')).flexible(true).has_headers(false);
+        let mut ahead = build.from_reader(&text[..]).into_byte_records();
+        let mut row = || ahead.next().transpose().map_err(|error| Error::File(error.to_string()));
+        let first = row()?.unwrap_or_default();
+        let second = row()?.unwrap_or_default();
+        let names = if has_names(&first, &second) { first.iter().map(name).collect() } else { Vec::new() };
+        let mut reader = build.from_reader(std::io::Cursor::new(text));
+        if !names.is_empty() {
+            reader.read_byte_record(&mut ByteRecord::new()).map_err(|error| Error::File(error.to_string()))?;
+        }
+        Ok(Table { names, width: first.len(), reader })
+    }
+
+    /// Reads the next row, and returns its line in the file; `None` at the end.
+    pub(crate) fn next(&mut self, row: &mut ByteRecord) -> Result<Option<u64>, Error> {
+        let is_row = self.reader.read_byte_record(row).map_err(|error| Error::File(error.to_string()))?;
+        Ok(is_row.then(|| row.position().map_or(0, csv::Position::line)))
+    }
+
+    /// Whether the first line has names.
+    pub(crate) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// The number of columns.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The name of a column in a message.
+    pub(crate) fn shown(&self, column: usize) -> String {
+        match self.names.get(column) {
+            Some(name) => format!("`{}`", shown(name.as_bytes())),
+            None => format!("{}", column + 1),
+        }
+    }
+
+    /// Returns the column with that name or number.
+    pub(crate) fn column(&self, name: &str) -> Result<usize, Error> {
+        let named = |exact: &dyn Fn(&str) -> bool| -> Vec<usize> {
+            (0..self.names.len()).filter(|&column| exact(&self.names[column])).collect()
+        };
+        let mut found = named(&|one| one == name);
+        if found.is_empty() {
+            found = named(&|one| one.eq_ignore_ascii_case(name));
+        }
+        let by_number = || name.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&n| n < self.width);
+        match found[..] {
+            [one] => Ok(one),
+            [] => by_number().ok_or_else(|| {
+                let what = match self.has_names() {
+                    true => format!("no column `{name}`; the columns are {}", self.all_names()),
+                    false => format!(
+                        "no column `{name}`: the file has no header; columns have the numbers 1 to {}",
+                        self.width
+                    ),
+                };
+                Error::File(what)
+            }),
+            _ => {
+                let of = found.iter().map(|column| (column + 1).to_string()).collect();
+                Err(crate::choose(&format!("several columns are called `{name}`: select one by its number"), of))
+            }
+        }
+    }
+
+    /// The names of the columns in a message.
+    pub(crate) fn all_names(&self) -> String {
+        let names: Vec<String> = (0..self.names.len().min(20)).map(|column| self.shown(column)).collect();
+        names.join(", ")
+    }
+}
+
+/// Decodes a name: UTF-8, or else Latin-1, which has `µ` too.
+fn name(bytes: &[u8]) -> String {
+    str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(|&byte| char::from(byte)).collect(), str::to_owned)
+}
+
+/// Whether a cell is empty or says that its value is missing.
+pub(crate) fn is_missing(cell: &[u8]) -> bool {
+    const MISSING: [&str; 12] = ["", "-", "--", "---", "?", "na", "n/a", "nan", "null", "none", "nil", "unknown"];
+    str::from_utf8(cell).is_ok_and(|cell| MISSING.iter().any(|one| cell.trim().eq_ignore_ascii_case(one)))
+}
+
+/// Parses a finite number.
+pub(crate) fn number(cell: &[u8]) -> Option<f64> {
+    str::from_utf8(cell).ok()?.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// Whether the first line has names: none of its cells is a number or a date, or a cell is text above one that is.
+fn has_names(first: &ByteRecord, second: &ByteRecord) -> bool {
+    let is_value = |cell: &[u8]| number(cell).is_some() || clock::date(cell).is_some();
+    let is_text = |cell: &[u8]| !is_value(cell) && !is_missing(cell);
+    !first.is_empty() && !first.iter().any(is_value)
+        || first.iter().zip(second).any(|(above, below)| is_text(above) && is_value(below))
+}
+
+/// Returns a text with a separator that is one byte, and that byte.
+fn separated(text: &[u8]) -> (Cow<'_, [u8]>, u8) {
+    let lines =
+        || text.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty());
+    let count = |line: &[u8], of: u8| line.iter().filter(|&&byte| byte == of).count();
+    let first = lines().next().unwrap_or_default();
+    // Commas may be decimal marks where semicolons or tabs separate, and semicolons be in text.
+    let is_everywhere = |of: &u8| {
+        let columns = count(first, *of);
+        columns > 0 && lines().take(LINES).all(|line| count(line, *of) == columns)
+    };
+    if let Some(separator) = [b'\t', b';'].into_iter().find(is_everywhere) {
+        return (Cow::Borrowed(text), separator);
+    }
+    if let Some(separator) =
+        [b'\t', b';', b','].into_iter().filter(|&of| count(first, of) > 0).max_by_key(|&of| count(first, of))
+    {
+        return (Cow::Borrowed(text), separator);
+    }
+    // Runs of blanks are one separator.
+    let mut joined = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        if line.starts_with(b"#") {
+            joined.extend_from_slice(line);
+            continue;
+        }
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        joined.extend_from_slice(words.next().unwrap_or_default());
+        for word in words {
+            joined.push(b'\t');
+            joined.extend_from_slice(word);
+        }
+        joined.push(b'\n');
+    }
+    (Cow::Owned(joined), b'\t')
+}
