@@ -143,6 +143,9 @@ impl Frames {
             let what = "packets have no time (simple packet blocks) and are left out";
             all.note(path, format_args!("{} {what}", reader.without_time()));
         }
+        if let Some(unknown) = reader.unknown_blocks_note() {
+            all.note(path, unknown);
+        }
         if self.foreign.0 > 0 {
             let (count, link) = self.foreign;
             all.note(path, format_args!("{count} of {} frames have an unsupported link type ({link})", self.all));
@@ -198,8 +201,7 @@ impl<R: Read> Source<'_, R> {
     }
 }
 
-/// Notes at which vantage point an interface is: its own, or that of the interface of the other direction of the same
-/// link, which our own captures call `NAME-reverse`.
+/// Notes at which vantage point an interface is.
 #[cold]
 fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface: u32) -> u32 {
     let known = vantage.len() as u32;
@@ -207,9 +209,7 @@ fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface
         return interface;
     }
     for number in known..=interface {
-        let forward = reader.interface_name(number).and_then(|name| name.strip_suffix("-reverse"));
-        let same = forward.and_then(|forward| (0..256).find(|other| reader.interface_name(*other) == Some(forward)));
-        vantage.push(same.unwrap_or(number));
+        vantage.push(reader.vantage_point(number));
     }
     vantage[interface as usize]
 }
@@ -290,8 +290,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         }
         let mut values = vec![("file", file.clone())];
         if many {
-            let name = reader.interface_name(interface).map_or_else(|| interface.to_string(), str::to_owned);
-            values.push(("interface", name));
+            values.push(("interface", reader.interface_label(interface)));
         }
         let point = all.point(&values);
         all.flows(point, flows, options.rules);

@@ -3,6 +3,8 @@
 use std::io::{BufReader, Read as _};
 use std::path::Path;
 
+use import::packets::Reader;
+
 use crate::collector::{Error, open};
 use crate::{iperf3, text};
 
@@ -52,8 +54,8 @@ const CAPTURES: [[u8; 4]; 6] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 /// The first bytes of compressed files that are not unpacked here, and what makes plain ones of them.
-const COMPRESSED: [(&[u8], &str); 3] =
-    [(&[0x1f, 0x8b], "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "unzstd"), (b"BZh", "bunzip2")];
+const COMPRESSED: [(&[u8], &str); 3] = [(GZIP, "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "unzstd"), (b"BZh", "bunzip2")];
+const GZIP: &[u8] = &[0x1f, 0x8b];
 /// The first bytes of Parquet.
 const PARQUET: &[u8] = b"PAR1";
 /// What is valid, for messages.
@@ -68,6 +70,10 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
     }
     let mut start = Vec::new();
     open(path)?.take(START).read_to_end(&mut start).map_err(Error::io(path))?;
+    // Readers of captures unpack gzip.
+    if start.starts_with(GZIP) && Reader::new(&start[..]).is_ok() {
+        return Ok(Kind::Capture);
+    }
     if !start.starts_with(&text::XZ) {
         return of(&start).map_err(invalid);
     }

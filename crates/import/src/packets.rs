@@ -1,16 +1,19 @@
 //! The packets of a capture (pcap, pcapng) one after another, in bounded memory, and the IP packets in their frames.
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link types of tcpdump.org, IEEE 802.1Q (VLAN tags),
-//! RFC 2516 (`PPPoE`).
+//! RFC 2516 (`PPPoE`), RFC 3032 (MPLS labels), RFC 1042 (SNAP), RFC 1952 (gzip).
 //!
 //! Tolerances, all of which are met in practice: a file that ends within a packet ends before it ([`Reader::is_cut_short`]),
 //! as after an interrupted tcpdump; packets may be longer than the snapshot length says; a pcapng file may have several
 //! sections of either byte order, and interfaces of different link types and time resolutions. Packets without a time (simple
-//! packet blocks) are left out and counted ([`Reader::without_time`]). A block or packet that says
-//! it is longer than [`MAX_BLOCK`] is damage: nothing behind it can be found.
+//! packet blocks) are left out and counted ([`Reader::without_time`]), and so are blocks of unknown types
+//! ([`Reader::unknown_blocks`]). A block or packet that says it is longer than [`MAX_BLOCK`] is damage: nothing behind it can
+//! be found. A file may be compressed with gzip.
 
-use std::io::Read;
+use std::collections::BTreeMap;
+use std::io::{Chain, Cursor, ErrorKind, Read};
 
+use flate2::read::MultiGzDecoder;
 use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
 use pcap_parser::{PcapHeader, parse_pcap_header};
 
@@ -24,6 +27,17 @@ const MAX_INTERFACES: usize = 65_536;
 const MAX_NAMES: usize = 256;
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
+/// Types of unknown blocks that are counted singly.
+const MAX_TYPES: usize = 16;
+/// The first bytes of a file that gzip wrote, and its method (RFC 1952, 2.3.1).
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+/// The first number of interfaces that a Linux cooked capture names by the kernel's index; those of pcapng are lower.
+const KERNEL_INTERFACES: u32 = MAX_INTERFACES as u32 + 1;
+/// The type of the obsolete packet block (draft-ietf-opsawg-pcapng, appendix A).
+const PACKET_BLOCK: u32 = 2;
+/// Bytes of an enhanced or obsolete packet block before the packet, and of such a block around it.
+const BEFORE_PACKET: usize = 28;
+const AROUND_PACKET: usize = BEFORE_PACKET + 4;
 /// The type of a pcapng section header, which is the same in either byte order, and the byte orders' mark.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const ORDER_LE: [u8; 4] = 0x1a2b_3c4du32.to_le_bytes();
@@ -42,7 +56,7 @@ pub struct Packet<'a> {
     pub at: u64,
     /// The link type (`LINKTYPE_…`).
     pub link: u16,
-    /// The interface that captured it, by its number in the section; 0 in a pcap file.
+    /// The interface that captured it: a number that [`Reader::interface_label`] and [`Reader::vantage_point`] understand.
     pub interface: u32,
     /// What was captured of the frame.
     pub data: &'a [u8],
@@ -65,10 +79,35 @@ enum Format {
     PcapNg { is_big: bool, interfaces: Vec<Interface> },
 }
 
+/// Where the bytes of a capture come from.
+#[derive(Debug)]
+enum Source<R> {
+    Plain(R),
+    /// The compressed bytes that were read to find out, and the rest.
+    Gzip(Box<MultiGzDecoder<Counted<Chain<Cursor<Vec<u8>>, R>>>>),
+    /// Only while it is replaced.
+    Empty,
+}
+
+/// A reader that counts.
+#[derive(Debug)]
+struct Counted<R> {
+    from: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
 /// Reads the packets of a capture in the order of the file.
 #[derive(Debug)]
 pub struct Reader<R> {
-    from: R,
+    from: Source<R>,
     buffer: Vec<u8>,
     /// What is in the buffer and was not taken yet.
     begin: usize,
@@ -80,6 +119,7 @@ pub struct Reader<R> {
     names: Vec<String>,
     is_cut_short: bool,
     without_time: u64,
+    unknown_blocks: BTreeMap<u32, u64>,
 }
 
 impl<R: Read> Reader<R> {
@@ -90,9 +130,23 @@ impl<R: Read> Reader<R> {
     pub fn new(from: R) -> Result<Reader<R>, Error> {
         let format = Format::PcapNg { is_big: false, interfaces: Vec::new() };
         let (buffer, names) = (vec![0; CHUNK], Vec::new());
-        let mut reader =
-            Reader { from, buffer, begin: 0, end: 0, before: 0, format, names, is_cut_short: false, without_time: 0 };
-        if !reader.fill(4)? {
+        let mut reader = Reader {
+            from: Source::Plain(from),
+            buffer,
+            begin: 0,
+            end: 0,
+            before: 0,
+            format,
+            names,
+            is_cut_short: false,
+            without_time: 0,
+            unknown_blocks: BTreeMap::new(),
+        };
+        let is_long = reader.fill(4)?;
+        if reader.ahead().starts_with(&GZIP) {
+            reader.unpack();
+        }
+        if !(is_long && reader.fill(4)?) {
             return Err(Error::File("not a capture: too short".to_owned()));
         }
         if reader.ahead()[..4] == SECTION {
@@ -110,13 +164,23 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
+    /// Unpacks what follows, which is compressed.
+    fn unpack(&mut self) {
+        let ahead = Cursor::new(self.ahead().to_vec());
+        self.end = self.begin;
+        if let Source::Plain(from) = std::mem::replace(&mut self.from, Source::Empty) {
+            let from = Counted { from: ahead.chain(from), bytes: 0 };
+            self.from = Source::Gzip(Box::new(MultiGzDecoder::new(from)));
+        }
+    }
+
     /// The next packet; `None` at the end.
     ///
     /// # Errors
     /// [`Error::File`] if the file is damaged here; [`Error::Io`].
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
-        match self.format {
+        let packet = match self.format {
             Format::Pcap { link, is_big, nanos_per_unit, header_len } => {
                 let Some(len) = self.pcap_record(is_big, header_len)? else { return Ok(None) };
                 let record = &self.buffer[self.begin - len..self.begin];
@@ -124,15 +188,45 @@ impl<R: Read> Reader<R> {
                 // A fraction of a second or more is damage that does no harm.
                 let at = u64::from(number(0)) * 1_000_000_000 + u64::from(number(4)) * nanos_per_unit;
                 let len = number(12).max(number(8));
-                Ok(Some(Packet { at, link, interface: 0, data: &record[header_len..], len }))
+                Some(Packet { at, link, interface: 0, data: &record[header_len..], len })
             }
-            Format::PcapNg { .. } => self.pcapng_packet(),
+            Format::PcapNg { .. } => self.pcapng_packet()?,
+        };
+        // LINKTYPE_LINUX_SLL2 has the index of the interface: a router captures with `-i any` what comes in and what goes out.
+        let by_kernel = packet.filter(|packet| packet.link == link::LINUX_SLL2).and_then(|packet| {
+            let index = u32::from_be_bytes(packet.data.get(4..8)?.try_into().ok()?);
+            Some(Packet { interface: index.saturating_add(KERNEL_INTERFACES), ..packet })
+        });
+        Ok(by_kernel.or(packet))
+    }
+
+    /// Bytes of the file up to and including the latest packet; of a compressed file, what had to be read for it.
+    pub fn position(&self) -> u64 {
+        match &self.from {
+            Source::Gzip(from) => from.get_ref().bytes,
+            Source::Plain(_) | Source::Empty => self.unpacked(),
         }
     }
 
-    /// Bytes of the file up to and including the latest packet.
-    pub fn position(&self) -> u64 {
+    /// Bytes up to and including the latest packet, unpacked.
+    fn unpacked(&self) -> u64 {
         self.before + self.begin as u64
+    }
+
+    /// The name of an interface in messages and tables: its own, or its number.
+    pub fn interface_label(&self, interface: u32) -> String {
+        match interface.checked_sub(KERNEL_INTERFACES) {
+            Some(index) => format!("ifindex {index}"),
+            None => self.interface_name(interface).map_or_else(|| interface.to_string(), str::to_owned),
+        }
+    }
+
+    /// The vantage point of an interface, as the number of an interface: its own, or that of the interface of the other
+    /// direction of the same link, which our own captures call `NAME-reverse`.
+    pub fn vantage_point(&self, interface: u32) -> u32 {
+        let forward = self.interface_name(interface).and_then(|name| name.strip_suffix("-reverse"));
+        let same = forward.and_then(|forward| self.names.iter().position(|name| name == forward));
+        same.and_then(|same| u32::try_from(same).ok()).unwrap_or(interface)
     }
 
     /// The name of an interface, if it has one.
@@ -148,6 +242,19 @@ impl<R: Read> Reader<R> {
     /// Number of packets that were left out because they have no time (simple packet blocks of pcapng).
     pub fn without_time(&self) -> u64 {
         self.without_time
+    }
+
+    /// Types of blocks that are not known, and whose packets, if they have any, were therefore not read; with their numbers.
+    pub fn unknown_blocks(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.unknown_blocks.iter().map(|(kind, count)| (*kind, *count))
+    }
+
+    /// What to say of blocks of unknown types.
+    pub fn unknown_blocks_note(&self) -> Option<String> {
+        let kinds: Vec<String> =
+            self.unknown_blocks().map(|(kind, count)| format!("{count} of type {kind:#x}")).collect();
+        let all: u64 = self.unknown_blocks().map(|(_, count)| count).sum();
+        (all > 0).then(|| format!("{all} blocks are of unknown types and left out ({})", kinds.join(", ")))
     }
 
     /// What was read and not taken yet.
@@ -171,11 +278,27 @@ impl<R: Read> Reader<R> {
             self.buffer.resize(n, 0);
         }
         while self.end < n {
-            match self.from.read(&mut self.buffer[self.end..]) {
-                Ok(0) => return Ok(false),
-                Ok(read) => self.end += read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+            let into = &mut self.buffer[self.end..];
+            let read = match &mut self.from {
+                Source::Plain(from) => from.read(into),
+                Source::Gzip(from) => from.read(into),
+                Source::Empty => Ok(0),
+            };
+            match (read, &self.from) {
+                (Ok(0), _) => return Ok(false),
+                (Ok(read), _) => self.end += read,
+                (Err(error), _) if error.kind() == ErrorKind::Interrupted => {}
+                // A compressed file that was not written to its end.
+                (Err(error), Source::Gzip(_)) if error.kind() == ErrorKind::UnexpectedEof => {
+                    self.is_cut_short = true;
+                    return Ok(false);
+                }
+                (Err(error), Source::Gzip(_))
+                    if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput) =>
+                {
+                    return Err(self.damaged("gzip's data"));
+                }
+                (Err(error), _) => return Err(error.into()),
             }
         }
         Ok(true)
@@ -183,7 +306,7 @@ impl<R: Read> Reader<R> {
 
     /// The file ends here; `whole` if it may.
     fn at_end<T>(&mut self) -> Option<T> {
-        self.is_cut_short = self.begin < self.end;
+        self.is_cut_short |= self.begin < self.end;
         None
     }
 
@@ -210,6 +333,20 @@ impl<R: Read> Reader<R> {
             let Some(len) = self.block()? else { return Ok(None) };
             let Format::PcapNg { is_big, interfaces } = &mut self.format else { return Ok(None) };
             let (from, to) = (self.begin, self.begin + len);
+            let kind = number(&self.buffer[from..], 0, *is_big);
+            if kind == PACKET_BLOCK {
+                let Some((interface, units, lengths)) = packet_block(&self.buffer[from..to], *is_big) else {
+                    return Err(self.damaged("a block that cannot be read"));
+                };
+                let Some(described) = interfaces.get(interface as usize) else {
+                    let what = format!("a packet of interface {interface}, which is not described");
+                    return Err(self.damaged(&what));
+                };
+                let (at, link) = (described.nanos(units), described.link);
+                self.begin = to;
+                let data = &self.buffer[from + BEFORE_PACKET..from + BEFORE_PACKET + lengths[0] as usize];
+                return Ok(Some(Packet { at, link, interface, data, len: lengths[1].max(lengths[0]) }));
+            }
             let parse = if *is_big { parse_block_be } else { parse_block_le };
             let fault = match parse(&self.buffer[from..to]) {
                 Ok((_, Block::SectionHeader(_))) => {
@@ -233,8 +370,7 @@ impl<R: Read> Reader<R> {
                         let units = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
                         let (at, link) = (interface.nanos(units), interface.link);
                         let (captured, len) = (block.caplen as usize, block.origlen.max(block.caplen));
-                        // Behind type, length, interface, time and two lengths.
-                        let start = from + 28;
+                        let start = from + BEFORE_PACKET;
                         self.begin = to;
                         let (interface, data) = (block.if_id, &self.buffer[start..start + captured]);
                         return Ok(Some(Packet { at, link, interface, data, len }));
@@ -245,6 +381,12 @@ impl<R: Read> Reader<R> {
                     self.without_time += 1;
                     interfaces.is_empty().then(|| "a packet without an interface".to_owned())
                 }
+                Ok((_, Block::Unknown(_) | Block::Custom(_))) => {
+                    let is_new = !self.unknown_blocks.contains_key(&kind) && self.unknown_blocks.len() >= MAX_TYPES;
+                    *self.unknown_blocks.entry(if is_new { u32::MAX } else { kind }).or_default() += 1;
+                    None
+                }
+                // Names, statistics, logs and secrets.
                 Ok(_) => None,
                 Err(_) => Some("a block that cannot be read".to_owned()),
             };
@@ -278,8 +420,21 @@ impl<R: Read> Reader<R> {
     }
 
     fn damaged(&self, what: &str) -> Error {
-        Error::File(format!("damaged at byte {}: {what}", self.position()))
+        Error::File(format!("damaged at byte {}: {what}", self.unpacked()))
     }
+}
+
+/// The interface, the time in its units, and the captured and the whole length of the packet of an obsolete packet block.
+fn packet_block(block: &[u8], is_big: bool) -> Option<(u32, u64, [u32; 2])> {
+    if block.len() < AROUND_PACKET {
+        return None;
+    }
+    let interface: [u8; 2] = block[8..10].try_into().ok()?;
+    let interface = if is_big { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };
+    let word = |at: usize| number(block, at, is_big);
+    let captured = word(20);
+    let fits = captured as usize <= block.len() - AROUND_PACKET;
+    fits.then(|| (u32::from(interface), u64::from(word(12)) << 32 | u64::from(word(16)), [captured, word(24)]))
 }
 
 impl Interface {
@@ -358,9 +513,16 @@ pub mod link {
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86dd;
 const ETHER_PPPOE: u16 = 0x8864;
+/// RFC 3032: labels, and labels of multicast.
+const ETHER_MPLS: [u16; 2] = [0x8847, 0x8848];
+/// IEEE 802.3: below, it is a length, behind which a header of LLC follows.
+const LEAST_ETHER: u16 = 0x0600;
+/// LLC's header with that of SNAP for an `EtherType` (RFC 1042).
+const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 /// Values of an `EtherType` for VLAN tags, each of which may follow another.
 const VLANS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const MOST_VLANS: usize = 8;
+const MOST_LABELS: usize = 16;
 const PPP_IPV4: u16 = 0x0021;
 const PPP_IPV6: u16 = 0x0057;
 
@@ -397,10 +559,64 @@ fn behind(mut kind: u16, mut rest: &[u8]) -> Option<&[u8]> {
             ETHER_IPV4 | ETHER_IPV6 => return Some(rest),
             ETHER_PPPOE => return behind_ppp(rest.get(6..)?),
             _ if VLANS.contains(&kind) => (kind, rest) = (be16(rest, 2)?, rest.get(4..)?),
+            _ if ETHER_MPLS.contains(&kind) => return behind_labels(rest),
+            0..LEAST_ETHER => {
+                let behind = rest.strip_prefix(&SNAP)?;
+                (kind, rest) = (be16(behind, 0)?, behind.get(2..)?);
+            }
             _ => return None,
         }
     }
     None
+}
+
+/// The packet behind the labels of MPLS, the last of which says that it is.
+fn behind_labels(mut rest: &[u8]) -> Option<&[u8]> {
+    for _ in 0..MOST_LABELS {
+        let is_last = rest.get(2)? & 1 == 1;
+        rest = rest.get(4..)?;
+        if is_last {
+            return Some(rest);
+        }
+    }
+    None
+}
+
+/// What a frame without an IP packet is, in a message: a protocol, or the number of one.
+pub fn frame_kind(link: u16, frame: &[u8]) -> String {
+    if !link::ALL.contains(&link) {
+        return format!("link type {link}");
+    }
+    let (mut kind, mut rest) = match link {
+        link::ETHERNET => (be16(frame, 12), frame.get(14..)),
+        link::LINUX_SLL => (be16(frame, 14), frame.get(16..)),
+        link::LINUX_SLL2 => (be16(frame, 0), frame.get(20..)),
+        _ => return "not IP".to_owned(),
+    };
+    for _ in 0..MOST_VLANS {
+        let (Some(now), Some(behind)) = (kind, rest) else { break };
+        if VLANS.contains(&now) {
+            (kind, rest) = (be16(behind, 2), behind.get(4..));
+        } else if now < LEAST_ETHER && behind.starts_with(&SNAP) {
+            (kind, rest) = (be16(behind, 6), behind.get(8..));
+        } else {
+            break;
+        }
+    }
+    match kind {
+        None => "too short".to_owned(),
+        Some(0x0806) => "ARP".to_owned(),
+        Some(0x8863) => "PPPoE discovery".to_owned(),
+        Some(ETHER_PPPOE) => "PPPoE control".to_owned(),
+        Some(0x888e) => "EAPOL".to_owned(),
+        Some(0x88cc) => "LLDP".to_owned(),
+        Some(0x88f7) => "PTP".to_owned(),
+        Some(0x88e5) => "MACsec".to_owned(),
+        Some(kind) if ETHER_MPLS.contains(&kind) => "MPLS without IP".to_owned(),
+        Some(ETHER_IPV4 | ETHER_IPV6) => "damaged IP".to_owned(),
+        Some(0..LEAST_ETHER) => "LLC".to_owned(),
+        Some(kind) => format!("EtherType {kind:#06x}"),
+    }
 }
 
 fn behind_ppp(frame: &[u8]) -> Option<&[u8]> {

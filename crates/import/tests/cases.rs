@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use import::capture::{self, Which};
 use import::{Columns, Error, Trace, Unit, mahimahi, rates};
 
 /// The folder of a case; `None`, said loudly, if there is none.
@@ -66,4 +67,33 @@ fn f15_bytes_came_since_the_previous_row() {
     let (length, mean) = table(folder.join("ghent.csv"), &columns).unwrap();
     // 6 MB in 13 s.
     assert!(length == 13_000 && (mean - 48.0 / 13.0).abs() < 1e-6, "{length} ms, {mean} Mbit/s");
+}
+
+#[test]
+fn f08_obsolete_packet_blocks_have_packets() {
+    let Some(folder) = case("F08-pcapng-packet-block") else { return };
+    for file in ["mixed.pcapng", "all_old.pcapng"] {
+        let read = capture::read(File::open(folder.join(file)).unwrap()).unwrap();
+        let flows: Vec<(u64, u64)> = read.flows().iter().map(|one| (one.packets, one.bytes)).collect();
+        // A SYN, an ACK and 100 segments of 1448 bytes; a SYN-ACK and an ACK.
+        assert_eq!(flows, [(102, 44 + 40 + 100 * 1_488), (2, 44 + 40)], "{file}");
+        assert!(read.notes.is_empty(), "{:?}", read.notes);
+    }
+}
+
+#[test]
+fn f10_a_packet_that_passed_two_interfaces_counts_once() {
+    let Some(folder) = case("F10-two-interfaces") else { return };
+    let read = capture::read(File::open(folder.join("router.pcapng")).unwrap()).unwrap();
+    let flows: Vec<_> = read.flows().iter().map(|one| (one.interface.clone().unwrap(), one.packets)).collect();
+    let [lan, wan] = ["0".to_owned(), "1".to_owned()];
+    assert_eq!(flows, [(lan.clone(), 102), (lan, 2), (wan.clone(), 102), (wan, 2)]);
+    let from = Which { from: Some([192, 0, 2, 1].into()), ..Which::default() };
+    let error = read.trace(&from, 0.0, None).unwrap_err().to_string();
+    let wanted = "the packets are of several interfaces, and may be in the file once for each: select one with --interface; choose one of 0, 1";
+    assert_eq!(error, wanted);
+    let trace = read.trace(&Which { interface: Some("1".into()), ..from }, 0.0, None).unwrap().value;
+    // 148,884 bytes in 0.141 s.
+    let (length, mean) = length_and_mean(&trace);
+    assert!(length == 141 && (mean - 8.4).abs() < 0.05, "{length} ms, {mean} Mbit/s");
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum ImportCommand {
     /// A table of times and rates (CSV), as a trace of delivery opportunities
     Rates(RatesArgs),
-    /// A capture (pcap, pcapng) of one flow, as a trace of delivery opportunities
+    /// A capture (pcap, pcapng, also with gzip) of one flow, as a trace of delivery opportunities
     Capture(CaptureArgs),
     /// A trace in mahimahi's format: check it, and optionally extract a part
     Mahimahi(MahimahiArgs),
@@ -134,6 +134,7 @@ Examples:
   ranway import capture download.pcapng --list
   ranway import capture download.pcapng --flow 'tcp 192.0.2.1:443 > 10.0.0.2:51644' --out cell.trace
   ranway import capture download.pcapng --to 10.0.0.2 --out cell.trace       all packets to that host
+  ranway import capture router.pcapng --to 10.0.0.2 --interface wwan0 --out cell.trace
 
 A scenario uses it as the rate of a link:
   rate = { kind = \"trace\", file = \"cell.trace\" }"
@@ -146,7 +147,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
     out: Option<PathBuf>,
     /// List the flows, largest first, and write nothing
-    #[arg(long, conflicts_with_all = ["out", "flow", "from", "to"])]
+    #[arg(long, conflicts_with_all = ["out", "flow", "from", "to", "interface"])]
     list: bool,
     /// The flow, as printed by --list
     #[arg(long, value_name = "FLOW")]
@@ -157,6 +158,9 @@ pub(crate) struct CaptureArgs {
     /// Only packets to this address
     #[arg(long, value_name = "ADDRESS")]
     to: Option<IpAddr>,
+    /// Only packets of this interface, as printed by --list; needed if the selected packets are of several
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
     #[command(flatten)]
     part: PartArgs,
 }
@@ -337,7 +341,12 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
         ImportCommand::Capture(args) => {
             let capture = capture::read(open(&args.file)?).map_err(at(&args.file))?;
             let Some(out) = &args.out else { return list(&capture) };
-            let which = capture::Which { flow: args.flow.clone(), from: args.from, to: args.to };
+            let which = capture::Which {
+                flow: args.flow.clone(),
+                from: args.from,
+                to: args.to,
+                interface: args.interface.clone(),
+            };
             let trace = capture.trace(&which, args.part.begin, args.part.length);
             write_trace(out, &noted(trace, &args.file)?)
         }
@@ -410,15 +419,12 @@ fn noted<T>(read: Result<Noted<T>, import::Error>, path: &Path) -> Result<T, Fai
 
 fn list(capture: &capture::Capture) -> Result<(), Failure> {
     let mut out = terminal::stdout();
-    for (flow, packets, bytes) in capture.flows() {
-        writeln!(out, "{flow}   {packets} packets, {:.3} MB", bytes as f64 / 1e6)?;
+    for capture::Listed { flow, interface, packets, bytes } in capture.flows() {
+        let at = interface.map_or_else(String::new, |interface| format!("   interface {interface}"));
+        writeln!(out, "{flow}   {packets} packets, {:.3} MB{at}", bytes as f64 / 1e6)?;
     }
-    if capture.left_out > 0 {
-        writeln!(
-            out,
-            "{} other packets are unreadable, not IP, without a time, or belong to flows beyond the limit",
-            capture.left_out
-        )?;
+    for note in &capture.notes {
+        writeln!(out, "{note}")?;
     }
     Ok(())
 }
