@@ -20,6 +20,7 @@ pub mod buildings;
 pub mod capture;
 pub mod channel;
 mod clock;
+mod gpx;
 pub mod packets;
 mod rates;
 pub mod route;

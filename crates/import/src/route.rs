@@ -18,11 +18,11 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use gtfs_structures::{RawStopTime, RawTrip, Shape};
-use time::OffsetDateTime;
 use zip::ZipArchive;
 
 use crate::buildings::{Plane, nearest_turn};
-use crate::{Error, choose, read_up_to, shown};
+use crate::gpx::{self, Point, Track};
+use crate::{Error, Noted, choose, read_up_to, shown};
 
 /// Maximum size in bytes of a GPX file.
 const MAX_GPX: u64 = 16 << 20;
@@ -105,55 +105,93 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 /// A place on the Earth in degrees north and east, and when it was reached, in seconds.
 type Fix = ([f64; 2], Option<f64>);
 
-/// Reads a GPX file: all its tracks one after the other, or, without any, its first route.
+/// Reads a track of a GPX file, or, if it has none, a route: the one with the number (from 1) or name `which`, or `all` one
+/// after the other.
 ///
 /// # Errors
-/// [`Error::File`] if it is not GPX, has fewer than two places or no times (and no speed is given); [`Error::Io`].
-pub fn gpx(from: impl Read, layout: &Layout) -> Result<Route, Error> {
+/// [`Error::Choose`] if there are several and none was selected; [`Error::File`] if it is not GPX, has fewer than two places
+/// or no times (and no speed is given); [`Error::Io`].
+pub fn gpx(from: impl Read, which: Option<&str>, layout: &Layout) -> Result<Noted<Route>, Error> {
     let text = read_up_to(MAX_GPX, from, "import a shorter part")?;
-    let read = gpx::read(&text[..]).map_err(|error| {
-        let what = error.to_string();
-        Error::File(format!("not GPX: {}", shown(what.as_bytes())))
-    })?;
+    let tracks = selected(gpx::tracks(&text)?, which)?;
     drop(text);
-    let segments = read.tracks.iter().flat_map(|track| &track.segments).map(|segment| &segment.points);
-    let mut points: Vec<&gpx::Waypoint> = segments.flatten().collect();
-    if points.is_empty() {
-        points = read.routes.iter().take(1).flat_map(|route| &route.points).collect();
-    }
-    let fixes: Vec<Fix> = points
-        .into_iter()
-        .map(|point| {
-            let place = point.point();
-            let time = point.time.map(|time| OffsetDateTime::from(time).unix_timestamp_nanos() as f64 / 1e9);
-            ([place.y(), place.x()], time)
-        })
-        .collect();
+    let segments: Vec<&Vec<Point>> = tracks.iter().flat_map(|track| &track.segments).collect();
+    let mut fixes: Vec<Fix> =
+        segments.iter().flat_map(|points| *points).map(|point| (point.place, point.time)).collect();
     if fixes.len() < 2 {
         return Err(Error::File("contains no track or route of at least two points".to_owned()));
     }
-    match layout.speed {
-        None => {
-            if fixes.iter().any(|fix| fix.1.is_none()) {
-                let what = "has points without a time: give the speed with --speed";
-                return Err(Error::File(what.to_owned()));
-            }
-            finish(&fixes, layout)
+    let mut notes = Vec::new();
+    if segments.len() > 1 {
+        let plane = plane(&fixes, layout)?.0;
+        let ends = segments.windows(2).map(|two| [two[0][two[0].len() - 1].place, two[1][0].place]);
+        let metres: f64 = ends.map(|[from, to]| distance(plane.metres(from), plane.metres(to))).sum();
+        let (pieces, km) = (segments.len(), metres / 1e3);
+        notes.push(format!("{pieces} segments are joined by straight lines of {km:.2} km in all"));
+    }
+    let Some(speed) = layout.speed else {
+        let without = fixes.iter().filter(|fix| fix.1.is_none()).count();
+        if without + 2 > fixes.len() {
+            let what =
+                if without == fixes.len() { "has points without a time" } else { "has hardly a point with a time" };
+            return Err(Error::File(format!("{what}: give the speed with --speed")));
         }
-        Some(speed) => {
-            let plane = plane(&fixes, layout)?.0;
-            let mut timed: Vec<Fix> = Vec::new();
-            let (mut at, mut before): (f64, Option<[f64; 2]>) = (0.0, None);
-            for &(place, _) in &fixes {
-                let here = plane.metres(place);
-                let moved = before.map_or(f64::INFINITY, |before| distance(before, here));
-                if moved >= NEAR_M {
-                    at += if before.is_some() { moved / speed } else { 0.0 };
-                    timed.push((place, Some(at)));
-                    before = Some(here);
-                }
-            }
-            finish(&timed, layout)
+        if without > 0 {
+            fixes.retain(|fix| fix.1.is_some());
+            notes.push(format!("{without} points without a time are left out"));
+        }
+        if let Some(back) = fixes.windows(2).position(|two| two[1].1 < two[0].1) {
+            let ([north, east], seconds) =
+                (fixes[back + 1].0, fixes[back].1.unwrap_or(0.0) - fixes[0].1.unwrap_or(0.0));
+            return Err(Error::File(format!(
+                "goes back in time {seconds:.0} s after its beginning, at {north:.6},{east:.6}: --speed replaces the times"
+            )));
+        }
+        return Ok(Noted { value: finish(&fixes, layout)?, notes });
+    };
+    let plane = plane(&fixes, layout)?.0;
+    let mut timed: Vec<Fix> = Vec::new();
+    let (mut at, mut before): (f64, Option<[f64; 2]>) = (0.0, None);
+    for &(place, _) in &fixes {
+        let here = plane.metres(place);
+        let moved = before.map_or(f64::INFINITY, |before| distance(before, here));
+        if moved >= NEAR_M {
+            at += if before.is_some() { moved / speed } else { 0.0 };
+            timed.push((place, Some(at)));
+            before = Some(here);
+        }
+    }
+    Ok(Noted { value: finish(&timed, layout)?, notes })
+}
+
+/// Selects tracks by number or name.
+fn selected(mut tracks: Vec<Track>, which: Option<&str>) -> Result<Vec<Track>, Error> {
+    let names = |tracks: &[Track]| {
+        let list = |(number, track): (usize, &Track)| {
+            let points: usize = track.segments.iter().map(Vec::len).sum();
+            let name =
+                if track.name.is_empty() { String::new() } else { format!("`{}`, ", shown(track.name.as_bytes())) };
+            format!("{} ({name}{points} points)", number + 1)
+        };
+        tracks.iter().enumerate().map(list).collect::<Vec<String>>()
+    };
+    match which {
+        None if tracks.len() > 1 => {
+            let what = "several tracks: select one with --track, by its number or name, or all to join them";
+            Err(choose(what, names(&tracks)))
+        }
+        None | Some("all") => Ok(tracks),
+        Some(name) => {
+            let named: Vec<usize> = (0..tracks.len()).filter(|&number| tracks[number].name == name).collect();
+            let number = || name.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|&n| n < tracks.len());
+            let found = match named[..] {
+                [one] => Some(one),
+                [] => number(),
+                _ => return Err(choose("several tracks have that name: select one by its number", names(&tracks))),
+            };
+            let what = || format!("no track `{}`", shown(name.as_bytes()));
+            let found = found.ok_or_else(|| choose(&what(), names(&tracks)))?;
+            Ok(vec![tracks.swap_remove(found)])
         }
     }
 }
@@ -244,7 +282,7 @@ fn thinned(all: &[(f64, [f64; 2])], near: f64) -> Vec<(f64, [f64; 2])> {
 /// # Errors
 /// [`Error::Choose`] if there are several trips, or none of that name; [`Error::Line`] with the table in its text;
 /// [`Error::File`] if it is no feed; [`Error::Io`].
-pub fn gtfs(path: &Path, trip: Option<&str>, layout: &Layout) -> Result<Route, Error> {
+pub fn gtfs(path: &Path, trip: Option<&str>, layout: &Layout) -> Result<Noted<Route>, Error> {
     let mut feed = Feed::open(path)?;
     let trip = feed.trip(trip)?;
     let mut stops = feed.stop_times(&trip.id)?;
@@ -260,13 +298,73 @@ pub fn gtfs(path: &Path, trip: Option<&str>, layout: &Layout) -> Result<Route, E
         Some(shape) => feed.shape(shape)?,
         None => Vec::new(),
     };
-    finish(&along(&stops, &places, &shape, layout)?, layout)
+    let mut notes = Vec::new();
+    let fixes = along(&stops, &places, &shape, layout, &mut notes)?;
+    Ok(Noted { value: finish(&fixes, layout)?, notes })
+}
+
+/// Where the stops are along a shape, in metres, according to `shape_dist_traveled` of both tables, which may be in any unit.
+/// `None` for a stop without, and for all of them if the shape has none or they do not lead to the stops.
+fn told(stops: &[RawStopTime], shape: &[Shape], metres: &[[f64; 2]], sums: &[f64], places: &[[f64; 2]]) -> Told {
+    /// Metres that a stop may be from the shape: not more than a platform, a wide road and their surveys.
+    const FAR_M: f64 = 500.0;
+    let mut told = Told { along: vec![None; stops.len()], fault: None };
+    let of_stops: Vec<Option<f64>> =
+        stops.iter().map(|stop| stop.shape_dist_traveled.map(f64::from).filter(|far| far.is_finite())).collect();
+    if of_stops.iter().all(Option::is_none) {
+        return told;
+    }
+    let of_shape: Option<Vec<f64>> = shape.iter().map(|point| point.dist_traveled.map(f64::from)).collect();
+    let Some(of_shape) = of_shape.filter(|all| all.len() == metres.len() && all.iter().all(|far| far.is_finite()))
+    else {
+        told.fault = Some("stop_times.txt has shape_dist_traveled, but shapes.txt has not");
+        return told;
+    };
+    let present = || of_stops.iter().flatten();
+    if of_shape.windows(2).any(|two| two[1] < two[0]) || present().zip(present().skip(1)).any(|(a, b)| b < a) {
+        told.fault = Some("shape_dist_traveled decreases");
+        return told;
+    }
+    let last = of_shape.len() - 1;
+    let along = |far: f64| {
+        let next = of_shape.partition_point(|one| *one < far).clamp(1, last);
+        let width = of_shape[next] - of_shape[next - 1];
+        let share = if width > 0.0 { ((far - of_shape[next - 1]) / width).clamp(0.0, 1.0) } else { 0.0 };
+        let place = [0, 1].map(|axis| metres[next - 1][axis] + share * (metres[next][axis] - metres[next - 1][axis]));
+        (sums[next - 1] + share * (sums[next] - sums[next - 1]), place)
+    };
+    for ((into, far), place) in told.along.iter_mut().zip(&of_stops).zip(places) {
+        let Some((reached, here)) = far.map(along) else { continue };
+        if distance(here, *place) > FAR_M {
+            told.fault = Some("shape_dist_traveled leads to places that are more than 500 m from the stops");
+            break;
+        }
+        *into = Some(reached);
+    }
+    if told.fault.is_some() {
+        told.along.fill(None);
+    }
+    told
+}
+
+/// Where stops are along a shape.
+struct Told {
+    along: Vec<Option<f64>>,
+    /// Why the feed's distances are not used.
+    fault: Option<&'static str>,
 }
 
 /// Places with times: stops with arrival and departure, and the points of the shape between them.
-fn along(stops: &[RawStopTime], places: &[[f64; 2]], shape: &[Shape], layout: &Layout) -> Result<Vec<Fix>, Error> {
+fn along(
+    stops: &[RawStopTime],
+    places: &[[f64; 2]],
+    shape: &[Shape],
+    layout: &Layout,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Fix>, Error> {
     let mut line: Vec<[f64; 2]> = shape.iter().map(|point| [point.latitude, point.longitude]).collect();
-    if line.len() < 2 {
+    let has_shape = line.len() >= 2;
+    if !has_shape {
         line = places.to_vec();
     }
     let fixes: Vec<Fix> = line.iter().chain(places).map(|place| (*place, None)).collect();
@@ -276,11 +374,22 @@ fn along(stops: &[RawStopTime], places: &[[f64; 2]], shape: &[Shape], layout: &L
     for two in metres.windows(2) {
         sums.push(sums[sums.len() - 1] + distance(two[0], two[1]));
     }
+    let at_stops: Vec<[f64; 2]> = places.iter().map(|place| plane.metres(*place)).collect();
+    let told = told(stops, if has_shape { shape } else { &[] }, &metres, &sums, &at_stops);
+    if let Some(fault) = told.fault.filter(|_| has_shape) {
+        notes.push(format!("{fault}: stops are where the shape first comes near them"));
+    }
     // Where along the line each stop with a time of its own is.
     let mut timed: Vec<(f64, f64, f64)> = Vec::new();
-    let mut from = 0.0;
-    for (stop, place) in stops.iter().zip(places) {
-        let reached = nearest(&metres, &sums, plane.metres(*place), from);
+    let (mut from, mut unclear) = (0.0, 0);
+    for ((stop, place), told) in stops.iter().zip(&at_stops).zip(&told.along) {
+        let reached = match told {
+            Some(reached) => reached.max(from),
+            None => {
+                unclear += u32::from(has_shape && passes(&metres, &sums, *place, from) > 1);
+                nearest(&metres, &sums, *place, from)
+            }
+        };
         from = reached;
         let arrival = stop.arrival_time.or(stop.departure_time).map(f64::from);
         let Some(arrival) = arrival else { continue };
@@ -293,6 +402,11 @@ fn along(stops: &[RawStopTime], places: &[[f64; 2]], shape: &[Shape], layout: &L
     }
     if timed.len() < 2 {
         return Err(Error::File("the trip has fewer than two stops at different times".to_owned()));
+    }
+    if unclear > 0 {
+        let what = "stops are at places that the shape passes several times, and are taken to be at the first of them: the feed \
+                    does not say where (shape_dist_traveled)";
+        notes.push(format!("{unclear} {what}"));
     }
     let place_at = |along: f64| -> [f64; 2] {
         let next = sums.partition_point(|sum| *sum < along).clamp(1, sums.len() - 1);
@@ -319,29 +433,45 @@ fn along(stops: &[RawStopTime], places: &[[f64; 2]], shape: &[Shape], layout: &L
     Ok(fixes)
 }
 
-/// Metres along a line to its point that is nearest to a place, not before `from`. Of a line that passes the place several
-/// times, it is the first time.
-fn nearest(line: &[[f64; 2]], sums: &[f64], place: [f64; 2], from: f64) -> f64 {
-    /// By how much nearer, in metres, a later point must be.
-    const BETTER: f64 = 50.0;
-    let (mut best, mut least) = (from, f64::INFINITY);
-    for (index, two) in line.windows(2).enumerate() {
-        if sums[index + 1] < from {
-            continue;
-        }
+/// By how much nearer, in metres, a later point of a line must be to be that at which a stop is.
+const BETTER_M: f64 = 50.0;
+
+/// Metres along the segments of a line, from `from` on, to their points that are nearest to a place, and how far these are.
+fn near_points(line: &[[f64; 2]], sums: &[f64], place: [f64; 2], from: f64) -> impl Iterator<Item = (f64, f64)> {
+    line.windows(2).enumerate().filter(move |(index, _)| sums[index + 1] >= from).map(move |(index, two)| {
         let (across, along) =
             ([two[1][0] - two[0][0], two[1][1] - two[0][1]], [place[0] - two[0][0], place[1] - two[0][1]]);
         let square = across[0] * across[0] + across[1] * across[1];
         let share =
             if square > 0.0 { ((across[0] * along[0] + across[1] * along[1]) / square).clamp(0.0, 1.0) } else { 0.0 };
         let at = sums[index] + share * (sums[index + 1] - sums[index]);
-        let far = distance(place, [two[0][0] + share * across[0], two[0][1] + share * across[1]]);
-        let is_next = at - best < 2.0 * BETTER || least.is_infinite();
-        if at >= from && (far < least - BETTER || far < least && is_next) {
+        (at, distance(place, [two[0][0] + share * across[0], two[0][1] + share * across[1]]))
+    })
+}
+
+/// Metres along a line to its point that is nearest to a place, not before `from`. Of a line that passes the place several
+/// times, it is the first time.
+fn nearest(line: &[[f64; 2]], sums: &[f64], place: [f64; 2], from: f64) -> f64 {
+    let (mut best, mut least) = (from, f64::INFINITY);
+    for (at, far) in near_points(line, sums, place, from) {
+        let is_next = at - best < 2.0 * BETTER_M || least.is_infinite();
+        if at >= from && (far < least - BETTER_M || far < least && is_next) {
             (best, least) = (at, far);
         }
     }
     best.max(from)
+}
+
+/// How often a line passes a place from `from` on.
+fn passes(line: &[[f64; 2]], sums: &[f64], place: [f64; 2], from: f64) -> usize {
+    let points = || near_points(line, sums, place, from).filter(|(at, _)| *at >= from);
+    let least = points().map(|(_, far)| far).fold(f64::INFINITY, f64::min);
+    let (mut times, mut before) = (0, f64::NEG_INFINITY);
+    for (at, _) in points().filter(|(_, far)| *far <= least + BETTER_M) {
+        times += usize::from(at - before > 4.0 * BETTER_M);
+        before = at;
+    }
+    times
 }
 
 /// Takes a row of a table: the head, the row, and the columns that were asked for.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use import::capture::{self, Which};
+use import::route::{self, Layout};
 use import::{Columns, Error, Trace, Unit, mahimahi, rates};
 
 /// The folder of a case; `None`, said loudly, if there is none.
@@ -96,4 +97,22 @@ fn f10_a_packet_that_passed_two_interfaces_counts_once() {
     // 148,884 bytes in 0.141 s.
     let (length, mean) = length_and_mean(&trace);
     assert!(length == 141 && (mean - 8.4).abs() < 0.05, "{length} ms, {mean} Mbit/s");
+}
+
+const LAYOUT: Layout = Layout { origin: None, rotate_deg: 0.0, height_m: 1.5, speed: None };
+
+#[test]
+fn f12_a_stop_is_where_the_feeds_distances_say() {
+    let Some(folder) = case("F12-gtfs-shape-distances") else { return };
+    let read = route::gtfs(&folder, None, &LAYOUT).unwrap();
+    let (route, notes) = (read.value, read.notes);
+    assert!((route.length_m() - 7_000.0).abs() < 40.0 && route.seconds() == 467.0, "{} m", route.length_m());
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn f16_unknown_elements_of_gpx_are_skipped() {
+    let Some(folder) = case("F16-gpx-valid-refused") else { return };
+    let read = route::gpx(File::open(folder.join("walk.gpx")).unwrap(), None, &LAYOUT).unwrap();
+    assert!((read.value.length_m() - 223.0).abs() < 1.0 && read.value.seconds() == 120.0);
 }

@@ -5,13 +5,18 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::Path;
 
-use import::route::{Layout, Route, gpx, gtfs};
+use import::route::{Layout, Route, gtfs};
 
 /// Metres of a degree of latitude at the equator (WGS 84).
 const DEGREE_M: f64 = 110_574.3;
 
 fn layout() -> Layout {
     Layout { origin: None, rotate_deg: 0.0, height_m: 1.5, speed: None }
+}
+
+/// The route of a GPX file with one track.
+fn gpx(from: impl std::io::Read, layout: &Layout) -> Result<Route, import::Error> {
+    import::route::gpx(from, None, layout).map(|read| read.value)
 }
 
 /// A track that drives north at 10 m/s for 100 s, stands for 60 s with a receiver that wanders by a metre, and drives on for 50 s.
@@ -95,7 +100,7 @@ fn zipped(path: &Path, folder: &str) {
 fn a_trip_follows_its_shape_and_stops_at_its_stops() {
     let dir = tempfile::tempdir().unwrap();
     feed(dir.path());
-    let route = gtfs(dir.path(), Some("t1"), &layout()).unwrap();
+    let route = gtfs(dir.path(), Some("t1"), &layout()).unwrap().value;
     let near = |point: &(f64, [f64; 2]), at: f64, place: [f64; 2]| {
         assert!(
             (point.0 - at).abs() < 0.1 && (point.1[0] - place[0]).abs() < 3.0 && (point.1[1] - place[1]).abs() < 3.0,
@@ -113,12 +118,12 @@ fn a_trip_follows_its_shape_and_stops_at_its_stops() {
     route.points.iter().zip(expected).for_each(|(point, (at, place))| near(point, at, place));
     assert_eq!(route.stops(), 1);
     // A trip without a shape goes straight from stop to stop.
-    let back = gtfs(dir.path(), Some("t2"), &layout()).unwrap();
+    let back = gtfs(dir.path(), Some("t2"), &layout()).unwrap().value;
     assert_eq!((back.points.len(), back.seconds()), (2, 60.0));
     for folder in ["", "feed/"] {
         let zip = dir.path().join("feed.zip");
         zipped(&zip, folder);
-        assert_eq!(gtfs(&zip, Some("t1"), &layout()).unwrap(), route);
+        assert_eq!(gtfs(&zip, Some("t1"), &layout()).unwrap().value, route);
     }
 }
 
@@ -147,6 +152,123 @@ fn what_is_missing_is_named() {
     let error = gpx(at_once.as_bytes(), &layout()).unwrap_err().to_string();
     assert_eq!(error, "all its places have the same time");
     assert!(gpx(&b"hello"[..], &layout()).unwrap_err().to_string().starts_with("not GPX: "));
+}
+
+/// A file with these elements below its root.
+fn file(elements: &str) -> String {
+    format!(
+        r#"<?xml version="1.0"?><gpx version="1.1" creator="t" xmlns="http://www.topografix.com/GPX/1/1">{elements}</gpx>"#
+    )
+}
+
+/// A point of a track at a thousandth of a degree times `north`, `minute` minutes after the beginning.
+fn place(north: u32, minute: u32, more: &str) -> String {
+    let lat = f64::from(north) / 1e3;
+    format!("<trkpt lat=\"{lat}\" lon=\"17.5\"><ele>4</ele><time>2020-01-01T00:{minute:02}:00Z</time>{more}</trkpt>")
+}
+
+#[test]
+fn elements_that_are_not_needed_are_skipped_whatever_they_are() {
+    // All elements of wptType and trkType of the schema of GPX 1.1, those of 1.0, extensions with the same names, and others.
+    let more = "<magvar>3.2</magvar><geoidheight>1</geoidheight><name>n</name><cmt>c</cmt><desc>d</desc><src>s</src>\
+        <link href=\"http://example.org\"><text>t</text><type>x</type></link><sym>s</sym><type>t</type><fix>3d</fix><sat>7</sat>\
+        <hdop>1</hdop><vdop>1</vdop><pdop>1</pdop><ageofdgpsdata>1</ageofdgpsdata><dgpsid>1023</dgpsid><course>1</course>\
+        <speed>x</speed><url>u</url><unknown><deep/></unknown>\
+        <extensions><time>never</time><trkpt lat=\"x\"/><a:hr xmlns:a=\"urn:a\">9</a:hr></extensions>";
+    let points = [place(0, 0, more), place(1, 1, more), place(2, 2, more)].concat();
+    let head = "<metadata><name>m</name><time>2019-01-01T00:00:00Z</time><bounds minlat=\"0\"/></metadata><wpt lat=\"9\" lon=\"9\"/>";
+    let of_track = "<name>a</name><cmt/><number>7</number><extensions><color>Red</color></extensions>";
+    let text = file(&format!("{head}<trk>{of_track}<trkseg>{points}<extensions/></trkseg></trk><extensions/>"));
+    let route = gpx(text.as_bytes(), &layout()).unwrap();
+    assert_eq!((route.seconds(), route.points.len()), (120.0, 3));
+    assert!((route.length_m() - 2.0 * DEGREE_M / 1e3).abs() < 0.1, "{}", route.length_m());
+    for bad in
+        ["<trkpt lat=\"91\" lon=\"0\"/>", "<trkpt lat=\"1\"/>", "<trkpt lat=\"1\" lon=\"2\"><time>noon</time></trkpt>"]
+    {
+        let error = gpx(file(&format!("<trk><trkseg>{bad}</trkseg></trk>")).as_bytes(), &layout()).unwrap_err();
+        assert!(error.to_string().starts_with("not GPX: "), "{error}");
+    }
+}
+
+#[test]
+fn one_of_several_tracks_is_chosen_or_they_are_joined_with_a_note() {
+    let track = |name: &str, from: u32| {
+        let points = [place(from, from, ""), place(from + 1, from + 1, "")].concat();
+        format!("<trk><name>{name}</name><trkseg>{points}</trkseg></trk>")
+    };
+    let text = file(&[track("out", 0), "<trk><name>empty</name></trk>".to_owned(), track("back", 10)].concat());
+    let read = |which: Option<&str>| import::route::gpx(text.as_bytes(), which, &layout());
+    assert_eq!(
+        read(None).unwrap_err().to_string(),
+        "several tracks: select one with --track, by its number or name, or all to join them; choose one of 1 (`out`, 2 points), \
+         2 (`back`, 2 points)"
+    );
+    for which in ["2", "back"] {
+        let one = read(Some(which)).unwrap();
+        assert!((one.value.length_m() - DEGREE_M / 1e3).abs() < 0.1 && one.notes.is_empty(), "{which}");
+    }
+    let all = read(Some("all")).unwrap();
+    assert!((all.value.length_m() - 11.0 * DEGREE_M / 1e3).abs() < 0.1);
+    assert_eq!(all.notes, ["2 segments are joined by straight lines of 1.00 km in all"]);
+    assert!(read(Some("there")).unwrap_err().to_string().starts_with("no track `there`; choose one of 1 (`out`"));
+}
+
+#[test]
+fn a_track_that_goes_back_in_time_says_where_and_what_would_do() {
+    let points = [place(0, 0, ""), place(1, 5, ""), place(2, 2, ""), place(3, 6, "")].concat();
+    let text = file(&format!("<trk><trkseg>{points}</trkseg></trk>"));
+    let error = gpx(text.as_bytes(), &layout()).unwrap_err().to_string();
+    assert_eq!(error, "goes back in time 300 s after its beginning, at 0.002000,17.500000: --speed replaces the times");
+    let without = text.replacen("<time>2020-01-01T00:02:00Z</time>", "", 1);
+    let read = import::route::gpx(without.as_bytes(), None, &layout()).unwrap();
+    assert_eq!((read.value.seconds(), read.notes), (360.0, vec!["1 points without a time are left out".to_owned()]));
+}
+
+/// A round of 4 km and three quarters of a second one. Stop B is on its first side, and reached in the second round.
+const LOOP: [(&str, &str); 4] = [
+    ("trips.txt", "route_id,service_id,trip_id,shape_id\nr,s,t,sh\n"),
+    ("stops.txt", "stop_id,stop_lat,stop_lon\na,60,20\nb,60,20.0089\nc,60.0089,20\n"),
+    (
+        "stop_times.txt",
+        "trip_id,arrival_time,departure_time,stop_id,stop_sequence,shape_dist_traveled\n\
+         t,08:00:00,08:00:00,a,1,0\nt,08:05:00,08:05:00,b,2,4.5\nt,08:07:47,08:07:47,c,3,7\n",
+    ),
+    (
+        "shapes.txt",
+        "shape_id,shape_pt_lat,shape_pt_lon,shape_pt_sequence,shape_dist_traveled\nsh,60,20,1,0\nsh,60,20.0179,2,1\n\
+         sh,60.0089,20.0179,3,2\nsh,60.0089,20,4,3\nsh,60,20,5,4\nsh,60,20.0179,6,5\nsh,60.0089,20.0179,7,6\nsh,60.0089,20,8,7\n",
+    ),
+];
+
+#[test]
+fn a_stop_is_where_the_feeds_distances_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |edit: &dyn Fn(&str, &str) -> String| {
+        LOOP.iter().for_each(|(name, text)| fs::write(dir.path().join(name), edit(name, text)).unwrap());
+        gtfs(dir.path(), None, &layout()).unwrap()
+    };
+    let unedited = read(&|_, text| text.to_owned());
+    let route = &unedited.value;
+    assert!((route.length_m() - 6_970.0).abs() < 30.0 && unedited.notes.is_empty(), "{}", route.length_m());
+    for two in route.points.windows(2) {
+        let speed = (two[1].1[0] - two[0].1[0]).hypot(two[1].1[1] - two[0].1[1]) / (two[1].0 - two[0].0);
+        assert!((speed - 15.0).abs() < 0.3, "{two:?}");
+    }
+    // Without distances, B is where the shape passes first; with such that lead elsewhere, they are not used. Both are said.
+    let first = read(&|_, text| text.replace("shape_dist_traveled", "other"));
+    assert!((first.value.length_m() - 2_990.0).abs() < 30.0, "{}", first.value.length_m());
+    assert!(
+        first.notes[0].starts_with("3 stops are at places that the shape passes several times"),
+        "{:?}",
+        first.notes
+    );
+    let metres =
+        read(&|name, text| if name == "stop_times.txt" { text.replace(",4.5\n", ",4500\n") } else { text.to_owned() });
+    assert!(metres.notes[0].starts_with("shape_dist_traveled decreases"), "{:?}", metres.notes);
+    let wrong =
+        read(&|name, text| if name == "stop_times.txt" { text.replace(",4.5\n", ",6.5\n") } else { text.to_owned() });
+    let what = "shape_dist_traveled leads to places that are more than 500 m from the stops: stops are where the shape first comes near them";
+    assert_eq!(wrong.notes[0], what);
 }
 
 fn check(route: Result<Route, import::Error>) {
@@ -189,8 +311,8 @@ fn any_edit_of_a_track_or_a_feed_is_a_route_or_one_line() {
             [("trips.txt", TRIPS), ("stops.txt", STOPS), ("stop_times.txt", TIMES), ("shapes.txt", SHAPES)]
                 [usize::from(which / 2 % 4)];
         fs::write(dir.path().join(name), edited(text.as_bytes(), edits)).unwrap();
-        check(gtfs(dir.path(), Some("t1"), &layout()));
+        check(gtfs(dir.path(), Some("t1"), &layout()).map(|read| read.value));
         fs::write(&zip, edited(&packed, edits)).unwrap();
-        check(gtfs(&zip, Some("t1"), &layout()));
+        check(gtfs(&zip, Some("t1"), &layout()).map(|read| read.value));
     });
 }

@@ -278,6 +278,9 @@ pub(crate) struct RouteArgs {
     /// The trip of a GTFS feed, if there are several
     #[arg(long, value_name = "ID")]
     trip: Option<String>,
+    /// The track of a GPX file, if there are several: its number from 1 or its name, or `all` to join them by straight lines
+    #[arg(long, value_name = "TRACK")]
+    track: Option<String>,
     /// Speed in km/h on a track without times; replaces its times
     #[arg(long, value_name = "KM/H", value_parser = kmh)]
     speed: Option<f64>,
@@ -382,8 +385,13 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
                 if args.trip.is_some() {
                     return Err(Failure::Invalid("--trip: a GPX file has no trips, only a GTFS feed has".to_owned()));
                 }
-                route::gpx(open(file)?, &layout)
+                route::gpx(open(file)?, args.track.as_deref(), &layout)
             } else {
+                if args.track.is_some() {
+                    return Err(Failure::Invalid(
+                        "--track: a GTFS feed has trips; only for GPX files (*.gpx)".to_owned(),
+                    ));
+                }
                 if args.speed.is_some() {
                     return Err(Failure::Invalid(
                         "--speed: a GTFS feed has times; only for GPX files (*.gpx)".to_owned(),
@@ -391,7 +399,7 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
                 }
                 route::gtfs(file, args.trip.as_deref(), &layout)
             };
-            write_route(out, &route.map_err(at(file))?)
+            write_route(out, &noted(route, file)?)
         }
     }
 }
