@@ -106,9 +106,12 @@ const DATES: std::ops::Range<f64> = 1e9..4.1e9;
 /// Seconds beyond which a time is not one of a recording.
 pub(crate) const LATEST: f64 = DATES.end;
 
-/// Returns the unit in seconds in which a number is a date: seconds, milliseconds, microseconds or nanoseconds since 1970.
-pub(crate) fn epoch(number: f64) -> Option<f64> {
-    [1.0, 1e-3, 1e-6, 1e-9].into_iter().find(|unit| DATES.contains(&(number * unit)))
+/// Returns the unit in which a number is a date, in seconds, and its name: seconds, milliseconds, microseconds or nanoseconds
+/// since 1970.
+pub(crate) fn epoch(number: f64) -> Option<(f64, &'static str)> {
+    [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+        .into_iter()
+        .find(|(unit, _)| DATES.contains(&(number * unit)))
 }
 
 #[cfg(test)]
@@ -151,7 +154,8 @@ mod tests {
 
     #[test]
     fn numbers_of_today_are_dates_in_the_unit_of_their_size() {
-        assert_eq!([1.7e9, 1.7e12, 1.7e15, 1.7e18].map(epoch), [1.0, 1e-3, 1e-6, 1e-9].map(Some));
+        let units = [1.7e9, 1.7e12, 1.7e15, 1.7e18].map(|number| epoch(number).unwrap().0);
+        assert_eq!(units, [1.0, 1e-3, 1e-6, 1e-9]);
         assert_eq!([0.0, 1e8, 1e11, -1.7e9].map(epoch), [None; 4]);
     }
 }

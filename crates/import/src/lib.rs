@@ -25,6 +25,7 @@ pub mod packets;
 mod rates;
 pub mod route;
 mod table;
+mod times;
 mod units;
 
 use std::io::{self, Read};

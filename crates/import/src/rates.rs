@@ -5,23 +5,15 @@ use std::io::Read;
 use csv::ByteRecord;
 use link::trace::Trace;
 
-use crate::clock::{self, Moment};
 use crate::table::{Table, is_missing, number};
-use crate::units::{self, TimeName, Unit};
-use crate::{Error, MAX_SECONDS, Noted, Opportunities, choose, shown, text};
+use crate::times::{Raw, TimeColumn, Times, short};
+use crate::units::{self, Unit};
+use crate::{Error, Noted, Opportunities, choose, shown, text};
 
 /// The highest accepted rate, in bit/s.
 const MAX_RATE: f64 = 1e13;
-/// Maximum number of rows.
-const MAX_ROWS: usize = 10_000_000;
-/// Rows more than this many seconds apart are hardly in seconds, if the column does not say so.
-const USUAL_STEP_S: f64 = 2.0;
 /// Seconds between rows from which on the rates say little of what a link does.
 const COARSE_S: f64 = 0.5;
-/// A gap between rows is worth a note if it is longer than this many seconds and than this many usual steps.
-const GAP_S: f64 = 5.0;
-const GAP_STEPS: f64 = 5.0;
-
 /// The time that a row's rate or amount of data covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covers {
@@ -64,36 +56,27 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     if !table.has_names() {
         notes.push("the file has no header: its first line is data".to_owned());
     }
-    let rows = Rows::read(&mut table, &selected, columns, &mut notes)?;
+    let rows = Rows::read(&mut table, &selected, &mut notes)?;
     drop(table);
     drop(text);
     let covers = selected.covers(columns, &rows)?;
     selected.tell(covers, columns, &mut notes);
     let mut sum = Opportunities::new(begin, length);
     let end = rows.pass(&mut sum, selected.unit, covers, &mut notes)?;
-    if rows.step >= COARSE_S {
+    if rows.times.step >= COARSE_S {
         let what = "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
-        notes.push(format!("the rows are {} s apart: {what}", short(rows.step)));
+        notes.push(format!("the rows are {} s apart: {what}", short(rows.times.step)));
     }
     Ok(Noted { value: sum.finish(end)?, notes })
 }
 
-/// Formats a number of seconds.
-fn short(seconds: f64) -> String {
-    let text = format!("{seconds:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 /// The columns of a table.
 struct Selected {
-    time: usize,
+    time: TimeColumn,
     rate: usize,
-    time_name: String,
     rate_name: String,
     unit: Unit,
     is_total: bool,
-    /// What the column says of its unit.
-    time_unit: TimeName,
 }
 
 impl Selected {
@@ -102,11 +85,9 @@ impl Selected {
             let what = "the file has no header: select columns by number, such as --time 1 --rate 2 --unit mbps";
             return Err(Error::File(what.to_owned()));
         }
-        let time = time_column(table, columns.time.as_deref())?;
-        let time_unit = table.names.get(time).map_or(TimeName::Bare, |name| units::time(name));
-        let (rate, unit, is_total) = rate_column(table, columns, time)?;
-        let (time_name, rate_name) = (table.shown(time), table.shown(rate));
-        Ok(Selected { time, rate, time_name, rate_name, unit, is_total, time_unit })
+        let time = TimeColumn::of(table, columns.time.as_deref(), columns.seconds)?;
+        let (rate, unit, is_total) = rate_column(table, columns, time.index)?;
+        Ok(Selected { time, rate, rate_name: table.shown(rate), unit, is_total })
     }
 
     /// What a row covers.
@@ -146,28 +127,6 @@ impl Selected {
     }
 }
 
-/// Returns the column of times.
-pub(crate) fn time_column(table: &Table<'_>, selected: Option<&str>) -> Result<usize, Error> {
-    if let Some(name) = selected {
-        return table.column(name);
-    }
-    if !table.has_names() {
-        return Ok(0);
-    }
-    let found: Vec<usize> = (0..table.width()).filter(|&column| units::is_time(&table.names[column])).collect();
-    match found[..] {
-        [one] => Ok(one),
-        [] => Err(Error::File(format!(
-            "no column has a name for a time; select one of {} with --time",
-            table.all_names()
-        ))),
-        _ => Err(choose(
-            "several columns may be the time: select one with --time",
-            found.iter().map(|&column| shown(table.names[column].as_bytes())).collect(),
-        )),
-    }
-}
-
 /// Returns the column of rates, its unit, and whether it is a sum since the start.
 fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usize, Unit, bool), Error> {
     let named = |column: usize| table.names.get(column).and_then(|name| units::rate(name));
@@ -204,163 +163,41 @@ fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usi
     Ok((column, unit, named.is_some_and(|named| named.is_total)))
 }
 
-fn no_time_unit(column: &str) -> String {
-    format!("the unit of the times in column {column} is unknown: set it with --time-unit (s, ms, us or ns)")
-}
-
-/// The rows of a table: times in seconds since the first, and values.
+/// The rows of a table.
 struct Rows {
-    lines: Vec<u32>,
-    times: Vec<f64>,
+    times: Times,
     values: Vec<f64>,
-    /// The usual time between rows, in seconds; 0 if there is none.
-    step: f64,
 }
 
 impl Rows {
-    fn read(
-        table: &mut Table<'_>,
-        selected: &Selected,
-        columns: &Columns,
-        notes: &mut Vec<String>,
-    ) -> Result<Rows, Error> {
-        let mut rows = Rows { lines: Vec::new(), times: Vec::new(), values: Vec::new(), step: 0.0 };
-        let (mut dates, mut missing) = (0u64, 0u64);
+    fn read(table: &mut Table<'_>, selected: &Selected, notes: &mut Vec<String>) -> Result<Rows, Error> {
+        let (mut times, mut values, mut missing) = (Raw::default(), Vec::new(), 0u64);
         let mut record = ByteRecord::new();
         while let Some(line) = table.next(&mut record)? {
             let cell = |column: usize| {
                 record.get(column).ok_or_else(|| Error::line(line, format!("has no column {}", column + 1)))
             };
-            let (time, value) = (cell(selected.time)?, cell(selected.rate)?);
+            let (time, value) = (cell(selected.time.index)?, cell(selected.rate)?);
             if is_missing(time) || is_missing(value) {
                 missing += 1;
                 continue;
             }
-            let unread =
-                |what: &str, cell: &[u8]| Error::line(line, format!("the {what} `{}` is not a number", shown(cell)));
-            let moment = clock::moment(time).ok_or_else(|| {
-                let valid = "a number, nor a date such as 2024-01-30T01:00:00Z or 2024.01.30_01.00.00";
-                Error::line(line, format!("the time `{}` is neither {valid}", shown(time)))
-            })?;
-            let value = number(value).ok_or_else(|| unread("rate", value))?;
+            times.push(line, time)?;
+            let value = number(value)
+                .ok_or_else(|| Error::line(line, format!("the rate `{}` is not a number", shown(value))))?;
             if value < 0.0 || selected.unit.is_rate && value * selected.unit.bits > MAX_RATE {
                 return Err(Error::line(line, format!("the rate {value} must be from 0 to 10 Tbit/s")));
             }
-            let at = match moment {
-                Moment::Number(at) => at,
-                Moment::Date(at) => {
-                    dates += 1;
-                    at
-                }
-            };
-            if dates > 0 && dates != rows.times.len() as u64 + 1 {
-                return Err(Error::line(line, "a column has either numbers or dates for times"));
-            }
-            if rows.times.len() >= MAX_ROWS {
-                return Err(Error::File(format!("more than {MAX_ROWS} rows: split the file")));
-            }
-            rows.lines.push(u32::try_from(line).unwrap_or(u32::MAX));
-            rows.times.push(at);
-            rows.values.push(value);
+            values.push(value);
         }
-        if rows.times.is_empty() {
+        if times.is_empty() {
             let what = if missing > 0 { "all its rows lack the time or the rate" } else { "no lines after the header" };
             return Err(Error::File(what.to_owned()));
         }
         if missing > 0 {
             notes.push(format!("{missing} rows without a time or a rate are left out"));
         }
-        let seconds = if dates > 0 { 1.0 } else { rows.unit(selected, columns, notes)? };
-        rows.since_first(seconds)?;
-        rows.spread(notes);
-        Ok(rows)
-    }
-
-    /// Returns the seconds in a unit of time.
-    fn unit(&self, selected: &Selected, columns: &Columns, notes: &mut Vec<String>) -> Result<f64, Error> {
-        let first = self.times[0];
-        let known = match selected.time_unit {
-            TimeName::Known(seconds) => Some(seconds),
-            TimeName::Bare | TimeName::Unknown => None,
-        };
-        if let Some(seconds) = columns.seconds.or(known) {
-            if first * seconds > clock::LATEST {
-                let what = format!("the time {first} is in the year 2099 or later");
-                let of = if columns.seconds.is_some() { "--time-unit" } else { "the unit of its name" };
-                return Err(Error::line(
-                    u64::from(self.lines[0]),
-                    format!("{what} by {of}: set --time-unit (s, ms, us or ns)"),
-                ));
-            }
-            return Ok(seconds);
-        }
-        if selected.time_unit == TimeName::Unknown {
-            return Err(Error::File(no_time_unit(&selected.time_name)));
-        }
-        if let Some(seconds) = clock::epoch(first) {
-            let unit = if seconds == 1.0 {
-                "s"
-            } else if seconds == 1e-3 {
-                "ms"
-            } else if seconds == 1e-6 {
-                "us"
-            } else {
-                "ns"
-            };
-            notes.push(format!("the times in column {} are {unit} since 1970, by their size", selected.time_name));
-            return Ok(seconds);
-        }
-        let step = usual_step(&self.times);
-        if step > USUAL_STEP_S || first > clock::LATEST {
-            return Err(Error::File(no_time_unit(&selected.time_name)));
-        }
-        notes.push(format!("the times in column {} are assumed to be in seconds (--time-unit)", selected.time_name));
-        Ok(1.0)
-    }
-
-    /// Makes times seconds since the first row.
-    fn since_first(&mut self, seconds: f64) -> Result<(), Error> {
-        let (first, mut before) = (self.times[0], 0.0);
-        for (at, line) in self.times.iter_mut().zip(&self.lines) {
-            let line = u64::from(*line);
-            *at = (*at - first) * seconds;
-            if !(0.0..=MAX_SECONDS).contains(at) {
-                let what = if *at < 0.0 {
-                    "is earlier than the first line"
-                } else {
-                    "is more than 49 days after the first line"
-                };
-                return Err(Error::line(line, what));
-            }
-            if *at < before {
-                return Err(Error::line(line, "is earlier than the previous line: times must not decrease"));
-            }
-            before = *at;
-        }
-        self.step = usual_step(&self.times);
-        Ok(())
-    }
-
-    /// Spreads rows of the same time evenly up to the next, but over a second at most: loggers write several lines in a
-    /// second with that second as their time.
-    fn spread(&mut self, notes: &mut Vec<String>) {
-        let (mut from, mut count) = (0, 0u64);
-        while from < self.times.len() {
-            let at = self.times[from];
-            let same = self.times[from..].iter().take_while(|&&other| other == at).count();
-            if same > 1 {
-                let usual = if self.step > 0.0 { self.step } else { 1.0 };
-                let width = self.times.get(from + same).map_or(usual, |next| next - at).min(1.0);
-                for (number, time) in self.times[from..from + same].iter_mut().enumerate() {
-                    *time = at + width * number as f64 / same as f64;
-                }
-                count += same as u64;
-            }
-            from += same;
-        }
-        if count > 0 {
-            notes.push(format!("{count} rows have the time of another, and are spread evenly up to the next time, over a second at most"));
-        }
+        Ok(Rows { times: times.times(&selected.time, notes)?, values })
     }
 
     /// Whether values never decrease and most grow, as those of a counter do.
@@ -372,60 +209,43 @@ impl Rows {
 
     /// Passes what the rows carry; returns the end of the recording in seconds.
     fn pass(&self, sum: &mut Opportunities, unit: Unit, covers: Covers, notes: &mut Vec<String>) -> Result<f64, Error> {
-        let last = self.times.len() - 1;
-        let usual = if self.step > 0.0 { self.step } else { 1.0 };
-        let mut flow = |value: f64, from: f64, to: f64| {
-            let bytes_per_s = value * unit.bits / 8.0 / if unit.is_rate { 1.0 } else { to - from };
-            if bytes_per_s.is_finite() { sum.flow(bytes_per_s, from, to) } else { sum.add(to, value * unit.bits / 8.0) }
-        };
-        match covers {
-            Covers::UntilNext => {
-                for (at, value) in self.values.iter().enumerate() {
-                    let to = if at < last { self.times[at + 1] } else { self.times[last] + usual };
-                    flow(*value, self.times[at], to)?;
-                }
-                self.note_gaps("the rate holds over them", notes);
-                Ok(self.times[last] + usual)
+        let (times, values) = (&self.times.seconds, &self.values);
+        let last = times.len() - 1;
+        if covers == Covers::UntilNext {
+            for (at, value) in values.iter().enumerate() {
+                let to = if at < last { times[at + 1] } else { times[last] + self.times.usual() };
+                flow(sum, unit, *value, times[at], to)?;
             }
-            Covers::SincePrevious | Covers::SinceStart => {
-                if last == 0 {
-                    let what = "has one row only: what it covers began at a previous one";
-                    return Err(Error::File(what.to_owned()));
-                }
-                let is_sum = covers == Covers::SinceStart;
-                for at in 1..=last {
-                    let value = self.values[at] - if is_sum { self.values[at - 1] } else { 0.0 };
-                    if value < 0.0 {
-                        let what = "the sum since the start is less than in the previous line: the counter began anew; import the parts singly";
-                        return Err(Error::line(u64::from(self.lines[at]), what));
-                    }
-                    flow(value, self.times[at - 1], self.times[at])?;
-                }
-                if self.values[0] > 0.0 && !is_sum {
-                    notes.push("the value of the first row is left out: it covers a time before it".to_owned());
-                }
-                self.note_gaps("what came in them is spread evenly", notes);
-                Ok(self.times[last])
+            self.times.note_gaps("the value before it holds for all of it", notes);
+            return Ok(times[last] + self.times.usual());
+        }
+        if last == 0 {
+            let what = "has one row only: what it covers began at a previous one";
+            return Err(Error::File(what.to_owned()));
+        }
+        let is_sum = covers == Covers::SinceStart;
+        for at in 1..=last {
+            let value = values[at] - if is_sum { values[at - 1] } else { 0.0 };
+            if value < 0.0 {
+                let what = "the sum since the start is less than in the previous line: the counter began anew; import the parts singly";
+                return Err(Error::line(u64::from(self.times.lines[at]), what));
             }
+            flow(sum, unit, value, times[at - 1], times[at])?;
         }
-    }
-
-    fn note_gaps(&self, what: &str, notes: &mut Vec<String>) {
-        let gaps = self.times.windows(2).map(|two| (two[1] - two[0], two[0]));
-        let long: Vec<(f64, f64)> = gaps.filter(|gap| gap.0 > GAP_S && gap.0 > GAP_STEPS * self.step).collect();
-        if let Some(longest) = long.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0)) {
-            let (count, seconds, at) = (long.len(), short(longest.0), short(longest.1));
-            notes.push(format!("{count} long gaps between rows, the longest of {seconds} s at {at} s: {what}"));
+        if values[0] > 0.0 && !is_sum {
+            notes.push("the value of the first row is left out: it covers a time before it".to_owned());
         }
+        self.times.note_gaps("the value after it covers all of it", notes);
+        Ok(times[last])
     }
 }
 
-/// Returns the median of the steps that are not zero; 0 if there is none.
-fn usual_step(times: &[f64]) -> f64 {
-    let mut steps: Vec<f64> = times.windows(2).map(|two| two[1] - two[0]).filter(|step| *step > 0.0).collect();
-    if steps.is_empty() {
-        return 0.0;
+/// Passes what a row carries from one time to another. An amount in no time passes at once.
+pub(crate) fn flow(sum: &mut Opportunities, unit: Unit, value: f64, from: f64, to: f64) -> Result<(), Error> {
+    let bytes = value * unit.bits / 8.0;
+    match (unit.is_rate, to > from) {
+        (true, _) => sum.flow(bytes, from, to),
+        (false, true) => sum.flow(bytes / (to - from), from, to),
+        (false, false) => sum.add(to, bytes),
     }
-    let middle = steps.len() / 2;
-    *steps.select_nth_unstable_by(middle, f64::total_cmp).1
 }

@@ -158,7 +158,10 @@ fn a_unit_that_is_not_recognised_is_an_error_that_names_the_valid_ones() {
 #[test]
 fn times_are_numbers_dates_or_seconds_since_1970_and_what_was_assumed_is_said() {
     let wanted = rate("time_s,mbps\n0,12\n1,12\n2,12\n").unwrap();
-    let smooth = "the rows are 1 s apart: the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+    let smooth = |step: &str| {
+        let what = "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+        format!("the rows are {step} s apart: {what}")
+    };
     for (text, notes) in [
         ("Time (ms),Mbps\n0,12\n1000,12\n2000,12\n", &[][..]),
         ("TIME_MS,Mbps\n0,12\n1000,12\n2000,12\n", &[]),
@@ -176,17 +179,39 @@ fn times_are_numbers_dates_or_seconds_since_1970_and_what_was_assumed_is_said() 
         ("Timestamp,mbps\n2020.02.28_23.59.59,12\n2020.02.29_00.00.00,12\n2020.02.29_00.00.01,12\n", &[]),
         ("t,mbps\n7,12\n8,12\n9,12\n", &["the times in column `t` are assumed to be in seconds (--time-unit)"]),
         ("time_s,mbps\n0,12\n1,-\n1,12\n2,12\n2,\n", &["2 rows without a time or a rate are left out"]),
-        // Two rows in a second hold for half of it each.
+        // Each of four rows in three seconds counts the same.
         (
             "time_s,mbps\n0,6\n0,18\n1,12\n2,12\n",
-            &["2 rows have the time of another, and are spread evenly up to the next time, over a second at most"],
+            &[
+                "1 rows have the time of another, in whole seconds: all rows are spread evenly, which moves them by up to 0.8 s",
+            ],
+        ),
+        (
+            "t_s,mbps\n0,6\n1,18\n0,12\n2,12\n",
+            &[
+                "1 rows are up to 2 s earlier than the previous one, and have its time",
+                "1 rows have the time of another, in whole seconds: all rows are spread evenly, which moves them by up to 0.5 s",
+            ],
         ),
     ] {
         let read = rates(text.as_bytes(), &Columns::default(), 0.0, None).unwrap();
-        assert_eq!(read.notes, [notes, &[smooth]].concat(), "{text}");
+        let spread = notes.last().is_some_and(|note| note.contains("spread"));
+        let smooth = smooth(if spread { "0.75" } else { "1" });
+        assert_eq!(read.notes, [notes, &[smooth.as_str()]].concat(), "{text}");
         assert_eq!(read.value.opportunities(), wanted.opportunities(), "{text}");
         assert_eq!(read.value.period(), wanted.period(), "{text}");
     }
+    // Where times are not whole seconds of a logger, the last row of a time holds.
+    let steps = rates(&b"time_s,mbps\n0,12\n10,99\n10,12\n20,12\n"[..], &Columns::default(), 0.0, Some(20.0)).unwrap();
+    assert_eq!(
+        (steps.value.opportunities(), steps.notes[0].as_str()),
+        (20_000, "1 rows have the time of the next, and last for no time")
+    );
+    let gap = rates(&b"t_s,mbps\n0,12\n1,12\n2,12\n60,12\n61,12\n"[..], &Columns::default(), 0.0, None).unwrap();
+    assert_eq!(
+        gap.notes[0],
+        "1 long gaps between rows, the longest of 58 s at 2 s: the value before it holds for all of it"
+    );
 }
 
 #[test]
