@@ -2,7 +2,7 @@
 //! that was measured.
 //!
 //! With received powers (tables `modem` and `radio`), the network is a cell for each one that served, with a recorded channel. Of cells
-//! that did not serve nothing is recorded: just before and after its time, one is taken for [`MARGIN_DB`] weaker than the one that
+//! that did not serve nothing is recorded: just before and after its time, one is taken for [`serving::MARGIN_DB`] weaker than the one that
 //! served, so that handovers happen when they did, and otherwise for out of reach. Without them, or on request, the network is one link,
 //! whose capacity is what the flows got of it.
 //!
@@ -14,9 +14,8 @@ mod directions;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use channel::recorded::Quantity;
-use import::channel::Channel;
-use import::{Columns, rates};
+use import::channel::{Channel, Quantity};
+use import::{Columns, rates, serving};
 use record::Results;
 use record::tables::{FlowRow, Tables};
 
@@ -25,16 +24,8 @@ use directions::{BACKWARD, Directions, FORWARD, Measured};
 
 /// Flows that are replayed: the largest.
 const MOST_FLOWS: usize = 64;
-/// Cells of a scenario.
-const MOST_CELLS: usize = 400;
-/// Samples of all cells together.
-const MOST_SAMPLES: usize = 2_000_000;
 /// The longest replay in seconds.
 const LONGEST_S: f64 = 86_400.0;
-/// By how much a cell that does not serve is weaker than the one that does, around its time: more than event A3 needs.
-const MARGIN_DB: f64 = 6.0;
-/// The power of a cell that is out of reach.
-const AWAY_DBM: f64 = -140.0;
 /// What a round trip over an idle LTE cell takes beside the wired path.
 const RADIO_RTT_MS: f64 = 20.0;
 
@@ -469,80 +460,7 @@ fn is_simple(name: &str) -> bool {
 
 /// The channels of the cells that served.
 fn channels(serving: &[Serving]) -> Result<BTreeMap<String, Channel>, Error> {
-    // Times during which one cell served.
-    let spans: Vec<&[Serving]> = serving.chunk_by(|a, b| a.cell == b.cell).collect();
-    let mut samples: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    let mut count = 0;
-    for (number, span) in spans.iter().enumerate() {
-        let around = |offset: usize| spans.get(number.wrapping_add(offset)).map(|span| span[0].cell.as_str());
-        let cell = span[0].cell.as_str();
-        for (near, margin) in [(Some(cell), 0.0), (around(usize::MAX), MARGIN_DB), (around(1), MARGIN_DB)] {
-            let Some(near) = near.filter(|near| margin == 0.0 || *near != cell) else { continue };
-            let of_it = samples.entry(near).or_default();
-            // The neighbour of before may be that of after.
-            if of_it.last().is_some_and(|last| last.0 >= span[0].at_s) {
-                continue;
-            }
-            of_it.extend(span.iter().map(|one| (one.at_s, one.rsrp_dbm - margin)));
-            count += span.len();
-        }
-        // It was out of reach before its first time, and after the time of the next cell.
-        let gone: Vec<&str> = samples
-            .iter()
-            .filter(|(_, of_it)| of_it.last().is_some_and(|last| last.0 < span[0].at_s && last.1 > AWAY_DBM))
-            .map(|(cell, _)| *cell)
-            .collect();
-        count += gone.len();
-        for gone in gone {
-            samples.entry(gone).or_default().push((span[0].at_s, AWAY_DBM));
-        }
-        if samples.len() > MOST_CELLS || count > MOST_SAMPLES {
-            let what = format!("more than {MOST_CELLS} cells or {MOST_SAMPLES} samples: replay a shorter part");
-            return Err(Error::Invalid(format!("replay: {what}")));
-        }
-    }
-    samples
-        .into_iter()
-        .map(|(cell, mut samples)| {
-            if samples.first().is_some_and(|first| first.0 > 0.0) {
-                samples.insert(0, (0.0, AWAY_DBM));
-            }
-            let channel = Channel::new(Quantity::Rsrp, samples);
-            channel
-                .map(|channel| (cell.to_owned(), channel))
-                .map_err(|error| Error::Invalid(format!("replay: {error}")))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn serving(all: &[(f64, &str, f64)]) -> Vec<Serving> {
-        all.iter().map(|&(at_s, cell, rsrp_dbm)| Serving { at_s, cell: cell.to_owned(), rsrp_dbm }).collect()
-    }
-
-    #[test]
-    fn a_cell_is_near_just_before_and_after_its_time_and_else_away() {
-        let drive = serving(&[
-            (0.0, "a", -80.0),
-            (5.0, "a", -90.0),
-            (10.0, "b", -85.0),
-            (20.0, "c", -95.0),
-            (30.0, "a", -70.0),
-        ]);
-        let channels = channels(&drive).unwrap();
-        let of = |cell: &str| channels[cell].samples.clone();
-        assert_eq!(of("a"), [(0.0, -80.0), (5.0, -90.0), (10.0, -91.0), (20.0, -101.0), (30.0, -70.0)]);
-        assert_eq!(of("b"), [(0.0, -86.0), (5.0, -96.0), (10.0, -85.0), (20.0, -101.0), (30.0, AWAY_DBM)]);
-        assert_eq!(of("c"), [(0.0, AWAY_DBM), (10.0, -91.0), (20.0, -95.0), (30.0, -76.0)]);
-    }
-
-    #[test]
-    fn a_cell_that_is_on_both_sides_of_another_has_one_value_at_a_time() {
-        let channels = channels(&serving(&[(0.0, "a", -80.0), (1.0, "b", -81.0), (2.0, "a", -82.0)])).unwrap();
-        assert_eq!(channels["a"].samples, [(0.0, -80.0), (1.0, -87.0), (2.0, -82.0)]);
-        assert_eq!(channels["b"].samples, [(0.0, -86.0), (1.0, -81.0), (2.0, -88.0)]);
-    }
+    let of = |one: &Serving| serving::Serving { at_s: one.at_s, cell: one.cell.clone(), value: one.rsrp_dbm };
+    let serving: Vec<serving::Serving> = serving.iter().map(of).collect();
+    serving::channels(&serving, Quantity::Rsrp).map_err(|error| Error::Invalid(format!("replay: {error}")))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 
 use channel::Recorded;
-use channel::recorded::Quantity;
+pub use channel::recorded::Quantity;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use crate::{Error, MAX_SECONDS, choose, shown, text};

@@ -6,6 +6,7 @@
 //! | a table of times and rates | [`rates()`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
+//! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
 //! | a map (GeoJSON) | [`buildings::geojson`] | [`buildings::Map`] |
@@ -20,10 +21,12 @@ pub mod buildings;
 pub mod capture;
 pub mod channel;
 mod clock;
+pub mod drive;
 mod gpx;
 pub mod packets;
 mod rates;
 pub mod route;
+pub mod serving;
 mod table;
 mod times;
 mod units;
@@ -31,7 +34,7 @@ mod units;
 use std::io::{self, Read};
 
 pub use link::trace::Trace;
-pub use rates::{Columns, Covers, rates};
+pub use rates::{Columns, Covers, Format, rates};
 pub use units::Unit;
 
 /// What was read, and what the user should know about it.

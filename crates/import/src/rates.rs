@@ -41,6 +41,38 @@ pub struct Columns {
     pub covers: Option<Covers>,
 }
 
+/// A form of tables that a set or a tool has, whose names, if it has any, do not tell all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Traces of Pensieve, and others for it: seconds and Mbit/s.
+    Pensieve,
+    /// The 4G logs of Ghent and the HSDPA logs of Simula: time since 1970, milliseconds since the start, latitude, longitude,
+    /// bytes since the previous row, milliseconds since the previous row.
+    Ghent,
+    /// G-NetTrack's logs, and the sets uccmisl/4Gdataset and 5Gdataset: `Timestamp` and `DL_bitrate` in kbit/s.
+    GNetTrack,
+    /// Lumos5G: a row a second, with the number `seq_num`, and `Throughput` in Mbit/s.
+    Lumos5g,
+}
+
+impl Format {
+    /// Adds what the format says to the columns that were selected.
+    pub fn complete(self, mut columns: Columns) -> Columns {
+        let (time, rate, unit, seconds, covers) = match self {
+            Format::Pensieve => ("1", "2", Unit::MBPS, Some(1.0), Covers::UntilNext),
+            Format::Ghent => ("2", "5", Unit::BYTES, Some(1e-3), Covers::SincePrevious),
+            Format::GNetTrack => ("Timestamp", "DL_bitrate", Unit::KBPS, None, Covers::UntilNext),
+            Format::Lumos5g => ("seq_num", "Throughput", Unit::MBPS, Some(1.0), Covers::UntilNext),
+        };
+        columns.time.get_or_insert_with(|| time.to_owned());
+        columns.rate.get_or_insert_with(|| rate.to_owned());
+        columns.unit.get_or_insert(unit);
+        columns.covers.get_or_insert(covers);
+        columns.seconds = columns.seconds.or(seconds);
+        columns
+    }
+}
+
 /// Reads a table of times and rates. The first line names the columns, or columns are selected by number; values are
 /// separated by commas, semicolons, tabs or blanks. Times are numbers or dates. The trace covers `length` seconds from
 /// `begin` seconds after the first line. The notes say what was assumed and left out.
@@ -64,10 +96,16 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     let mut sum = Opportunities::new(begin, length);
     let end = rows.pass(&mut sum, selected.unit, covers, &mut notes)?;
     if rows.times.step >= COARSE_S {
-        let what = "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
-        notes.push(format!("the rows are {} s apart: {what}", short(rows.times.step)));
+        notes.push(smooth(rows.times.step));
     }
     Ok(Noted { value: sum.finish(end)?, notes })
+}
+
+/// What to say of rates that are seconds apart.
+pub(crate) fn smooth(step: f64) -> String {
+    let what =
+        "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+    format!("the rows are {} s apart: {what}", short(step))
 }
 
 /// The columns of a table.

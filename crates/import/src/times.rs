@@ -13,6 +13,8 @@ const USUAL_STEP_S: f64 = 2.0;
 /// A gap between rows is long if it is longer than this many seconds and than this many usual steps.
 const GAP_S: f64 = 5.0;
 const GAP_STEPS: f64 = 5.0;
+/// Steps from which on a pace can be told.
+const MANY_STEPS: usize = 20;
 /// By how many seconds the clock of a logger of whole seconds may go back: it was set.
 const SET_BACK_S: f64 = 2.0;
 
@@ -131,6 +133,7 @@ impl Raw {
     /// Returns the times in seconds since the first row; there must be one.
     pub(crate) fn times(mut self, column: &TimeColumn, notes: &mut Vec<String>) -> Result<Times, Error> {
         let unit = if self.are_dates { 1.0 } else { column.seconds(&self, notes)? };
+        let is_of_clock = self.are_dates || clock::epoch(self.numbers[0]).is_some();
         let first = self.numbers[0];
         let is_whole = self.numbers.iter().all(|number| is_whole(number * unit));
         let is_logger = is_whole && usual_step(&self.numbers) * unit <= USUAL_STEP_S;
@@ -161,7 +164,7 @@ impl Raw {
         }
         let step = usual_step(&self.numbers);
         let mut times = Times { lines: self.lines, seconds: self.numbers, step };
-        times.spread(is_whole, notes);
+        times.spread(is_whole, is_of_clock, notes);
         Ok(times)
     }
 }
@@ -189,12 +192,17 @@ impl Times {
     /// Spreads the rows of a logger evenly that has several in a second, all with that second as their time. Such loggers
     /// write at a steady pace (G-NetTrack: a row in 1.08 s, and some more), of which whole seconds show only the mean: with
     /// these times, a row before a second without one would count twice.
-    fn spread(&mut self, is_whole: bool, notes: &mut Vec<String>) {
-        let same = self.seconds.windows(2).filter(|two| two[0] == two[1]).count();
-        if same == 0 {
+    fn spread(&mut self, is_whole: bool, is_of_clock: bool, notes: &mut Vec<String>) {
+        let count = |is: &dyn Fn(f64) -> bool| self.seconds.windows(2).filter(|two| is(two[1] - two[0])).count();
+        let (same, usual) = (count(&|step| step == 0.0), count(&|step| step == self.step));
+        let is_logger = is_whole && self.step > 0.0 && self.step <= USUAL_STEP_S;
+        let steps = self.seconds.len() - 1;
+        // A pace of a little more than a second leaves out a second now and then.
+        let leaves_out = is_logger && is_of_clock && steps >= MANY_STEPS && 2 * usual > steps && usual < steps;
+        if same == 0 && !leaves_out {
             return;
         }
-        if !is_whole || self.step > USUAL_STEP_S || self.step == 0.0 {
+        if !is_logger {
             notes.push(format!("{same} rows have the time of the next, and last for no time"));
             return;
         }

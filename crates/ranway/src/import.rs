@@ -1,5 +1,7 @@
 //! `ranway import`: traces, recorded channels, buildings and routes from other tools' files.
 
+mod drive;
+
 use crate::failure::Failure;
 use crate::out::write_new;
 use crate::terminal;
@@ -8,7 +10,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
 use import::channel::{Channel, Ns3, Omnet};
 use import::route::{self, Route};
-use import::{Columns, Covers, Noted, Unit, capture};
+use import::{Columns, Covers, Format, Noted, Unit, capture};
 use std::fs::File;
 use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
@@ -19,6 +21,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum ImportCommand {
     /// A table of times and rates (CSV), as a trace of delivery opportunities
     Rates(RatesArgs),
+    /// A phone's log of a drive (CSV): cells and their powers as recorded channels, rates as traces, and a timeline
+    Drive(drive::DriveArgs),
     /// A capture (pcap, pcapng, also with gzip) of one flow, as a trace of delivery opportunities
     Capture(CaptureArgs),
     /// A trace in mahimahi's format: check it, and optionally extract a part
@@ -68,7 +72,8 @@ came since the start (--covers).
 
 Examples:
   ranway import rates drive.csv --out drive.trace
-  ranway import rates pensieve.txt --time 1 --rate 2 --time-unit s --unit mbps --out pensieve.trace
+  ranway import rates trace.txt --time 1 --rate 2 --time-unit s --unit mbps --out pensieve.trace
+  ranway import rates report_bus_0001.log --format ghent --out bus.trace
   ranway import rates drive.csv --rate DL_bitrate --unit kbps --begin 30 --length 60 --out drive.trace
 
 A scenario uses it as the rate of a link:
@@ -77,6 +82,9 @@ A scenario uses it as the rate of a link:
 pub(crate) struct RatesArgs {
     #[command(flatten)]
     file: FileArgs,
+    /// The form of a known set or tool, which says what other options do not
+    #[arg(long)]
+    format: Option<TableFormat>,
     /// The column of times, by name or number from 1
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
@@ -96,6 +104,30 @@ pub(crate) struct RatesArgs {
     part: PartArgs,
 }
 
+/// The form of a table of a known set or tool.
+#[derive(Clone, Copy, ValueEnum)]
+enum TableFormat {
+    /// traces for Pensieve: seconds and Mbit/s, without a header
+    Pensieve,
+    /// 4G logs of Ghent, and HSDPA logs of Simula: milliseconds, and bytes since the previous row, without a header
+    Ghent,
+    /// logs of G-NetTrack, and the sets uccmisl/4Gdataset and 5Gdataset: DL_bitrate in kbit/s
+    GNettrack,
+    /// Lumos5G: Throughput in Mbit/s, a row each second
+    Lumos5g,
+}
+
+impl TableFormat {
+    fn format(self) -> Format {
+        match self {
+            TableFormat::Pensieve => Format::Pensieve,
+            TableFormat::Ghent => Format::Ghent,
+            TableFormat::GNettrack => Format::GNetTrack,
+            TableFormat::Lumos5g => Format::Lumos5g,
+        }
+    }
+}
+
 /// The unit of a time.
 #[derive(Clone, Copy, ValueEnum)]
 enum TimeUnit {
@@ -107,6 +139,17 @@ enum TimeUnit {
     Us,
     /// nanoseconds
     Ns,
+}
+
+impl TimeUnit {
+    fn seconds(self) -> f64 {
+        match self {
+            TimeUnit::S => 1.0,
+            TimeUnit::Ms => 1e-3,
+            TimeUnit::Us => 1e-6,
+            TimeUnit::Ns => 1e-9,
+        }
+    }
 }
 
 /// The time that a row of a table covers.
@@ -324,12 +367,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
     match command {
         ImportCommand::Rates(args) => {
-            let seconds = args.time_unit.map(|unit| match unit {
-                TimeUnit::S => 1.0,
-                TimeUnit::Ms => 1e-3,
-                TimeUnit::Us => 1e-6,
-                TimeUnit::Ns => 1e-9,
-            });
+            let seconds = args.time_unit.map(TimeUnit::seconds);
             let covers = args.covers.map(|covers| match covers {
                 RowCovers::SincePrevious => Covers::SincePrevious,
                 RowCovers::UntilNext => Covers::UntilNext,
@@ -337,10 +375,13 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
             });
             let columns =
                 Columns { time: args.time.clone(), rate: args.rate.clone(), unit: args.unit, seconds, covers };
+            let columns =
+                args.format.map_or_else(|| columns.clone(), |format| format.format().complete(columns.clone()));
             let FileArgs { file, out } = &args.file;
             let trace = import::rates(open(file)?, &columns, args.part.begin, args.part.length);
             write_trace(out, &noted(trace, file)?)
         }
+        ImportCommand::Drive(args) => drive::run(args),
         ImportCommand::Capture(args) => {
             let capture = capture::read(open(&args.file)?).map_err(at(&args.file))?;
             let Some(out) = &args.out else { return list(&capture) };

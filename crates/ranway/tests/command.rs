@@ -66,6 +66,46 @@ fn an_imported_trace_is_what_a_scenario_runs_on() {
 }
 
 #[test]
+fn a_drive_log_becomes_a_scenario_whose_phone_changes_cells_when_the_log_did() {
+    let dir = scratch();
+    let mut log = "Timestamp,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,DL_bitrate,UL_bitrate\n".to_owned();
+    for second in 0..9 {
+        let cell = ["11", "12", "11"][second / 3];
+        log += &format!(
+            "2020.02.14_09.38.{second:02},{cell},LTE,-{},-11,9.0,-,{},200\n",
+            90 + second,
+            6_000 * (second % 3)
+        );
+    }
+    fs::write(dir.path().join("log.csv"), log).unwrap();
+    let output = ranway(dir.path(), &["import", "drive", "log.csv", "--out", "drive"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let wanted = "drive: 9.000 s, 9 rows\n2 cells, 2 handovers of LTE, channels of received powers\n\
+        down.trace: 9.000 s, mean 6.000 Mbit/s\nup.trace: 9.000 s, mean 0.200 Mbit/s\nuse: ranway run drive/scenario.toml\n";
+    assert_eq!(stdout(&output), wanted);
+    let mut files: Vec<String> = fs::read_dir(dir.path().join("drive"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["cell-11.csv", "cell-12.csv", "down.trace", "scenario.toml", "timeline.csv", "up.trace"]);
+    let output = ranway(dir.path(), &["check", "drive/scenario.toml"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    let output = ranway(dir.path(), &["run", "drive/scenario.toml", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let all: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let text = all.to_string();
+    assert!(text.contains("handover"), "{text}");
+    // What is there already stays.
+    let output = ranway(dir.path(), &["import", "drive", "log.csv", "--out", "drive"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), "error: drive exists already\n"));
+    let hidden = fs::read_dir(dir.path())
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with(".drive"));
+    assert_eq!(hidden.count(), 0);
+}
+
+#[test]
 fn a_wrong_scenario_gets_one_line_exit_code_2_and_nothing_is_written() {
     let dir = scratch();
     fs::write(dir.path().join("wrong.toml"), "duration = \"2 s\"\n[dumbbell]\nrat = \"35 Mbit/s\"\nrtt = \"30 ms\"\n")

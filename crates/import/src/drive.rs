@@ -1,0 +1,487 @@
+//! Drive logs: what a phone wrote of its cells, their powers, its rates and its place, as a timeline, recorded channels and
+//! traces.
+//!
+//! Columns are found by the names that loggers give them (G-NetTrack, the sets uccmisl/4Gdataset and 5Gdataset, Lumos5G,
+//! Android's `CellInfo`), or are selected. Values outside what a UE can report are missing, as are `-` and empty ones. A row
+//! of UMTS or GSM has no received power of LTE or NR: what stands in its column is that of another signal.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read;
+
+use channel::recorded::Quantity;
+use csv::ByteRecord;
+use link::trace::Trace;
+
+use crate::channel::Channel;
+use crate::serving::{Serving, channels};
+use crate::table::{Table, is_missing, number};
+use crate::times::{Raw, TimeColumn};
+use crate::units::{self, Unit};
+use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
+
+/// Maximum number of rows.
+const MAX_ROWS: usize = 2_000_000;
+/// Seconds between rows from which on the rates say little of what a link does.
+const COARSE_S: f64 = 0.5;
+
+/// Selects columns by their names or numbers. Missing fields are found by the columns' names.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// Times.
+    pub time: Option<String>,
+    /// Seconds per unit of time.
+    pub seconds: Option<f64>,
+    /// The identity of the serving cell.
+    pub cell: Option<String>,
+    /// Its received power (RSRP, SS-RSRP) in dBm.
+    pub rsrp: Option<String>,
+    /// Its received quality (RSRQ, SS-RSRQ) in dB.
+    pub rsrq: Option<String>,
+    /// Its SINR in dB.
+    pub sinr: Option<String>,
+    /// The CQI.
+    pub cqi: Option<String>,
+    /// The downlink's rate.
+    pub downlink: Option<String>,
+    /// The uplink's rate.
+    pub uplink: Option<String>,
+    /// The rates' unit.
+    pub unit: Option<Unit>,
+}
+
+/// A direction of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the phone.
+    Down,
+    /// From the phone.
+    Up,
+}
+
+/// A row of a log. What is not known is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Seconds since the first row.
+    pub at_s: f64,
+    /// The serving cell.
+    pub cell: Option<String>,
+    /// What the log calls the radio technology.
+    pub technology: Option<String>,
+    /// Received power in dBm.
+    pub rsrp_dbm: Option<f64>,
+    /// Received quality in dB.
+    pub rsrq_db: Option<f64>,
+    /// SINR in dB.
+    pub sinr_db: Option<f64>,
+    /// CQI.
+    pub cqi: Option<f64>,
+    /// Rates of the downlink and the uplink in Mbit/s.
+    pub mbps: [Option<f64>; 2],
+    /// Latitude and longitude in degrees.
+    pub place: [Option<f64>; 2],
+}
+
+/// A drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drive {
+    /// Its rows, in the order of time.
+    pub rows: Vec<Row>,
+    /// For how long the last row holds, in seconds.
+    last_s: f64,
+}
+
+/// A quantity of a log: how it is called (letters and digits, without a unit), and what a UE can report.
+struct Kind {
+    what: &'static str,
+    option: &'static str,
+    names: &'static [&'static str],
+    range: std::ops::RangeInclusive<f64>,
+}
+
+/// TS 38.133 table 10.1.6.1-1; TS 36.133 table 9.1.4-1 has -140 to -44, and down to -156 with an extension.
+const RSRP: Kind = Kind {
+    what: "RSRP",
+    option: "--rsrp",
+    names: &["rsrp", "ltersrp", "ssrsrp", "nrssrsrp", "nrrsrp", "servingrsrp", "rsrpserving"],
+    range: -156.0..=-31.0,
+};
+/// TS 38.133 table 10.1.11.1-1.
+const RSRQ: Kind = Kind {
+    what: "RSRQ",
+    option: "--rsrq",
+    names: &["rsrq", "ltersrq", "ssrsrq", "nrssrsrq", "nrrsrq", "servingrsrq", "rsrqserving"],
+    range: -43.5..=20.0,
+};
+/// TS 38.133 table 10.1.16.1-1; Android's RSSNR of LTE is from -20 to 30 dB.
+const SINR: Kind = Kind {
+    what: "SINR",
+    option: "--sinr",
+    names: &["sinr", "snr", "rssnr", "lterssnr", "ltesinr", "ltesnr", "sssinr", "nrsssinr", "nrsinr", "nrsnr"],
+    range: -23.5..=40.5,
+};
+/// TS 36.213 table 7.2.3-1, TS 38.214 table 5.2.2.1-2.
+const CQI: Kind =
+    Kind { what: "CQI", option: "--cqi", names: &["cqi", "ltecqi", "nrcqi", "widebandcqi"], range: 0.0..=15.0 };
+const LATITUDE: Kind =
+    Kind { what: "latitude", option: "", names: &["latitude", "lat", "gpslat"], range: -90.0..=90.0 };
+const LONGITUDE: Kind = Kind {
+    what: "longitude",
+    option: "",
+    names: &["longitude", "lon", "lng", "long", "gpslon"],
+    range: -180.0..=180.0,
+};
+/// What G-NetTrack calls the power and the quality of any technology.
+const LEVEL: [&str; 2] = ["level", "qual"];
+/// Identities of cells, the most distinct first: that of uccmisl's sets, E-UTRAN and NR cell identities, and what may be the
+/// same for several cells of a network.
+const CELLS: [&str; 16] = [
+    "rawcellid",
+    "cgi",
+    "ecgi",
+    "ncgi",
+    "eci",
+    "nci",
+    "cellidentity",
+    "globalcellid",
+    "servingcell",
+    "servingcellid",
+    "cellid",
+    "cell",
+    "towerid",
+    "pci",
+    "physicalcellid",
+    "physcellid",
+];
+const TECHNOLOGIES: [&str; 8] =
+    ["networktech", "networkmode", "networktype", "technology", "tech", "rat", "radio", "datanetworktype"];
+/// Columns of G-NetTrack, whose bitrates are in kbit/s.
+const G_NETTRACK: [&str; 4] = ["timestamp", "dlbitrate", "ulbitrate", "networkmode"];
+
+/// A column's name without what varies: case, separators and the unit.
+fn plain(name: &str) -> String {
+    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let bare = letters.strip_suffix("dbm").or_else(|| letters.strip_suffix("db")).unwrap_or(&letters);
+    bare.to_owned()
+}
+
+/// The columns of a log.
+struct Selected {
+    time: TimeColumn,
+    /// The identity of the cell, or parts of it.
+    cell: Vec<usize>,
+    technology: Option<usize>,
+    /// RSRP, RSRQ, SINR, CQI, latitude and longitude.
+    values: [Option<usize>; 6],
+    /// Of the downlink and the uplink.
+    rates: [Option<(usize, Unit)>; 2],
+}
+
+impl Selected {
+    fn of(table: &Table<'_>, columns: &Columns, notes: &mut Vec<String>) -> Result<Selected, Error> {
+        let names: Vec<String> = table.names.iter().map(|name| plain(name)).collect();
+        let time = TimeColumn::of(table, columns.time.as_deref(), columns.seconds)?;
+        let is_g_nettrack = G_NETTRACK.iter().all(|one| names.iter().any(|name| name == one));
+        if is_g_nettrack {
+            notes.push("the columns are those of G-NetTrack: bitrates are in kbit/s".to_owned());
+        }
+        let first = |list: &[&str]| list.iter().find_map(|one| names.iter().position(|name| name == one));
+        let cell = match &columns.cell {
+            Some(name) => vec![table.column(name)?],
+            // G-NetTrack's CellID is one of a base station's, which is its Node.
+            None => match (first(&CELLS), first(&["node"])) {
+                (Some(cell), Some(node)) if names[cell] == "cellid" => vec![node, cell],
+                (cell, _) => cell.into_iter().collect(),
+            },
+        };
+        let select = |kind: &Kind, selected: &Option<String>, level: Option<&str>| -> Result<Option<usize>, Error> {
+            if let Some(name) = selected {
+                return table.column(name).map(Some);
+            }
+            let found: Vec<usize> = (0..names.len()).filter(|&at| kind.names.contains(&names[at].as_str())).collect();
+            match found[..] {
+                [] => Ok(level.and_then(|level| first(&[level]))),
+                [one] => Ok(Some(one)),
+                _ if kind.option.is_empty() => Ok(Some(found[0])),
+                _ => {
+                    let of = found.iter().map(|&at| shown(table.names[at].as_bytes())).collect();
+                    Err(choose(
+                        &format!("several columns may be the {}: select one with {}", kind.what, kind.option),
+                        of,
+                    ))
+                }
+            }
+        };
+        let values = [
+            select(&RSRP, &columns.rsrp, Some(LEVEL[0]))?,
+            select(&RSRQ, &columns.rsrq, Some(LEVEL[1]))?,
+            select(&SINR, &columns.sinr, None)?,
+            select(&CQI, &columns.cqi, None)?,
+            select(&LATITUDE, &None, None)?,
+            select(&LONGITUDE, &None, None)?,
+        ];
+        let rate =
+            |selected: &Option<String>, g_nettrack: &str, begins: &[&str]| -> Result<Option<(usize, Unit)>, Error> {
+                let column = match selected {
+                    Some(name) => table.column(name)?,
+                    None if is_g_nettrack => match first(&[g_nettrack]) {
+                        Some(column) => column,
+                        None => return Ok(None),
+                    },
+                    None => {
+                        let is_it = |at: usize| {
+                            let is_known = units::rate(&table.names[at])
+                                .is_some_and(|named| named.unit.is_some_and(|unit| unit.is_rate));
+                            is_known && begins.iter().any(|begin| names[at].starts_with(begin))
+                        };
+                        let found: Vec<usize> = (0..names.len()).filter(|&at| is_it(at)).collect();
+                        let [one] = found[..] else { return Ok(None) };
+                        one
+                    }
+                };
+                let named =
+                    units::rate(table.names.get(column).map_or("", String::as_str)).and_then(|named| named.unit);
+                let of_logger = (is_g_nettrack && selected.is_none()).then_some(Unit::KBPS);
+                let unit = columns.unit.or(named).or(of_logger).filter(|unit| unit.is_rate).ok_or_else(|| {
+                    let (column, valid) = (table.shown(column), Unit::VALID);
+                    Error::File(format!(
+                        "the unit of the rates in column {column} is unknown: set it with --unit ({valid})"
+                    ))
+                })?;
+                Ok(Some((column, unit)))
+            };
+        let rates = [
+            rate(&columns.downlink, "dlbitrate", &["dl", "down", "throughputdl", "rx"])?,
+            rate(&columns.uplink, "ulbitrate", &["ul", "up", "throughputul", "tx"])?,
+        ];
+        let has_values = values[..4].iter().any(Option::is_some) || rates.iter().any(Option::is_some);
+        if !has_values {
+            let what = "no column has a name for a received power, quality, SINR, CQI or rate; select one with --rsrp, --sinr or --downlink";
+            return Err(Error::File(format!("{what}: the columns are {}", table.all_names())));
+        }
+        Ok(Selected { time, cell, technology: first(&TECHNOLOGIES), values, rates })
+    }
+}
+
+/// Values that were not taken.
+#[derive(Default)]
+struct Ignored {
+    out_of_range: BTreeMap<&'static str, u64>,
+    of_others: u64,
+    without_time: u64,
+}
+
+/// Reads a log.
+///
+/// # Errors
+/// [`Error::Choose`] if several columns fit; [`Error::Line`] for a line without a time, or with text for a number;
+/// [`Error::File`] if columns are not found; [`Error::Io`].
+pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
+    let text = text(from)?;
+    let mut table = Table::new(&text)?;
+    let mut notes = Vec::new();
+    let selected = Selected::of(&table, columns, &mut notes)?;
+    let (mut times, mut rows, mut ignored) = (Raw::default(), Vec::new(), Ignored::default());
+    let mut record = ByteRecord::new();
+    while let Some(line) = table.next(&mut record)? {
+        let time = record.get(selected.time.index).unwrap_or_default();
+        if is_missing(time) {
+            ignored.without_time += 1;
+            continue;
+        }
+        times.push(line, time)?;
+        if rows.len() >= MAX_ROWS {
+            return Err(Error::File(format!("more than {MAX_ROWS} rows: split the file")));
+        }
+        rows.push(row(&record, &selected, line, &mut ignored)?);
+    }
+    if times.is_empty() {
+        return Err(Error::File("no row with a time".to_owned()));
+    }
+    let times = times.times(&selected.time, &mut notes)?;
+    times.note_gaps("the row before it holds for all of it", &mut notes);
+    for (row, at) in rows.iter_mut().zip(&times.seconds) {
+        row.at_s = *at;
+    }
+    if ignored.without_time > 0 {
+        notes.push(format!("{} rows without a time are left out", ignored.without_time));
+    }
+    for (what, count) in ignored.out_of_range {
+        notes.push(format!("{count} values of {what} are none that a UE can report, and are left out"));
+    }
+    if ignored.of_others > 0 {
+        let what = "rows are of neither LTE nor 5G: their power, quality, SINR and CQI are left out";
+        notes.push(format!("{} {what}", ignored.of_others));
+    }
+    Ok(Noted { value: Drive { rows, last_s: times.usual() }, notes })
+}
+
+/// Reads a row.
+fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignored) -> Result<Row, Error> {
+    let cell = |column: usize| record.get(column).filter(|cell| !is_missing(cell));
+    let words = |column: usize| cell(column).map(|cell| String::from_utf8_lossy(cell).into_owned());
+    let value = |column: Option<usize>, what: &str| -> Result<Option<f64>, Error> {
+        let Some(cell) = column.and_then(cell) else { return Ok(None) };
+        let unread = || Error::line(line, format!("the {what} `{}` is not a number", shown(cell)));
+        number(cell).ok_or_else(unread).map(Some)
+    };
+    let technology = selected.technology.and_then(words);
+    let is_other = technology.as_deref().is_some_and(is_neither_lte_nor_nr);
+    ignored.of_others += u64::from(is_other);
+    let mut values = [None; 6];
+    for (at, (kind, column)) in
+        [RSRP, RSRQ, SINR, CQI, LATITUDE, LONGITUDE].into_iter().zip(selected.values).enumerate()
+    {
+        let Some(read) = value(column, kind.what)? else { continue };
+        if at < 4 && is_other {
+            continue;
+        }
+        if kind.range.contains(&read) && (kind.what != "CQI" || libm::trunc(read) == read) {
+            values[at] = Some(read);
+        } else {
+            *ignored.out_of_range.entry(kind.what).or_default() += 1;
+        }
+    }
+    let mut mbps = [None; 2];
+    for (mbps, column) in mbps.iter_mut().zip(selected.rates) {
+        let Some((column, unit)) = column else { continue };
+        *mbps = value(Some(column), "rate")?.map(|value| value * unit.bits / 1e6);
+        if mbps.is_some_and(|mbps| !(0.0..=1e7).contains(&mbps)) {
+            return Err(Error::line(line, "a rate must be from 0 to 10 Tbit/s"));
+        }
+    }
+    let parts: Option<Vec<String>> = selected.cell.iter().map(|&column| words(column)).collect();
+    let cell = parts.map(|parts| parts.join("-")).filter(|cell| !cell.is_empty());
+    let [rsrp_dbm, rsrq_db, sinr_db, cqi, north, east] = values;
+    Ok(Row { at_s: 0.0, cell, technology, rsrp_dbm, rsrq_db, sinr_db, cqi, mbps, place: [north, east] })
+}
+
+/// Whether a technology is known to be another one than LTE and NR.
+fn is_neither_lte_nor_nr(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["umts", "hspa", "hsdpa", "hsupa", "wcdma", "gsm", "gprs", "edge", "cdma", "evdo", "2g", "3g", "1xrtt"]
+        .iter()
+        .any(|other| name.contains(other))
+}
+
+/// A cell's name in a scenario and in names of files.
+fn sanitised(name: &str) -> String {
+    let name: String = name.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '-' }).take(40).collect();
+    format!("cell-{}", name.trim_matches('-'))
+}
+
+impl Drive {
+    /// Seconds from the first row to the end of the last one.
+    pub fn seconds(&self) -> f64 {
+        self.rows.last().map_or(0.0, |last| last.at_s + self.last_s)
+    }
+
+    /// How often the serving cell changed.
+    pub fn handovers(&self) -> usize {
+        let cells: Vec<&String> = self.rows.iter().filter_map(|row| row.cell.as_ref()).collect();
+        cells.windows(2).filter(|two| two[0] != two[1]).count()
+    }
+
+    /// Whether most rows are of 5G.
+    pub fn is_nr(&self) -> bool {
+        let count =
+            |is: fn(&str) -> bool| self.rows.iter().filter(|row| row.technology.as_deref().is_some_and(is)).count();
+        count(|name| name.to_lowercase().contains("5g") || name.to_lowercase().contains("nr")) * 2 > count(|_| true)
+    }
+
+    /// Returns all rows as a table; what is missing is empty.
+    pub fn to_csv(&self) -> String {
+        let mut text =
+            "time_s,cell,technology,rsrp_dbm,rsrq_db,sinr_db,cqi,downlink_mbps,uplink_mbps,latitude,longitude\n"
+                .to_owned();
+        for row in &self.rows {
+            let cell = row.cell.as_deref().map(sanitised).unwrap_or_default();
+            let technology: String =
+                row.technology.iter().flat_map(|name| name.chars()).filter(char::is_ascii_alphanumeric).collect();
+            write!(text, "{:.3},{cell},{technology}", row.at_s).expect("a text takes everything");
+            for value in
+                [row.rsrp_dbm, row.rsrq_db, row.sinr_db, row.cqi, row.mbps[0], row.mbps[1], row.place[0], row.place[1]]
+            {
+                let value = value.map_or_else(String::new, |value| value.to_string());
+                write!(text, ",{value}").expect("a text takes everything");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The quantity that a channel is made of: the received power, from which the losses of both directions follow, or else
+    /// the SINR.
+    pub fn quantity(&self) -> Option<Quantity> {
+        let has = |value: fn(&Row) -> Option<f64>| self.rows.iter().any(|row| value(row).is_some());
+        match () {
+            () if has(|row| row.rsrp_dbm) => Some(Quantity::Rsrp),
+            () if has(|row| row.sinr_db) => Some(Quantity::Sinr),
+            () => None,
+        }
+    }
+
+    /// Returns the recorded channel of each cell that served, from `begin` for `length` seconds. Cells change when they did.
+    ///
+    /// # Errors
+    /// [`Error::File`] if no row of the part has that quantity, or there are too many cells or samples.
+    pub fn channels(
+        &self,
+        quantity: Quantity,
+        begin: f64,
+        length: Option<f64>,
+    ) -> Result<BTreeMap<String, Channel>, Error> {
+        let end = length.map_or(f64::INFINITY, |length| begin + length);
+        let is_without_cells = self.rows.iter().all(|row| row.cell.is_none());
+        let serving = self.rows.iter().filter_map(|row| {
+            let value = match quantity {
+                Quantity::Rsrp => row.rsrp_dbm,
+                Quantity::Sinr => row.sinr_db,
+                Quantity::Cqi => row.cqi,
+            }?;
+            let cell = match &row.cell {
+                Some(cell) => sanitised(cell),
+                None if is_without_cells => "cell".to_owned(),
+                None => return None,
+            };
+            Some(Serving { at_s: row.at_s - begin, cell, value })
+        });
+        let mut serving: Vec<Serving> = serving.filter(|one| one.at_s < end - begin).collect();
+        // What held at the beginning.
+        let before = serving.partition_point(|one| one.at_s <= 0.0).saturating_sub(1);
+        serving.drain(..before);
+        match serving.first_mut() {
+            Some(first) => first.at_s = 0.0,
+            None => {
+                return Err(Error::File("no row of that part has a cell and its received power or SINR".to_owned()));
+            }
+        }
+        channels(&serving, quantity)
+    }
+
+    /// Returns the rates of a direction as a trace; `None` if the log has none. A row without a rate has that of the row before.
+    ///
+    /// # Errors
+    /// [`Error::File`] if nothing passes in that part.
+    pub fn trace(&self, direction: Direction, begin: f64, length: Option<f64>) -> Result<Option<Noted<Trace>>, Error> {
+        let way = usize::from(direction == Direction::Up);
+        let known: Vec<(f64, f64)> = self.rows.iter().filter_map(|row| Some((row.at_s, row.mbps[way]?))).collect();
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let mut sum = Opportunities::new(begin, length);
+        let ends = known.iter().skip(1).map(|next| next.0).chain([self.seconds()]);
+        for ((from, mbps), to) in known.iter().zip(ends) {
+            rates::flow(&mut sum, Unit::MBPS, *mbps, *from, to)?;
+        }
+        let mut notes = Vec::new();
+        let missing = self.rows.len() - known.len();
+        if missing > 0 {
+            notes.push(format!("{missing} rows have no rate: that of the row before holds"));
+        }
+        if self.last_s >= COARSE_S {
+            notes.push(rates::smooth(self.last_s));
+        }
+        Ok(Some(Noted { value: sum.finish(self.seconds())?, notes }))
+    }
+}

@@ -1,0 +1,140 @@
+//! Drive logs: the columns of loggers, what is missing, and what becomes of the cells that served.
+
+use import::channel::Quantity;
+use import::drive::{Columns, Direction, Drive, read};
+use import::{Error, Format, Noted, rates};
+
+/// A log of G-NetTrack, as in the set uccmisl/5Gdataset: two rows in a second, a second without one, a handover, a row of
+/// UMTS, and values that no UE reports.
+const LOG: &str = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,PINGAVG,RAWCELLID,NRxRSRP,NRxRSRQ
+2020.02.14_09.38.22,-8.5,51.8,0,B,12,5G,-99,-15,6.0,12,-90,8000,100,D,-,11016972,-100.0,-15.0
+2020.02.14_09.38.23,-8.5,51.8,1,B,12,5G,-98,-15,5.0,11,-,4000,100,D,-,11016972,-100.0,-15.0
+2020.02.14_09.38.23,-8.5,51.8,1,B,12,5G,-98,-15,-,-,-90,0,0,D,-,11016972,-,-
+2020.02.14_09.38.24,-8.5,51.9,1,B,12,LTE,-102,-14,99,16,-90,12000,-,D,-,20033,-100.0,-15.0
+2020.02.14_09.38.25,-8.5,51.9,1,B,7,UMTS,-71,-9,-,-,-90,1000,100,D,-,77,-,-
+2020.02.14_09.38.27,-8.5,51.9,1,B,3,LTE,-90,-14,3.0,9,-90,5000,100,D,-,20033,-100.0,-15.0
+";
+
+fn drive(text: &str, columns: &Columns) -> Result<Noted<Drive>, Error> {
+    read(text.as_bytes(), columns)
+}
+
+#[test]
+fn a_log_of_g_nettrack_needs_no_option() {
+    let Noted { value: drive, notes } = drive(LOG, &Columns::default()).unwrap();
+    assert_eq!(
+        notes,
+        [
+            "the columns are those of G-NetTrack: bitrates are in kbit/s",
+            "1 rows have the time of another, in whole seconds: all rows are spread evenly, which moves them by up to 1.0 s",
+            "1 values of CQI are none that a UE can report, and are left out",
+            "1 values of SINR are none that a UE can report, and are left out",
+            "1 rows are of neither LTE nor 5G: their power, quality, SINR and CQI are left out",
+        ]
+    );
+    assert_eq!((drive.rows.len(), drive.handovers(), drive.seconds()), (6, 3, 6.0));
+    let of: Vec<_> = drive.rows.iter().map(|row| (row.at_s, row.rsrp_dbm, row.sinr_db, row.cqi, row.mbps)).collect();
+    assert_eq!(of[1], (1.0, Some(-98.0), Some(5.0), Some(11.0), [Some(4.0), Some(0.1)]));
+    assert_eq!(of[3], (3.0, Some(-102.0), None, None, [Some(12.0), None]));
+    assert_eq!(of[4], (4.0, None, None, None, [Some(1.0), Some(0.1)]));
+    let timeline = drive.to_csv();
+    let lines: Vec<&str> = timeline.lines().collect();
+    assert_eq!(lines[4], "3.000,cell-20033,LTE,-102,-14,,,12,,51.9,-8.5");
+}
+
+#[test]
+fn rates_have_the_mean_of_their_column() {
+    let drive = drive(LOG, &Columns::default()).unwrap().value;
+    let down = drive.trace(Direction::Down, 0.0, None).unwrap().unwrap();
+    assert_eq!((down.value.period().as_millis(), down.value.mean_rate().as_mbps()), (6_000, 5.0));
+    assert!(down.notes[0].starts_with("the rows are 1 s apart: the trace is smooth"), "{:?}", down.notes);
+    let up = drive.trace(Direction::Up, 0.0, None).unwrap().unwrap();
+    assert_eq!(up.notes[0], "1 rows have no rate: that of the row before holds");
+    let part = drive.trace(Direction::Down, 3.0, Some(1.0)).unwrap().unwrap().value;
+    assert_eq!((part.period().as_millis(), part.mean_rate().as_mbps()), (1_000, 12.0));
+}
+
+#[test]
+fn cells_have_channels_and_change_when_they_did() {
+    let drive = drive(LOG, &Columns::default()).unwrap().value;
+    assert_eq!(drive.quantity(), Some(Quantity::Rsrp));
+    let channels = drive.channels(Quantity::Rsrp, 0.0, None).unwrap();
+    let of = |cell: &str| channels[cell].samples.clone();
+    assert_eq!(channels.len(), 2, "UMTS is none");
+    assert_eq!(of("cell-11016972"), [(0.0, -99.0), (1.0, -98.0), (2.0, -98.0), (3.0, -108.0), (5.0, -96.0)]);
+    assert_eq!(of("cell-20033"), [(0.0, -105.0), (1.0, -104.0), (2.0, -104.0), (3.0, -102.0), (5.0, -90.0)]);
+    // A part begins with what held.
+    let part = drive.channels(Quantity::Sinr, 2.5, None).unwrap();
+    assert_eq!(part["cell-11016972"].samples[0], (0.0, 5.0));
+    assert!(drive.channels(Quantity::Rsrp, 0.0, Some(0.0)).is_err());
+}
+
+#[test]
+fn other_loggers_names_are_found_or_selected() {
+    let tab =
+        "Timestamp\tNode\tCellID\tNetworkTech\tLevel\tQual\tSNR\n2020.02.14_09.38.22\t43035\t12\t4G\t-99\t-15\t6\n";
+    let row = drive(tab, &Columns::default()).unwrap().value.rows.remove(0);
+    assert_eq!((row.cell.as_deref(), row.rsrp_dbm, row.rsrq_db), (Some("43035-12"), Some(-99.0), Some(-15.0)));
+    let android = "timestamp_ms;pci;SS-RSRP (dBm);ss_rsrq;ss_sinr;Downlink [Mbit/s]\n1700000000000;5;-99;-11;6.5;80\n";
+    let row = drive(android, &Columns::default()).unwrap().value.rows.remove(0);
+    assert_eq!((row.cell.as_deref(), row.rsrp_dbm, row.sinr_db), (Some("5"), Some(-99.0), Some(6.5)));
+    assert_eq!(row.mbps, [Some(80.0), None]);
+    let both = "time_s,lte_rsrp,nr_ssRsrp\n0,-99,-88\n";
+    let error = drive(both, &Columns::default()).unwrap_err().to_string();
+    assert_eq!(error, "several columns may be the RSRP: select one with --rsrp; choose one of lte_rsrp, nr_ssRsrp");
+    let columns = Columns { rsrp: Some("nr_ssRsrp".into()), ..Columns::default() };
+    assert_eq!(drive(both, &columns).unwrap().value.rows[0].rsrp_dbm, Some(-88.0));
+    let columns = Columns { downlink: Some("dl".into()), ..Columns::default() };
+    let error = drive("time_s,dl\n0,1\n", &columns).unwrap_err().to_string();
+    assert!(error.starts_with("the unit of the rates in column `dl` is unknown: set it with --unit"), "{error}");
+    let error = drive("time_s,a\n0,1\n", &Columns::default()).unwrap_err().to_string();
+    assert!(error.starts_with("no column has a name for a received power"), "{error}");
+    let error = drive("time_s,rsrp\n0,low\n", &Columns::default()).unwrap_err().to_string();
+    assert_eq!(error, "line 2: the RSRP `low` is not a number");
+}
+
+#[test]
+fn known_forms_of_tables_need_no_other_option() {
+    let of = |text: &str, format: Format| {
+        let read = rates(text.as_bytes(), &format.complete(import::Columns::default()), 0.0, None).unwrap();
+        (read.value.period().as_millis(), read.value.mean_rate().as_mbps())
+    };
+    assert_eq!(of("0.0 4\n1.0\t2\n2.0 6\n", Format::Pensieve), (3_000, 4.0));
+    assert_eq!(
+        of("1453122790000 0 51.0 3.7 9 9\n1453122791000 1000 51.0 3.7 1500000 1000\n", Format::Ghent),
+        (1_000, 12.0)
+    );
+    assert_eq!(of(LOG, Format::GNetTrack), (6_000, 5.0));
+    assert_eq!(of("seq_num,latitude,Throughput\n1,44,8\n2,44,4\n", Format::Lumos5g), (2_000, 6.0));
+    let up = import::Columns { rate: Some("UL_bitrate".into()), ..import::Columns::default() };
+    let read = rates(LOG.as_bytes(), &Format::GNetTrack.complete(up), 0.0, None).unwrap();
+    assert_eq!(read.notes[0], "1 rows without a time or a rate are left out");
+}
+
+#[test]
+fn any_bytes_are_a_drive_or_one_line() {
+    let check = |read: Result<Noted<Drive>, Error>| match read {
+        Ok(Noted { value: drive, .. }) => {
+            assert!(drive.rows.windows(2).all(|two| two[0].at_s <= two[1].at_s));
+            for quantity in [Quantity::Rsrp, Quantity::Sinr] {
+                if let Ok(channels) = drive.channels(quantity, 0.0, None) {
+                    assert!(!channels.is_empty());
+                }
+            }
+        }
+        Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
+    };
+    bolero::check!().with_iterations(1_000).for_each(|bytes: &[u8]| {
+        check(read(bytes, &Columns::default()));
+        check(read(&[&b"time_s,cell,rsrp,sinr,dl_mbps\n0,1,-90,3,5\n"[..], bytes].concat()[..], &Columns::default()));
+        let mut edited = LOG.as_bytes().to_vec();
+        let begin = edited.iter().position(|&byte| byte == b'\n').unwrap_or(0);
+        for two in bytes.chunks_exact(2).take(6) {
+            let at = begin + usize::from(two[0]) * 2;
+            if let Some(byte) = edited.get_mut(at) {
+                *byte = b"0123456789.,-\n_x"[usize::from(two[1] % 16)];
+            }
+        }
+        check(read(&edited[..], &Columns::default()));
+    });
+}
