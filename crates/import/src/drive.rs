@@ -1,7 +1,7 @@
 //! Drive logs: what a phone wrote of its cells, their powers, its rates and its place, as a timeline, recorded channels and
 //! traces.
 //!
-//! Columns are found by the names that loggers give them (G-NetTrack, the sets uccmisl/4Gdataset and 5Gdataset, Lumos5G,
+//! Columns are found by the names that loggers give them (G-NetTrack, the sets uccmisl/4Gdataset and 5Gdataset, `Lumos5G`,
 //! Android's `CellInfo`), or are selected. Values outside what a UE can report are missing, as are `-` and empty ones. A row
 //! of UMTS or GSM has no received power of LTE or NR: what stands in its column is that of another signal.
 
@@ -89,6 +89,8 @@ pub struct Drive {
     pub rows: Vec<Row>,
     /// For how long the last row holds, in seconds.
     last_s: f64,
+    /// The usual time between rows, in seconds.
+    step_s: f64,
 }
 
 /// A quantity of a log: how it is called (letters and digits, without a unit), and what a UE can report.
@@ -313,7 +315,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         let what = "rows are of neither LTE nor 5G: their power, quality, SINR and CQI are left out";
         notes.push(format!("{} {what}", ignored.of_others));
     }
-    Ok(Noted { value: Drive { rows, last_s: times.usual() }, notes })
+    Ok(Noted { value: Drive { rows, last_s: times.usual(), step_s: times.usual() }, notes })
 }
 
 /// Reads a row.
@@ -376,6 +378,25 @@ impl Drive {
         self.rows.last().map_or(0.0, |last| last.at_s + self.last_s)
     }
 
+    /// Returns the part of `length` seconds from `begin` on; it begins with the row that held then.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the drive ends before.
+    pub fn part(mut self, begin: f64, length: Option<f64>) -> Result<Drive, Error> {
+        let seconds = self.seconds();
+        let end = length.map_or(seconds, |length| seconds.min(begin + length));
+        if begin >= end {
+            return Err(Error::File(format!("nothing is left of it: the recording ends after {seconds:.3} s")));
+        }
+        self.rows.truncate(self.rows.partition_point(|row| row.at_s < end));
+        self.rows.drain(..self.rows.partition_point(|row| row.at_s <= begin).saturating_sub(1));
+        for row in &mut self.rows {
+            row.at_s = (row.at_s - begin).max(0.0);
+        }
+        self.last_s = end - begin - self.rows.last().map_or(0.0, |last| last.at_s);
+        Ok(self)
+    }
+
     /// How often the serving cell changed.
     pub fn handovers(&self) -> usize {
         let cells: Vec<&String> = self.rows.iter().filter_map(|row| row.cell.as_ref()).collect();
@@ -421,17 +442,11 @@ impl Drive {
         }
     }
 
-    /// Returns the recorded channel of each cell that served, from `begin` for `length` seconds. Cells change when they did.
+    /// Returns the recorded channel of each cell that served. Cells change when they did.
     ///
     /// # Errors
-    /// [`Error::File`] if no row of the part has that quantity, or there are too many cells or samples.
-    pub fn channels(
-        &self,
-        quantity: Quantity,
-        begin: f64,
-        length: Option<f64>,
-    ) -> Result<BTreeMap<String, Channel>, Error> {
-        let end = length.map_or(f64::INFINITY, |length| begin + length);
+    /// [`Error::File`] if no row has that quantity, or there are too many cells or samples.
+    pub fn channels(&self, quantity: Quantity) -> Result<BTreeMap<String, Channel>, Error> {
         let is_without_cells = self.rows.iter().all(|row| row.cell.is_none());
         let serving = self.rows.iter().filter_map(|row| {
             let value = match quantity {
@@ -444,43 +459,43 @@ impl Drive {
                 None if is_without_cells => "cell".to_owned(),
                 None => return None,
             };
-            Some(Serving { at_s: row.at_s - begin, cell, value })
+            Some(Serving { at_s: row.at_s, cell, value })
         });
-        let mut serving: Vec<Serving> = serving.filter(|one| one.at_s < end - begin).collect();
-        // What held at the beginning.
-        let before = serving.partition_point(|one| one.at_s <= 0.0).saturating_sub(1);
-        serving.drain(..before);
+        let mut serving: Vec<Serving> = serving.collect();
         match serving.first_mut() {
             Some(first) => first.at_s = 0.0,
             None => {
-                return Err(Error::File("no row of that part has a cell and its received power or SINR".to_owned()));
+                return Err(Error::File("no row has a cell and its received power or SINR".to_owned()));
             }
         }
         channels(&serving, quantity)
     }
 
-    /// Returns the rates of a direction as a trace; `None` if the log has none. A row without a rate has that of the row before.
+    /// Returns the rates of a direction as a trace; `None` if the log has none. A row without a rate has that of the row before,
+    /// or, at the beginning, of the next that has one.
     ///
     /// # Errors
-    /// [`Error::File`] if nothing passes in that part.
-    pub fn trace(&self, direction: Direction, begin: f64, length: Option<f64>) -> Result<Option<Noted<Trace>>, Error> {
+    /// [`Error::File`] if nothing passes.
+    pub fn trace(&self, direction: Direction) -> Result<Option<Noted<Trace>>, Error> {
         let way = usize::from(direction == Direction::Up);
         let known: Vec<(f64, f64)> = self.rows.iter().filter_map(|row| Some((row.at_s, row.mbps[way]?))).collect();
         if known.is_empty() {
             return Ok(None);
         }
-        let mut sum = Opportunities::new(begin, length);
+        let mut sum = Opportunities::new(0.0, None);
+        let mut begin = 0.0;
         let ends = known.iter().skip(1).map(|next| next.0).chain([self.seconds()]);
-        for ((from, mbps), to) in known.iter().zip(ends) {
-            rates::flow(&mut sum, Unit::MBPS, *mbps, *from, to)?;
+        for ((_, mbps), end) in known.iter().zip(ends) {
+            rates::flow(&mut sum, Unit::MBPS, *mbps, begin, end)?;
+            begin = end;
         }
         let mut notes = Vec::new();
         let missing = self.rows.len() - known.len();
         if missing > 0 {
             notes.push(format!("{missing} rows have no rate: that of the row before holds"));
         }
-        if self.last_s >= COARSE_S {
-            notes.push(rates::smooth(self.last_s));
+        if self.step_s >= COARSE_S {
+            notes.push(rates::smooth(self.step_s));
         }
         Ok(Some(Noted { value: sum.finish(self.seconds())?, notes }))
     }

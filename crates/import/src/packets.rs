@@ -79,12 +79,14 @@ enum Format {
     PcapNg { is_big: bool, interfaces: Vec<Interface> },
 }
 
+/// What unpacks compressed bytes: those that were read ahead, and the rest.
+type Unpacked<R> = MultiGzDecoder<Counted<Chain<Cursor<Vec<u8>>, R>>>;
+
 /// Where the bytes of a capture come from.
 #[derive(Debug)]
 enum Source<R> {
     Plain(R),
-    /// The compressed bytes that were read to find out, and the rest.
-    Gzip(Box<MultiGzDecoder<Counted<Chain<Cursor<Vec<u8>>, R>>>>),
+    Gzip(Box<Unpacked<R>>),
     /// Only while it is replaced.
     Empty,
 }

@@ -51,7 +51,7 @@ pub enum Format {
     Ghent,
     /// G-NetTrack's logs, and the sets uccmisl/4Gdataset and 5Gdataset: `Timestamp` and `DL_bitrate` in kbit/s.
     GNetTrack,
-    /// Lumos5G: a row a second, with the number `seq_num`, and `Throughput` in Mbit/s.
+    /// `Lumos5G`: a row a second, with the number `seq_num`, and `Throughput` in Mbit/s.
     Lumos5g,
 }
 

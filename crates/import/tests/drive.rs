@@ -45,12 +45,13 @@ fn a_log_of_g_nettrack_needs_no_option() {
 #[test]
 fn rates_have_the_mean_of_their_column() {
     let drive = drive(LOG, &Columns::default()).unwrap().value;
-    let down = drive.trace(Direction::Down, 0.0, None).unwrap().unwrap();
+    let down = drive.trace(Direction::Down).unwrap().unwrap();
     assert_eq!((down.value.period().as_millis(), down.value.mean_rate().as_mbps()), (6_000, 5.0));
     assert!(down.notes[0].starts_with("the rows are 1 s apart: the trace is smooth"), "{:?}", down.notes);
-    let up = drive.trace(Direction::Up, 0.0, None).unwrap().unwrap();
+    let up = drive.trace(Direction::Up).unwrap().unwrap();
     assert_eq!(up.notes[0], "1 rows have no rate: that of the row before holds");
-    let part = drive.trace(Direction::Down, 3.0, Some(1.0)).unwrap().unwrap().value;
+    let part = drive.part(3.0, Some(1.0)).unwrap();
+    let part = part.trace(Direction::Down).unwrap().unwrap().value;
     assert_eq!((part.period().as_millis(), part.mean_rate().as_mbps()), (1_000, 12.0));
 }
 
@@ -58,15 +59,18 @@ fn rates_have_the_mean_of_their_column() {
 fn cells_have_channels_and_change_when_they_did() {
     let drive = drive(LOG, &Columns::default()).unwrap().value;
     assert_eq!(drive.quantity(), Some(Quantity::Rsrp));
-    let channels = drive.channels(Quantity::Rsrp, 0.0, None).unwrap();
+    let channels = drive.channels(Quantity::Rsrp).unwrap();
     let of = |cell: &str| channels[cell].samples.clone();
     assert_eq!(channels.len(), 2, "UMTS is none");
     assert_eq!(of("cell-11016972"), [(0.0, -99.0), (1.0, -98.0), (2.0, -98.0), (3.0, -108.0), (5.0, -96.0)]);
     assert_eq!(of("cell-20033"), [(0.0, -105.0), (1.0, -104.0), (2.0, -104.0), (3.0, -102.0), (5.0, -90.0)]);
     // A part begins with what held.
-    let part = drive.channels(Quantity::Sinr, 2.5, None).unwrap();
-    assert_eq!(part["cell-11016972"].samples[0], (0.0, 5.0));
-    assert!(drive.channels(Quantity::Rsrp, 0.0, Some(0.0)).is_err());
+    let part = drive.clone().part(1.5, Some(2.5)).unwrap();
+    assert_eq!((part.rows.len(), part.handovers(), part.seconds()), (3, 1, 2.5));
+    let part = part.channels(Quantity::Rsrp).unwrap();
+    assert_eq!(part["cell-11016972"].samples, [(0.0, -98.0), (0.5, -98.0), (1.5, -108.0)]);
+    let error = drive.part(6.0, None).unwrap_err().to_string();
+    assert_eq!(error, "nothing is left of it: the recording ends after 6.000 s");
 }
 
 #[test]
@@ -117,7 +121,7 @@ fn any_bytes_are_a_drive_or_one_line() {
         Ok(Noted { value: drive, .. }) => {
             assert!(drive.rows.windows(2).all(|two| two[0].at_s <= two[1].at_s));
             for quantity in [Quantity::Rsrp, Quantity::Sinr] {
-                if let Ok(channels) = drive.channels(quantity, 0.0, None) {
+                if let Ok(channels) = drive.channels(quantity) {
                     assert!(!channels.is_empty());
                 }
             }

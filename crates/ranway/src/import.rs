@@ -111,9 +111,9 @@ enum TableFormat {
     Pensieve,
     /// 4G logs of Ghent, and HSDPA logs of Simula: milliseconds, and bytes since the previous row, without a header
     Ghent,
-    /// logs of G-NetTrack, and the sets uccmisl/4Gdataset and 5Gdataset: DL_bitrate in kbit/s
+    /// logs of G-NetTrack, and the sets uccmisl/4Gdataset and 5Gdataset: bitrates in kbit/s
     GNettrack,
-    /// Lumos5G: Throughput in Mbit/s, a row each second
+    /// the set of Minnesota, a row each second: rates in Mbit/s
     Lumos5g,
 }
 

@@ -110,17 +110,12 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
         unit: args.unit,
     };
     let drive = noted(import::drive::read(open(&args.file)?, &columns), &args.file)?;
-    let (begin, length) = (args.part.begin, args.part.length);
-    let end = length.map_or(drive.seconds(), |length| drive.seconds().min(begin + length));
-    if begin >= end {
-        let what = format!("nothing is behind --begin: the recording ends after {:.3} s", drive.seconds());
-        return Err(Failure::Invalid(format!("{}: {what}", args.file.display())));
-    }
+    let drive = drive.part(args.part.begin, args.part.length).map_err(at(&args.file))?;
     let mut files: Vec<(String, String)> = vec![("timeline.csv".to_owned(), drive.to_csv())];
     let mut says: Vec<String> = Vec::new();
     let quantity = args.quantity.map_or_else(|| drive.quantity(), |made| Some(made.quantity()));
     if let Some(quantity) = quantity {
-        let channels = drive.channels(quantity, begin, length).map_err(at(&args.file))?;
+        let channels = drive.channels(quantity).map_err(at(&args.file))?;
         let is_nr = args.technology.map_or_else(|| drive.is_nr(), |technology| technology == Technology::Nr);
         says.push(format!(
             "{}, {} of {}, {}",
@@ -133,7 +128,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
             let what = "an SINR of the downlink says nothing of the uplink: what the scenario uploads is no measurement of that network";
             terminal::message!("note: {}: {what}", args.file.display());
         }
-        files.push(("scenario.toml".to_owned(), scenario(&args.file, &channels, is_nr, end - begin)));
+        files.push(("scenario.toml".to_owned(), scenario(&args.file, &channels, is_nr, drive.seconds())));
         files.extend(channels.iter().map(|(cell, channel)| (format!("{cell}.csv"), channel.to_csv())));
     }
     if quantity.is_none() {
@@ -141,7 +136,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
         terminal::message!("note: {}: {what}", args.file.display());
     }
     for (direction, name) in [(Direction::Down, "down.trace"), (Direction::Up, "up.trace")] {
-        match drive.trace(direction, begin, length) {
+        match drive.trace(direction) {
             Ok(None) => {}
             Ok(Some(Noted { value, notes })) => {
                 for note in notes {
@@ -157,7 +152,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
     }
     write(&args.out, &files)?;
     let mut out = terminal::stdout();
-    writeln!(out, "{}: {:.3} s, {}", args.out.display(), end - begin, counted(drive.rows.len() as u64, "row"))?;
+    writeln!(out, "{}: {:.3} s, {}", args.out.display(), drive.seconds(), counted(drive.rows.len() as u64, "row"))?;
     for line in says {
         writeln!(out, "{line}")?;
     }
