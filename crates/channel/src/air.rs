@@ -596,12 +596,23 @@ impl Air {
             self.valid_from = self.valid_from.max(from);
             self.valid_until = self.valid_until.min(until);
             let (value, noise_dbm) = (f64::from(value), self.ue_noise_dbm(cell));
-            self.rsrp_dbm[index] = match record.quantity() {
-                Quantity::Sinr => value + noise_dbm,
-                Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + noise_dbm,
-                Quantity::Rsrp => value,
+            let sinr_db = match record.quantity() {
+                Quantity::Sinr => Some(value),
+                Quantity::Cqi => Some(f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB),
+                Quantity::Rsrp => None,
             };
-            self.links[index].complete = record.quantity() != Quantity::Rsrp;
+            let power_dbm = record.power_dbm(now).map(f64::from);
+            let link = &mut self.links[index];
+            self.rsrp_dbm[index] = match (sinr_db, power_dbm) {
+                // What is not loss is noise and interference in the UE's receiver.
+                (Some(sinr_db), Some(power_dbm)) => {
+                    link.ue_noise_mw = linear(power_dbm - sinr_db);
+                    power_dbm
+                }
+                (Some(sinr_db), None) => sinr_db + noise_dbm,
+                (None, _) => value,
+            };
+            link.complete = sinr_db.is_some();
             self.received_mw[index] = linear(self.rsrp_dbm[index]);
         }
     }

@@ -1,13 +1,17 @@
 //! Recorded channels: tables of times and measurements.
 //!
-//! The format is comma-separated values. The first line names the two columns: `time_s` or `time_ms`, and `sinr_db`,
-//! `cqi` or `rsrp_dbm`. Each further line is a time, later than the previous line's, and a value, which applies until
+//! The format is comma-separated values. The first line names the columns: `time_s` or `time_ms`, and `sinr_db`,
+//! `cqi` or `rsrp_dbm`; `rsrp_dbm` may stand beside one of the others. Each further line is a time, later than the previous line's, and a value for each column, which applies until
 //! the next line's time; the first value also applies before it, and the last one without end. Spaces around numbers,
 //! empty lines at the end and CR LF are accepted.
 //!
 //! Measurements are converted to an SINR and a received power (see [`Channel::Recorded`](crate::Channel)). SINR and CQI
 //! include the interference of other cells, a received power does not. A CQI is interpreted as the minimum SINR that
 //! gives it.
+//!
+//! The uplink follows from the received power. With an SINR or CQI beside it, the power sets the losses of both directions,
+//! and the SINR what the UE hears of other cells. Of an SINR or CQI alone, nothing tells how much of it is loss: it is taken
+//! for one without interference.
 
 use core::fmt;
 
@@ -30,6 +34,8 @@ pub struct Recorded {
     quantity: Quantity,
     /// In order of time; never empty.
     samples: Box<[(Time, f32)]>,
+    /// The received power in dBm of each sample, beside its SINR or CQI.
+    powers: Option<Box<[f32]>>,
 }
 
 /// The error for an invalid recording, with its position.
@@ -44,11 +50,11 @@ pub struct RecordedError {
 /// The possible faults of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedFault {
-    /// The first line does not name two known columns.
+    /// The first line does not name a time and a quantity, or a quantity beside the received power.
     Header,
     /// There are no lines after the header.
     Empty,
-    /// The line does not have two fields.
+    /// The line does not have a field for each column.
     Fields,
     /// The time is not a number from 0 to a billion seconds.
     BadTime,
@@ -62,10 +68,10 @@ impl fmt::Display for RecordedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
             RecordedFault::Header => {
-                "the header must be `time_s` or `time_ms`, a comma, and `sinr_db`, `cqi` or `rsrp_dbm`"
+                "the header must be `time_s` or `time_ms`, and `sinr_db`, `cqi` or `rsrp_dbm`, or `rsrp_dbm` with one of the others"
             }
             RecordedFault::Empty => "the recording has no lines after the header",
-            RecordedFault::Fields => "expected a time, a comma and a value",
+            RecordedFault::Fields => "expected a time and a value for each column, separated by commas",
             RecordedFault::BadTime => "the time must be a number from 0 to 1000000000 s",
             RecordedFault::NotLater => "the time must be later than that of the previous line",
             RecordedFault::BadValue(Quantity::Sinr) => "the SINR must be a number from -100 to 100 dB",
@@ -85,14 +91,18 @@ impl Recorded {
     /// Parses a recording from the text of its file.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Recorded, RecordedError> {
         let mut lines = text.as_ref().trim_ascii_end().split(|&byte| byte == b'\n').enumerate();
-        let (seconds, quantity) = lines
+        let Header { seconds, quantity, power } = lines
             .next()
             .and_then(|(_, line)| header(line))
             .ok_or(RecordedError { line: 1, what: RecordedFault::Header })?;
         let mut samples: Vec<(Time, f32)> = Vec::new();
+        let mut powers = power.map(|_| Vec::new());
         for (index, line) in lines {
             let error = |what| RecordedError { line: index + 1, what };
-            let [time, value] = fields(line).ok_or(error(RecordedFault::Fields))?;
+            let (time, values, count) = fields(line).ok_or(error(RecordedFault::Fields))?;
+            if count != 1 + usize::from(power.is_some()) {
+                return Err(error(RecordedFault::Fields));
+            }
             let time = number(time)
                 .map(|time| time * seconds)
                 .filter(|time| (0.0..=MAX_SECONDS).contains(time))
@@ -101,18 +111,19 @@ impl Recorded {
             if samples.last().is_some_and(|&(last, _)| time <= last) {
                 return Err(error(RecordedFault::NotLater));
             }
-            let fits = |value: &f64| match quantity {
-                Quantity::Sinr => (-100.0..=100.0).contains(value),
-                Quantity::Cqi => (0.0..=15.0).contains(value) && libm::trunc(*value) == *value,
-                Quantity::Rsrp => (-200.0..=50.0).contains(value),
+            let read = |quantity: Quantity, digits: &[u8]| {
+                let value = number(digits).filter(|value| quantity.has(*value));
+                value.map(|value| value as f32).ok_or(error(RecordedFault::BadValue(quantity)))
             };
-            let value = number(value).filter(fits).ok_or(error(RecordedFault::BadValue(quantity)))?;
-            samples.push((time, value as f32));
+            samples.push((time, read(quantity, values[power.map_or(0, |power| 1 - power)])?));
+            if let (Some(powers), Some(power)) = (&mut powers, power) {
+                powers.push(read(Quantity::Rsrp, values[power])?);
+            }
         }
         if samples.is_empty() {
             return Err(RecordedError { line: 2, what: RecordedFault::Empty });
         }
-        Ok(Recorded { quantity, samples: samples.into() })
+        Ok(Recorded { quantity, samples: samples.into(), powers: powers.map(Vec::into) })
     }
 
     /// Returns the measured quantity.
@@ -123,12 +134,20 @@ impl Recorded {
     /// Returns the value at `now`, in the quantity's unit, between the time from which it applies and that of the next
     /// value: [`Time::ZERO`] for the first one, and [`Time::MAX`] if there is no next.
     pub fn at(&self, now: Time) -> (Time, f32, Time) {
-        let next = self.samples.partition_point(|&(time, _)| time <= now);
-        // Before the first sample, the first value applies, and the second is next.
-        let next = next.max(1);
+        let next = self.next(now);
         let (begins, value) = self.samples[next - 1];
         let begins = if next == 1 { Time::ZERO } else { begins };
         (begins, value, self.samples.get(next).map_or(Time::MAX, |&(time, _)| time))
+    }
+
+    /// Returns the received power in dBm at `now`, if it was recorded beside the quantity.
+    pub fn power_dbm(&self, now: Time) -> Option<f32> {
+        self.powers.as_ref().map(|powers| powers[self.next(now) - 1])
+    }
+
+    /// The number of the sample after that of `now`, at least one: before the first sample, its value applies.
+    fn next(&self, now: Time) -> usize {
+        self.samples.partition_point(|&(time, _)| time <= now).max(1)
     }
 
     /// Returns the number of samples, at least one.
@@ -142,27 +161,56 @@ impl Recorded {
     }
 }
 
-/// Returns the unit of the first column in seconds, and the second column's quantity.
-fn header(line: &[u8]) -> Option<(f64, Quantity)> {
-    let [time, quantity] = fields(line)?;
+impl Quantity {
+    /// Whether a value is in the quantity's range.
+    fn has(self, value: f64) -> bool {
+        match self {
+            Quantity::Sinr => (-100.0..=100.0).contains(&value),
+            Quantity::Cqi => (0.0..=15.0).contains(&value) && libm::trunc(value) == value,
+            Quantity::Rsrp => (-200.0..=50.0).contains(&value),
+        }
+    }
+}
+
+/// What the first line says.
+struct Header {
+    /// Seconds in the unit of the times.
+    seconds: f64,
+    quantity: Quantity,
+    /// Which of the two values is the received power, if there are two.
+    power: Option<usize>,
+}
+
+fn header(line: &[u8]) -> Option<Header> {
+    let (time, names, count) = fields(line)?;
     let seconds = match time {
         b"time_s" => 1.0,
         b"time_ms" => 1e-3,
         _ => return None,
     };
-    let quantity = match quantity {
-        b"sinr_db" => Quantity::Sinr,
-        b"cqi" => Quantity::Cqi,
-        b"rsrp_dbm" => Quantity::Rsrp,
-        _ => return None,
+    let quantity = |name: &[u8]| match name {
+        b"sinr_db" => Some(Quantity::Sinr),
+        b"cqi" => Some(Quantity::Cqi),
+        b"rsrp_dbm" => Some(Quantity::Rsrp),
+        _ => None,
     };
-    Some((seconds, quantity))
+    let first = quantity(names[0])?;
+    if count == 1 {
+        return Some(Header { seconds, quantity: first, power: None });
+    }
+    let second = quantity(names[1])?;
+    match (first == Quantity::Rsrp, second == Quantity::Rsrp) {
+        (true, false) => Some(Header { seconds, quantity: second, power: Some(0) }),
+        (false, true) => Some(Header { seconds, quantity: first, power: Some(1) }),
+        _ => None,
+    }
 }
 
-fn fields(line: &[u8]) -> Option<[&[u8]; 2]> {
+/// Splits a line into the time and one or two values, and says how many these are.
+fn fields(line: &[u8]) -> Option<(&[u8], [&[u8]; 2], usize)> {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    let both = [fields.next()?, fields.next()?];
-    fields.next().is_none().then_some(both)
+    let (time, first, second) = (fields.next()?, fields.next()?, fields.next());
+    fields.next().is_none().then_some((time, [first, second.unwrap_or_default()], 1 + usize::from(second.is_some())))
 }
 
 fn number(digits: &[u8]) -> Option<f64> {

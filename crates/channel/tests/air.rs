@@ -408,6 +408,31 @@ fn a_record_is_what_the_ue_has() {
 }
 
 #[test]
+fn the_power_beside_an_sinr_sets_the_uplink_and_the_sinr_the_downlink() {
+    let uplink = |text: &str| {
+        let record = Some(Arc::new(Recorded::parse(text).unwrap()));
+        let config = AirConfig { channel: Channel::Recorded(vec![record, None]), ..AirConfig::default() };
+        let mut air = Air::new(&config, &[site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)], random(1));
+        air.set_load(1, 1.0);
+        let down = flat_downlink(&mut air, 0, ms(5));
+        (down, air.rsrp(0, ms(5)), flat_uplink(&mut air, 0, ms(5), 1), air.path_loss_db(0, ms(5)))
+    };
+    let power = uplink("time_s,rsrp_dbm\n0,-90\n");
+    for (text, sinr_db) in
+        [("time_s,rsrp_dbm,sinr_db\n0,-90,3\n", 3.0), ("time_s,sinr_db,rsrp_dbm\n0,-12,-90\n", -12.0)]
+    {
+        let both = uplink(text);
+        close(both.0, sinr_db, 1e-5);
+        assert_eq!((both.1, both.2, both.3), (power.1, power.2, power.3), "{text}");
+    }
+    // An SINR alone is taken for loss, of the uplink too.
+    close(uplink("time_s,sinr_db\n0,3\n").1, -123.239 + 3.0, 1e-3);
+    let cqi = uplink("time_s,cqi,rsrp_dbm\n0,7,-90\n");
+    close(cqi.0, f64::from(CQI_SINR_DB[6]), 0.1);
+    assert_eq!(cqi.1, -90.0);
+}
+
+#[test]
 fn a_sinr_that_is_set_is_heard_at_once_and_until_it_is_taken_back() {
     let sites = [site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)];
     let mut air = Air::new(&AirConfig::default(), &sites, random(1));

@@ -29,18 +29,29 @@ fn each_quantity_and_each_unit_of_time_is_read() {
     let record = Recorded::parse("time_ms,rsrp_dbm\n0.25,-112.5").unwrap();
     assert_eq!((record.quantity(), record.at(ms(0)).1), (Quantity::Rsrp, -112.5));
     assert_eq!(record.end(), Time::from_nanos(250_000));
+    assert_eq!(record.power_dbm(ms(0)), None);
+    let record = Recorded::parse("time_s,rsrp_dbm,cqi\n1,-90,3\n2,-95.5,4\n").unwrap();
+    assert_eq!(
+        (record.quantity(), record.at(ms(0)), record.power_dbm(ms(0))),
+        (Quantity::Cqi, (Time::ZERO, 3.0, ms(2000)), Some(-90.0))
+    );
+    assert_eq!((record.at(ms(2000)).1, record.power_dbm(ms(2000))), (4.0, Some(-95.5)));
 }
 
 #[test]
 fn a_fault_names_its_line() {
     use RecordedFault::*;
-    let cases: [(&[u8], usize, RecordedFault); 20] = [
+    let cases: [(&[u8], usize, RecordedFault); 24] = [
         (b"", 1, Header),
         (b"\n", 1, Header),
         (b"0,10\n1,11\n", 1, Header),
         (b"time,sinr_db\n0,1\n", 1, Header),
         (b"time_s,snr\n0,1\n", 1, Header),
         (b"time_s,sinr_db,cqi\n0,1,1\n", 1, Header),
+        (b"time_s,rsrp_dbm,rsrp_dbm\n0,1,1\n", 1, Header),
+        (b"time_s,rsrp_dbm,cqi,sinr_db\n0,1,1,1\n", 1, Header),
+        (b"time_s,rsrp_dbm,cqi\n0,-90\n", 2, Fields),
+        (b"time_s,cqi,rsrp_dbm\n0,5,60\n", 2, BadValue(Quantity::Rsrp)),
         (b"time_s,cqi", 2, Empty),
         (b"time_s,cqi\n\n\n", 2, Empty),
         (b"time_s,cqi\n0,1\n1\n", 3, Fields),

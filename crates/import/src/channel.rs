@@ -57,15 +57,30 @@ impl Channel {
 
     /// Returns the channel as the text of a recorded channel's file.
     pub fn to_csv(&self) -> String {
-        let name = match self.quantity {
+        self.text(None)
+    }
+
+    /// Returns the same with another quantity beside it, which has the same times.
+    pub(crate) fn to_csv_with(&self, other: &Channel) -> String {
+        self.text(Some(other))
+    }
+
+    fn text(&self, other: Option<&Channel>) -> String {
+        let name = |channel: &Channel| match channel.quantity {
             Quantity::Sinr => "sinr_db",
             Quantity::Cqi => "cqi",
             Quantity::Rsrp => "rsrp_dbm",
         };
-        let mut text = format!("time_s,{name}\n");
-        for (at, value) in &self.samples {
-            let decimals = if self.quantity == Quantity::Cqi { 0 } else { 3 };
-            writeln!(text, "{at:.3},{value:.decimals$}").expect("a text takes everything");
+        let decimals = |channel: &Channel| if channel.quantity == Quantity::Cqi { 0 } else { 3 };
+        let mut text = format!("time_s,{}", name(self));
+        text.extend(other.iter().flat_map(|other| [",", name(other)]));
+        text.push('\n');
+        for (index, (at, value)) in self.samples.iter().enumerate() {
+            write!(text, "{at:.3},{value:.*}", decimals(self)).expect("a text takes everything");
+            if let Some((other, (_, value))) = other.and_then(|other| Some((other, other.samples.get(index)?))) {
+                write!(text, ",{value:.*}", decimals(other)).expect("a text takes everything");
+            }
+            text.push('\n');
         }
         text
     }

@@ -59,6 +59,17 @@ pub enum Direction {
     Up,
 }
 
+/// What channels are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// Received power.
+    Rsrp,
+    /// SINR of the downlink.
+    Sinr,
+    /// Both: the power sets the losses, and the SINR what the UE hears of other cells.
+    Both,
+}
+
 /// A row of a log. What is not known is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
@@ -431,44 +442,66 @@ impl Drive {
         text
     }
 
-    /// The quantity that a channel is made of: the received power, from which the losses of both directions follow, or else
-    /// the SINR.
-    pub fn quantity(&self) -> Option<Quantity> {
+    /// What channels can be made of: the received power, from which the losses of both directions follow, with the SINR if it
+    /// was recorded; or else the SINR alone.
+    pub fn made_of(&self) -> Option<Made> {
         let has = |value: fn(&Row) -> Option<f64>| self.rows.iter().any(|row| value(row).is_some());
-        match () {
-            () if has(|row| row.rsrp_dbm) => Some(Quantity::Rsrp),
-            () if has(|row| row.sinr_db) => Some(Quantity::Sinr),
-            () => None,
+        match (has(|row| row.rsrp_dbm), has(|row| row.sinr_db)) {
+            (true, true) => Some(Made::Both),
+            (true, false) => Some(Made::Rsrp),
+            (false, true) => Some(Made::Sinr),
+            (false, false) => None,
         }
     }
 
-    /// Returns the recorded channel of each cell that served. Cells change when they did.
+    /// Returns the text of the recorded channel of each cell that served. Cells change when they did. A row without an SINR
+    /// beside its power has that of the row before, or, at the beginning, of the next that has one.
     ///
     /// # Errors
-    /// [`Error::File`] if no row has that quantity, or there are too many cells or samples.
-    pub fn channels(&self, quantity: Quantity) -> Result<BTreeMap<String, Channel>, Error> {
+    /// [`Error::File`] if no row has these quantities, or there are too many cells or samples.
+    pub fn channels(&self, made: Made) -> Result<BTreeMap<String, String>, Error> {
         let is_without_cells = self.rows.iter().all(|row| row.cell.is_none());
-        let serving = self.rows.iter().filter_map(|row| {
-            let value = match quantity {
-                Quantity::Rsrp => row.rsrp_dbm,
-                Quantity::Sinr => row.sinr_db,
-                Quantity::Cqi => row.cqi,
-            }?;
+        let mut sinr_db = self.rows.iter().find_map(|row| row.sinr_db);
+        let (mut powers, mut sinrs) = (Vec::new(), Vec::new());
+        for row in &self.rows {
+            sinr_db = row.sinr_db.or(sinr_db);
             let cell = match &row.cell {
                 Some(cell) => sanitised(cell),
                 None if is_without_cells => "cell".to_owned(),
-                None => return None,
+                None => continue,
             };
-            Some(Serving { at_s: row.at_s, cell, value })
-        });
-        let mut serving: Vec<Serving> = serving.collect();
-        match serving.first_mut() {
-            Some(first) => first.at_s = 0.0,
-            None => {
-                return Err(Error::File("no row has a cell and its received power or SINR".to_owned()));
+            let of = |value: f64| Serving { at_s: row.at_s, cell: cell.clone(), value };
+            match made {
+                Made::Rsrp => powers.extend(row.rsrp_dbm.map(of)),
+                Made::Sinr => sinrs.extend(row.sinr_db.map(of)),
+                Made::Both => {
+                    let both = row.rsrp_dbm.zip(sinr_db);
+                    powers.extend(both.map(|(power, _)| of(power)));
+                    sinrs.extend(both.map(|(_, sinr)| of(sinr)));
+                }
             }
         }
-        channels(&serving, quantity)
+        for serving in [&mut powers, &mut sinrs] {
+            if let Some(first) = serving.first_mut() {
+                first.at_s = 0.0;
+            }
+        }
+        let text = |(cell, channel): (String, Channel)| (cell, channel.to_csv());
+        Ok(match (powers.is_empty(), sinrs.is_empty()) {
+            (true, true) => {
+                return Err(Error::File("no row has a cell and its received power or SINR".to_owned()));
+            }
+            (false, true) => channels(&powers, Quantity::Rsrp)?.into_iter().map(text).collect(),
+            (true, false) => channels(&sinrs, Quantity::Sinr)?.into_iter().map(text).collect(),
+            (false, false) => {
+                let sinrs = channels(&sinrs, Quantity::Sinr)?;
+                let both = |(cell, power): (String, Channel)| {
+                    let text = power.to_csv_with(&sinrs[&cell]);
+                    (cell, text)
+                };
+                channels(&powers, Quantity::Rsrp)?.into_iter().map(both).collect()
+            }
+        })
     }
 
     /// Returns the rates of a direction as a trace; `None` if the log has none. A row without a rate has that of the row before,

@@ -1,7 +1,7 @@
 //! Drive logs: the columns of loggers, what is missing, and what becomes of the cells that served.
 
-use import::channel::Quantity;
-use import::drive::{Columns, Direction, Drive, read};
+use channel::Recorded;
+use import::drive::{Columns, Direction, Drive, Made, read};
 use import::{Error, Format, Noted, rates};
 
 /// A log of G-NetTrack, as in the set uccmisl/5Gdataset: two rows in a second, a second without one, a handover, a row of
@@ -58,17 +58,26 @@ fn rates_have_the_mean_of_their_column() {
 #[test]
 fn cells_have_channels_and_change_when_they_did() {
     let drive = drive(LOG, &Columns::default()).unwrap().value;
-    assert_eq!(drive.quantity(), Some(Quantity::Rsrp));
-    let channels = drive.channels(Quantity::Rsrp).unwrap();
-    let of = |cell: &str| channels[cell].samples.clone();
-    assert_eq!(channels.len(), 2, "UMTS is none");
-    assert_eq!(of("cell-11016972"), [(0.0, -99.0), (1.0, -98.0), (2.0, -98.0), (3.0, -108.0), (5.0, -96.0)]);
-    assert_eq!(of("cell-20033"), [(0.0, -105.0), (1.0, -104.0), (2.0, -104.0), (3.0, -102.0), (5.0, -90.0)]);
+    assert_eq!(drive.made_of(), Some(Made::Both));
+    let channels = drive.channels(Made::Both).unwrap();
+    assert_eq!(channels.keys().collect::<Vec<_>>(), ["cell-11016972", "cell-20033"], "UMTS is none");
+    // A row without an SINR has that of the row before. A cell that does not serve is 6 dB weaker.
+    assert_eq!(
+        channels["cell-11016972"],
+        "time_s,rsrp_dbm,sinr_db\n0.000,-99.000,6.000\n1.000,-98.000,5.000\n2.000,-98.000,5.000\n3.000,-108.000,-1.000\n\
+         5.000,-96.000,-3.000\n"
+    );
+    assert!(channels.values().all(|text| Recorded::parse(text).unwrap().samples() == 5));
+    let channels = drive.channels(Made::Rsrp).unwrap();
+    let second = "time_s,rsrp_dbm\n0.000,-105.000\n1.000,-104.000\n2.000,-104.000\n3.000,-102.000\n5.000,-90.000\n";
+    assert_eq!(channels["cell-20033"], second);
+    let sinr = drive.channels(Made::Sinr).unwrap();
+    assert_eq!(sinr["cell-20033"], "time_s,sinr_db\n0.000,0.000\n1.000,-1.000\n5.000,3.000\n");
     // A part begins with what held.
     let part = drive.clone().part(1.5, Some(2.5)).unwrap();
     assert_eq!((part.rows.len(), part.handovers(), part.seconds()), (3, 1, 2.5));
-    let part = part.channels(Quantity::Rsrp).unwrap();
-    assert_eq!(part["cell-11016972"].samples, [(0.0, -98.0), (0.5, -98.0), (1.5, -108.0)]);
+    let part = part.channels(Made::Rsrp).unwrap();
+    assert_eq!(part["cell-11016972"], "time_s,rsrp_dbm\n0.000,-98.000\n0.500,-98.000\n1.500,-108.000\n");
     let error = drive.part(6.0, None).unwrap_err().to_string();
     assert_eq!(error, "nothing is left of it: the recording ends after 6.000 s");
 }
@@ -120,9 +129,9 @@ fn any_bytes_are_a_drive_or_one_line() {
     let check = |read: Result<Noted<Drive>, Error>| match read {
         Ok(Noted { value: drive, .. }) => {
             assert!(drive.rows.windows(2).all(|two| two[0].at_s <= two[1].at_s));
-            for quantity in [Quantity::Rsrp, Quantity::Sinr] {
-                if let Ok(channels) = drive.channels(quantity) {
-                    assert!(!channels.is_empty());
+            for made in [Made::Rsrp, Made::Sinr, Made::Both] {
+                if let Ok(channels) = drive.channels(made) {
+                    assert!(!channels.is_empty() && channels.values().all(|text| Recorded::parse(text).is_ok()));
                 }
             }
         }

@@ -315,7 +315,7 @@ kinds! { "Channel",
             loss_db: f64,
         },
         /// A recorded channel: a CSV file for each cell, with the columns `time_s` (or `time_ms`) and `sinr_db` (or
-        /// `cqi`, or `rsrp_dbm`).
+        /// `cqi`, or `rsrp_dbm`, or `rsrp_dbm` and one of the others: the power then sets the losses of both directions).
         Recorded {
             /// Cell to file, relative to the scenario file. A cell without a file is not received.
             files: std::collections::BTreeMap<String, String>,

@@ -58,7 +58,7 @@ pub(super) struct Link {
     /// Gains in dBi of the cell's antenna and the UE's array towards each other, with their beams.
     pub(super) site_db: f64,
     pub(super) ue_db: f64,
-    /// Noise in mW in a resource element of the UE's receiver.
+    /// Noise in mW in a resource element of the UE's receiver; with a recorded SINR and received power, noise and interference.
     pub(super) ue_noise_mw: f64,
     /// The beams, if either end has an array.
     pub(super) beams: Option<Box<Beams>>,

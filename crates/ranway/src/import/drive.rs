@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, ValueEnum};
-use import::channel::{Channel, Quantity};
-use import::drive::{Columns, Direction};
+use import::drive::{self, Columns, Direction};
 use import::{Noted, Unit};
 
 use super::{PartArgs, TimeUnit, at, noted, open, rate_unit};
@@ -23,7 +22,7 @@ use crate::terminal;
 and 5Gdataset, and others with names such as RSRP, ss_rsrp, SNR, CellID, dl_mbps. Other columns are selected by name or number. The \
 folder written has
   scenario.toml    a phone with a recorded channel of each cell that served; handovers happen when they did
-  cell-ID.csv      the channels: received power (RSRP), or SINR
+  cell-ID.csv      the channels: received power (RSRP) and SINR
   timeline.csv     all rows: cell, technology, RSRP, RSRQ, SINR, CQI, rates, place; what is missing is empty
   down.trace, up.trace    the rates, if there are any
 
@@ -69,7 +68,7 @@ pub(crate) struct DriveArgs {
     /// The unit of the rates, if their names do not include it, such as kbps or MB/s
     #[arg(long, value_parser = rate_unit)]
     unit: Option<Unit>,
-    /// What the channels are made of [default: rsrp if it was recorded, else sinr]
+    /// What the channels are made of [default: both if they were recorded, else the one that was]
     #[arg(long)]
     quantity: Option<Made>,
     /// The technology of the scenario's cells [default: nr if most rows are of 5G, else lte]
@@ -82,10 +81,12 @@ pub(crate) struct DriveArgs {
 /// What channels are made of.
 #[derive(Clone, Copy, ValueEnum)]
 enum Made {
-    /// received power: the losses of both directions follow from it
+    /// received power: the losses of both directions follow from it, and interference from the scenario's cells
     Rsrp,
     /// SINR of the downlink
     Sinr,
+    /// received power, and SINR for what is heard of other cells
+    Both,
 }
 
 /// The technology of cells.
@@ -97,6 +98,7 @@ enum Technology {
 
 /// Imports a log.
 pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
+    refuse_existing(&args.out)?;
     let columns = Columns {
         time: args.time.clone(),
         seconds: args.time_unit.map(TimeUnit::seconds),
@@ -113,25 +115,29 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
     let drive = drive.part(args.part.begin, args.part.length).map_err(at(&args.file))?;
     let mut files: Vec<(String, String)> = vec![("timeline.csv".to_owned(), drive.to_csv())];
     let mut says: Vec<String> = Vec::new();
-    let quantity = args.quantity.map_or_else(|| drive.quantity(), |made| Some(made.quantity()));
-    if let Some(quantity) = quantity {
-        let channels = drive.channels(quantity).map_err(at(&args.file))?;
+    let made = args.quantity.map_or_else(|| drive.made_of(), |made| Some(made.of()));
+    if let Some(made) = made {
+        let channels = drive.channels(made).map_err(at(&args.file))?;
         let is_nr = args.technology.map_or_else(|| drive.is_nr(), |technology| technology == Technology::Nr);
         says.push(format!(
             "{}, {} of {}, {}",
             counted(channels.len() as u64, "cell"),
             counted(drive.handovers() as u64, "handover"),
             if is_nr { "NR" } else { "LTE" },
-            if quantity == Quantity::Rsrp { "channels of received powers" } else { "channels of SINR" },
+            match made {
+                drive::Made::Rsrp => "channels of received powers",
+                drive::Made::Sinr => "channels of SINR",
+                drive::Made::Both => "channels of received powers and SINR",
+            },
         ));
-        if quantity == Quantity::Sinr {
+        if made == drive::Made::Sinr {
             let what = "an SINR of the downlink says nothing of the uplink: what the scenario uploads is no measurement of that network";
             terminal::message!("note: {}: {what}", args.file.display());
         }
         files.push(("scenario.toml".to_owned(), scenario(&args.file, &channels, is_nr, drive.seconds())));
-        files.extend(channels.iter().map(|(cell, channel)| (format!("{cell}.csv"), channel.to_csv())));
+        files.extend(channels.into_iter().map(|(cell, text)| (format!("{cell}.csv"), text)));
     }
-    if quantity.is_none() {
+    if made.is_none() {
         let what = "has no received power or SINR of LTE or 5G: no scenario is written";
         terminal::message!("note: {}: {what}", args.file.display());
     }
@@ -156,17 +162,18 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
     for line in says {
         writeln!(out, "{line}")?;
     }
-    if quantity.is_some() {
+    if made.is_some() {
         writeln!(out, "use: ranway run {}", args.out.join("scenario.toml").display())?;
     }
     Ok(())
 }
 
 impl Made {
-    fn quantity(self) -> Quantity {
+    fn of(self) -> drive::Made {
         match self {
-            Made::Rsrp => Quantity::Rsrp,
-            Made::Sinr => Quantity::Sinr,
+            Made::Rsrp => drive::Made::Rsrp,
+            Made::Sinr => drive::Made::Sinr,
+            Made::Both => drive::Made::Both,
         }
     }
 }
@@ -190,7 +197,7 @@ fn write(out: &Path, files: &[(String, String)]) -> Result<(), Failure> {
 }
 
 /// The scenario of a phone with these channels.
-fn scenario(file: &Path, channels: &BTreeMap<String, Channel>, is_nr: bool, seconds: f64) -> String {
+fn scenario(file: &Path, channels: &BTreeMap<String, String>, is_nr: bool, seconds: f64) -> String {
     let title = file.file_name().map_or_else(|| "drive".to_owned(), |name| name.to_string_lossy().into_owned());
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let (table, carrier) = match is_nr {
