@@ -444,7 +444,7 @@ impl Air {
     #[inline]
     pub fn path_loss_db(&mut self, serving: usize, now: Time) -> f64 {
         self.update(now);
-        self.sites.cells[serving].element_dbm - self.serving_dbm(serving)
+        self.downlink_loss_db(serving)
     }
 
     /// Returns the UE's position at `now`.
@@ -612,7 +612,7 @@ impl Air {
                 (Some(sinr_db), None) => sinr_db + noise_dbm,
                 (None, _) => value,
             };
-            link.complete = sinr_db.is_some();
+            (link.complete, link.loss_db) = (sinr_db.is_some(), record.loss_db());
             self.received_mw[index] = linear(self.rsrp_dbm[index]);
         }
     }
@@ -628,10 +628,16 @@ impl Air {
         self.set_db.map_or_else(|| self.rsrp_dbm[serving], set)
     }
 
+    /// Returns the path loss in dB from `serving` as the UE measures it, or that of a recording without received powers.
+    fn downlink_loss_db(&self, serving: usize) -> f64 {
+        let known = self.links[serving].loss_db.filter(|_| self.set_db.is_none());
+        known.unwrap_or_else(|| self.sites.cells[serving].element_dbm - self.serving_dbm(serving))
+    }
+
     /// Returns the uplink's power and SINR without fading.
     fn flat_uplink(&self, serving: usize) -> Uplink {
         let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
-        let downlink_db = cell.element_dbm - self.serving_dbm(serving);
+        let downlink_db = self.downlink_loss_db(serving);
         let uplink_db = match &self.channel {
             Channel::Modelled { path_loss, .. } if self.set_db.is_none() => {
                 path_loss.loss_db(cell.position, self.place, cell.carrier.uplink_hz, link.sees) - link.gain_db

@@ -10,8 +10,8 @@
 //! gives it.
 //!
 //! The uplink follows from the received power. With an SINR or CQI beside it, the power sets the losses of both directions,
-//! and the SINR what the UE hears of other cells. Of an SINR or CQI alone, nothing tells how much of it is loss: it is taken
-//! for one without interference.
+//! and the SINR what the UE hears of other cells. Of an SINR or CQI alone, nothing tells how much of it is loss: the loss must
+//! come from elsewhere ([`Recorded::with_loss`]), or the SINR is taken for one without interference.
 
 use core::fmt;
 
@@ -36,6 +36,8 @@ pub struct Recorded {
     samples: Box<[(Time, f32)]>,
     /// The received power in dBm of each sample, beside its SINR or CQI.
     powers: Option<Box<[f32]>>,
+    /// The loss in dB of both directions, if no received power tells it.
+    loss_db: Option<f64>,
 }
 
 /// The error for an invalid recording, with its position.
@@ -123,7 +125,24 @@ impl Recorded {
         if samples.is_empty() {
             return Err(RecordedError { line: 2, what: RecordedFault::Empty });
         }
-        Ok(Recorded { quantity, samples: samples.into(), powers: powers.map(Vec::into) })
+        Ok(Recorded { quantity, samples: samples.into(), powers: powers.map(Vec::into), loss_db: None })
+    }
+
+    /// Sets the loss in dB of both directions, which a received power overrides.
+    #[must_use]
+    pub fn with_loss(self, loss_db: f64) -> Recorded {
+        let is_known = self.quantity == Quantity::Rsrp || self.powers.is_some();
+        Recorded { loss_db: (!is_known).then_some(loss_db), ..self }
+    }
+
+    /// Returns whether the loss of the uplink is known.
+    pub fn has_loss(&self) -> bool {
+        self.quantity == Quantity::Rsrp || self.powers.is_some() || self.loss_db.is_some()
+    }
+
+    /// Returns the loss that was set.
+    pub(crate) fn loss_db(&self) -> Option<f64> {
+        self.loss_db
     }
 
     /// Returns the measured quantity.

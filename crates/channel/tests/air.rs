@@ -425,6 +425,18 @@ fn the_power_beside_an_sinr_sets_the_uplink_and_the_sinr_the_downlink() {
         close(both.0, sinr_db, 1e-5);
         assert_eq!((both.1, both.2, both.3), (power.1, power.2, power.3), "{text}");
     }
+    // With a loss beside it, an SINR is none of the uplink's.
+    let record = |text: &str| Some(Arc::new(Recorded::parse(text).unwrap().with_loss(110.0)));
+    let of = |text: &str| {
+        let config = AirConfig { channel: Channel::Recorded(vec![record(text), None]), ..AirConfig::default() };
+        let mut air = Air::new(&config, &[site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)], random(1));
+        (flat_downlink(&mut air, 0, ms(5)), air.path_loss_db(0, ms(5)), flat_uplink(&mut air, 0, ms(5), 1))
+    };
+    let [poor, good] = ["time_s,sinr_db\n0,-3\n", "time_s,cqi\n0,15\n"].map(of);
+    close(poor.0, -3.0, 1e-5);
+    assert_eq!((poor.1, poor.2), (110.0, good.2));
+    // A received power knows better.
+    assert_eq!(of("time_s,rsrp_dbm,sinr_db\n0,-90,3\n").1, power.3);
     // An SINR alone is taken for loss, of the uplink too.
     close(uplink("time_s,sinr_db\n0,3\n").1, -123.239 + 3.0, 1e-3);
     let cqi = uplink("time_s,cqi,rsrp_dbm\n0,7,-90\n");

@@ -22,6 +22,8 @@ pub struct Channel {
     pub quantity: Quantity,
     /// Times in seconds, increasing and in whole milliseconds, and values in the quantity's unit.
     pub samples: Vec<(f64, f64)>,
+    /// The received power in dBm of each sample, if it is known beside an SINR or CQI.
+    pub powers: Option<Vec<f64>>,
 }
 
 impl Channel {
@@ -48,37 +50,39 @@ impl Channel {
         }
         let round = |value: f64| if quantity == Quantity::Cqi { libm::round(value) } else { value };
         let samples = merged.into_iter().map(|(at, value)| (at * GRAIN, round(value))).collect();
-        let channel = Channel { quantity, samples };
+        let channel = Channel { quantity, samples, powers: None };
         // The output must be readable as part of a scenario.
         Recorded::parse(channel.to_csv())
             .map_err(|error| Error::File(format!("cannot be converted to a channel: {error}")))?;
         Ok(channel)
     }
 
+    /// Adds the received powers, which are those of the same times.
+    ///
+    /// # Errors
+    /// [`Error::File`] if they have other times.
+    pub(crate) fn beside(self, powers: &Channel) -> Result<Channel, Error> {
+        let has_same_times = self.samples.len() == powers.samples.len()
+            && self.samples.iter().zip(&powers.samples).all(|(one, other)| one.0 == other.0);
+        match has_same_times {
+            true => Ok(Channel { powers: Some(powers.samples.iter().map(|(_, dbm)| *dbm).collect()), ..self }),
+            false => Err(Error::File("the received powers have other times than the other values".to_owned())),
+        }
+    }
+
     /// Returns the channel as the text of a recorded channel's file.
     pub fn to_csv(&self) -> String {
-        self.text(None)
-    }
-
-    /// Returns the same with another quantity beside it, which has the same times.
-    pub(crate) fn to_csv_with(&self, other: &Channel) -> String {
-        self.text(Some(other))
-    }
-
-    fn text(&self, other: Option<&Channel>) -> String {
-        let name = |channel: &Channel| match channel.quantity {
+        let name = match self.quantity {
             Quantity::Sinr => "sinr_db",
             Quantity::Cqi => "cqi",
             Quantity::Rsrp => "rsrp_dbm",
         };
-        let decimals = |channel: &Channel| if channel.quantity == Quantity::Cqi { 0 } else { 3 };
-        let mut text = format!("time_s,{}", name(self));
-        text.extend(other.iter().flat_map(|other| [",", name(other)]));
-        text.push('\n');
+        let decimals = if self.quantity == Quantity::Cqi { 0 } else { 3 };
+        let mut text = format!("time_s,{name}{}\n", if self.powers.is_some() { ",rsrp_dbm" } else { "" });
         for (index, (at, value)) in self.samples.iter().enumerate() {
-            write!(text, "{at:.3},{value:.*}", decimals(self)).expect("a text takes everything");
-            if let Some((other, (_, value))) = other.and_then(|other| Some((other, other.samples.get(index)?))) {
-                write!(text, ",{value:.*}", decimals(other)).expect("a text takes everything");
+            write!(text, "{at:.3},{value:.decimals$}").expect("a text takes everything");
+            if let Some(dbm) = self.powers.as_ref().and_then(|powers| powers.get(index)) {
+                write!(text, ",{dbm:.3}").expect("a text takes everything");
             }
             text.push('\n');
         }
@@ -98,7 +102,8 @@ pub struct Ns3 {
 }
 
 /// Reads `DlRsrpSinrStats.txt` or `UlSinrStats.txt`, written by ns-3's LTE module (`PhyStatsCalculator`) and 5G-LENA:
-/// tab-separated columns `time`, `cellId`, `IMSI`, and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios.
+/// tab-separated columns `time`, `cellId`, `IMSI`, and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios. With `rsrp`,
+/// the channel has the received power beside the SINR.
 ///
 /// ns-3 logs only the serving cell; several component carriers are averaged.
 ///
@@ -127,7 +132,8 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     };
     let (time, cell, imsi, value) = (place(&["time"])?, place(&["cellid"])?, place(&["imsi"])?, place(values)?);
 
-    let mut found: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
+    let beside = if which.rsrp { None } else { column(&["rsrp"]) };
+    let mut found: BTreeMap<(u64, u64), [Vec<(f64, f64)>; 2]> = BTreeMap::new();
     let (mut record, mut rows) = (ByteRecord::new(), 0);
     while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
         let line = record.position().map_or(0, csv::Position::line);
@@ -148,21 +154,27 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
         if rows > MAX_SAMPLES {
             return Err(Error::File(format!("more than {MAX_SAMPLES} matching lines: select a UE, or split the file")));
         }
-        let samples = found.entry(who).or_default();
+        let power = beside.map_or(Ok(1.0), |column| number(column, "received power"))?;
+        let [samples, powers] = found.entry(who).or_default();
         if samples.last().is_some_and(|&(before, _)| at < before) {
             return Err(Error::line(line, "is earlier than the previous line of the same UE and cell"));
         }
         // A UE has no SINR before it is scheduled.
-        if linear > 0.0 {
+        if linear > 0.0 && power > 0.0 {
             let db = 10.0 * libm::log10(linear);
             samples.push((at, if which.rsrp { db + 30.0 } else { db }));
+            powers.push((at, 10.0 * libm::log10(power) + 30.0));
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|(_, samples)| std::cmp::Reverse(samples.len()));
+    found.sort_by_key(|(_, [samples, _])| std::cmp::Reverse(samples.len()));
     match &found[..] {
         [] => Err(Error::File("no line matches the UE and cell".to_owned())),
-        [_] => Channel::new(quantity, found.remove(0).1),
+        [_] => {
+            let [samples, powers] = found.remove(0).1;
+            let channel = Channel::new(quantity, samples)?;
+            if beside.is_some() { channel.beside(&Channel::new(Quantity::Rsrp, powers)?) } else { Ok(channel) }
+        }
         several => {
             let of = several.iter().map(|((imsi, cell), _)| format!("--imsi {imsi} --cell {cell}")).collect();
             Err(choose("several UEs or cells in the log", of))

@@ -494,12 +494,12 @@ impl Drive {
             (false, true) => channels(&powers, Quantity::Rsrp)?.into_iter().map(text).collect(),
             (true, false) => channels(&sinrs, Quantity::Sinr)?.into_iter().map(text).collect(),
             (false, false) => {
-                let sinrs = channels(&sinrs, Quantity::Sinr)?;
-                let both = |(cell, power): (String, Channel)| {
-                    let text = power.to_csv_with(&sinrs[&cell]);
-                    (cell, text)
+                let powers = channels(&powers, Quantity::Rsrp)?;
+                let both = |(cell, sinr): (String, Channel)| {
+                    let channel = sinr.beside(&powers[&cell])?;
+                    Ok(text((cell, channel)))
                 };
-                channels(&powers, Quantity::Rsrp)?.into_iter().map(both).collect()
+                channels(&sinrs, Quantity::Sinr)?.into_iter().map(both).collect::<Result<_, Error>>()?
             }
         })
     }

@@ -64,8 +64,8 @@ fn cells_have_channels_and_change_when_they_did() {
     // A row without an SINR has that of the row before. A cell that does not serve is 6 dB weaker.
     assert_eq!(
         channels["cell-11016972"],
-        "time_s,rsrp_dbm,sinr_db\n0.000,-99.000,6.000\n1.000,-98.000,5.000\n2.000,-98.000,5.000\n3.000,-108.000,-1.000\n\
-         5.000,-96.000,-3.000\n"
+        "time_s,sinr_db,rsrp_dbm\n0.000,6.000,-99.000\n1.000,5.000,-98.000\n2.000,5.000,-98.000\n3.000,-1.000,-108.000\n\
+         5.000,-3.000,-96.000\n"
     );
     assert!(channels.values().all(|text| Recorded::parse(text).unwrap().samples() == 5));
     let channels = drive.channels(Made::Rsrp).unwrap();

@@ -357,8 +357,9 @@ const NS3: &str = "% time\tcellId\tIMSI\tRNTI\trsrp\tsinr\tComponentCarrierId
 fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     let one = Ns3 { imsi: Some(1), ..Ns3::default() };
     let channel = ns3(NS3.as_bytes(), &one).unwrap();
-    assert_eq!(channel, Channel { quantity: Quantity::Sinr, samples: vec![(0.1, 10.0), (0.2, 0.0)] });
-    assert_eq!(channel.to_csv(), "time_s,sinr_db\n0.100,10.000\n0.200,0.000\n");
+    let powers = Some(vec![-90.0, -100.0]);
+    assert_eq!(channel, Channel { quantity: Quantity::Sinr, samples: vec![(0.1, 10.0), (0.2, 0.0)], powers });
+    assert_eq!(channel.to_csv(), "time_s,sinr_db,rsrp_dbm\n0.100,10.000,-90.000\n0.200,0.000,-100.000\n");
     // 1e-12 W are -90 dBm.
     let power = ns3(NS3.as_bytes(), &Ns3 { rsrp: true, ..one }).unwrap();
     assert_eq!(power.to_csv(), "time_s,rsrp_dbm\n0.100,-90.000\n0.200,-100.000\n");

@@ -8,7 +8,7 @@ use crate::terminal;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
-use import::channel::{Channel, Ns3, Omnet};
+use import::channel::{Channel, Ns3, Omnet, Quantity};
 use import::route::{self, Route};
 use import::{Columns, Covers, Format, Noted, Unit, capture};
 use std::fs::File;
@@ -226,7 +226,7 @@ pub(crate) struct MahimahiArgs {
 #[derive(ClapArgs)]
 #[command(
     after_help = "Reads DlRsrpSinrStats.txt and UlSinrStats.txt (PhyStatsCalculator, LteHelper::EnablePhyTraces). \
-These files contain each UE's values for its serving cell.
+These files contain each UE's values for its serving cell: SINR and received power of the downlink, or SINR of the uplink.
 
 Examples:
   ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --out cell-2.csv
@@ -244,7 +244,7 @@ pub(crate) struct Ns3Args {
     /// The cell, if there are several
     #[arg(long)]
     cell: Option<u64>,
-    /// Import the received power (RSRP) instead of the SINR
+    /// Import the received power (RSRP) alone, without the SINR
     #[arg(long)]
     rsrp: bool,
 }
@@ -256,7 +256,7 @@ Examples:
   ranway import omnet out.csv --module 'ue[0]' --vector measuredSinrDl --out cell.csv
 
 A scenario uses it as the channel of a UE, a file for each cell:
-  channel = { kind = \"recorded\", files = { cell = \"cell.csv\" } }")]
+  channel = { kind = \"recorded\", files = { cell = \"cell.csv\" }, loss_db = 110 }")]
 pub(crate) struct OmnetArgs {
     #[command(flatten)]
     file: FileArgs,
@@ -504,7 +504,16 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
         path.display(),
         channel.samples.len()
     )?;
-    writeln!(out, "use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }} }}", path.display().to_string())?;
+    let has_power = channel.quantity == Quantity::Rsrp || channel.powers.is_some();
+    let loss = if has_power { "" } else { ", loss_db = DB" };
+    writeln!(
+        out,
+        "use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }}{loss} }}",
+        path.display().to_string()
+    )?;
+    if !has_power {
+        writeln!(out, "loss_db is the path loss of the uplink, which does not follow from an SINR or CQI")?;
+    }
     Ok(())
 }
 

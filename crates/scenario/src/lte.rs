@@ -319,6 +319,10 @@ kinds! { "Channel",
         Recorded {
             /// Cell to file, relative to the scenario file. A cell without a file is not received.
             files: std::collections::BTreeMap<String, String>,
+            /// The path loss of both directions in dB; required if a file has an SINR or CQI and no received power, from which
+            /// the loss of the uplink cannot be derived. Files with a received power have their own.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            loss_db: Option<f64>,
         },
     }
 }

@@ -151,7 +151,7 @@ fn recorded_channels_are_read_beside_the_file_that_names_them() {
     assert_eq!(loaded.channel("d/r/one.csv"), Some(csv));
     assert_eq!(loaded.trace("d/r/one.csv"), None);
     for ue in &loaded.points()[0].scenario.lte.as_ref().expect("it stays").ues {
-        assert!(matches!(&ue.channel, Channel::Recorded { files } if files["cell-1"] == "d/r/one.csv"));
+        assert!(matches!(&ue.channel, Channel::Recorded { files, .. } if files["cell-1"] == "d/r/one.csv"));
     }
     let missing = load(&[("d/s", main), ("d/e/base", &base)], &[]).unwrap_err();
     assert_snapshot!(missing, @"d/e/base:7:51: lte.ues[0].channel.files.cell-1: cannot read `d/r/one.csv`: no such file");

@@ -70,6 +70,8 @@ pub(super) struct Link {
     pub(super) walled: bool,
     /// Whether a recorded SINR already includes interference.
     pub(super) complete: bool,
+    /// The loss in dB beside a recorded SINR, if it is known.
+    pub(super) loss_db: Option<f64>,
 }
 
 impl Sites {
@@ -127,6 +129,7 @@ impl Link {
             sees: true,
             walled: false,
             complete: false,
+            loss_db: None,
         }
     }
 }

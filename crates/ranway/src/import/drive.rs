@@ -131,10 +131,13 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
             },
         ));
         if made == drive::Made::Sinr {
-            let what = "an SINR of the downlink says nothing of the uplink: what the scenario uploads is no measurement of that network";
+            let what = "an SINR of the downlink says nothing of the uplink: edit its `loss_db` in the scenario";
             terminal::message!("note: {}: {what}", args.file.display());
         }
-        files.push(("scenario.toml".to_owned(), scenario(&args.file, &channels, is_nr, drive.seconds())));
+        files.push((
+            "scenario.toml".to_owned(),
+            scenario(&args.file, &channels, (is_nr, made != drive::Made::Sinr), drive.seconds()),
+        ));
         files.extend(channels.into_iter().map(|(cell, text)| (format!("{cell}.csv"), text)));
     }
     if made.is_none() {
@@ -197,7 +200,12 @@ fn write(out: &Path, files: &[(String, String)]) -> Result<(), Failure> {
 }
 
 /// The scenario of a phone with these channels.
-fn scenario(file: &Path, channels: &BTreeMap<String, String>, is_nr: bool, seconds: f64) -> String {
+fn scenario(
+    file: &Path,
+    channels: &BTreeMap<String, String>,
+    (is_nr, has_power): (bool, bool),
+    seconds: f64,
+) -> String {
     let title = file.file_name().map_or_else(|| "drive".to_owned(), |name| name.to_string_lossy().into_owned());
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let (table, carrier) = match is_nr {
@@ -222,9 +230,10 @@ fn scenario(file: &Path, channels: &BTreeMap<String, String>, is_nr: bool, secon
     write!(
         text,
         "]\n\n[[{table}.ues]]\nname = \"phone\"\nmobility = [100, 0, 1.5] # of no effect: the channel is recorded\n\
-         channel = {{ kind = \"recorded\", files = {{ {} }} }}\n\n\
+         channel = {{ kind = \"recorded\", files = {{ {} }}{} }}\n\n\
          [[flows]]\nname = \"download\"\nfrom = \"server\"\nto = \"phone\"\ncc = \"cubic\"\n",
-        files.join(", ")
+        files.join(", "),
+        if has_power { "" } else { ", loss_db = 120" }
     )
     .expect("a text takes everything");
     text

@@ -408,19 +408,24 @@ fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
             c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
         }
         Channel::Fixed { loss_db } => c.range("loss_db", *loss_db, LOSS_DB),
-        Channel::Recorded { files } => c.key("files", |c| {
-            if files.is_empty() {
-                c.wrong("at least one is required");
+        Channel::Recorded { files, loss_db } => {
+            if let Some(loss_db) = loss_db {
+                c.range("loss_db", *loss_db, LOSS_DB);
             }
-            for (cell, file) in files {
-                c.key(cell, |c| {
-                    check_cell(cell, cells, c);
-                    if file.is_empty() {
-                        c.wrong("a file name is required");
-                    }
-                });
-            }
-        }),
+            c.key("files", |c| {
+                if files.is_empty() {
+                    c.wrong("at least one is required");
+                }
+                for (cell, file) in files {
+                    c.key(cell, |c| {
+                        check_cell(cell, cells, c);
+                        if file.is_empty() {
+                            c.wrong("a file name is required");
+                        }
+                    });
+                }
+            });
+        }
     }
 }
 

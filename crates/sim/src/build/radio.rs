@@ -11,7 +11,9 @@ use aqm::{bql, dyn_rlc};
 use channel::pathloss::{Office, Sight};
 use channel::tables::lte::Category;
 use channel::wandering::{self, Area, Pace};
-use channel::{AirConfig, Carrier, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
+use channel::{
+    AirConfig, Carrier, Channel, Mobility, Orientation, PathLoss, Position, Recorded, Shadowing, Site, fading,
+};
 use des::{Part, Streams};
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
@@ -251,8 +253,12 @@ fn channel(channel: &scenario::Channel, network: &RadioNetwork, channels: &Chann
             modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
         }
         scenario::Channel::Fixed { loss_db } => modelled(PathLoss::Fixed(*loss_db), None),
-        scenario::Channel::Recorded { files } => {
-            let record = |cell: &scenario::Cell| files.get(&cell.name).map(|file| Arc::clone(&channels[file]));
+        scenario::Channel::Recorded { files, loss_db } => {
+            let record = |cell: &scenario::Cell| {
+                let record = &channels[files.get(&cell.name)?];
+                let with_loss = |loss_db: &f64| Arc::new(Recorded::clone(record).with_loss(*loss_db));
+                Some(loss_db.as_ref().map_or_else(|| Arc::clone(record), with_loss))
+            };
             Channel::Recorded(network.cells.iter().map(record).collect())
         }
     }

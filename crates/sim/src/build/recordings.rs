@@ -42,12 +42,19 @@ fn trace_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
 
 /// The recorded channels that the UEs of `loaded` name; one may be named several times.
 fn channel_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    channel_losses(loaded).map(|(file, _)| file)
+}
+
+/// The same, and whether the UE has a path loss for it.
+fn channel_losses(loaded: &Loaded) -> impl Iterator<Item = (&str, bool)> {
     let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
     let files = networks.flat_map(|radio| radio.ues).filter_map(|ue| match &ue.channel {
-        scenario::Channel::Recorded { files } => Some(files.values()),
+        scenario::Channel::Recorded { files, loss_db } => {
+            Some(files.values().zip(std::iter::repeat(loss_db.is_some())))
+        }
         _ => None,
     });
-    files.flatten().map(String::as_str).filter(|file| !file.is_empty())
+    files.flatten().map(|(file, has_loss)| (file.as_str(), has_loss)).filter(|(file, _)| !file.is_empty())
 }
 
 fn text_of_trace<'a>(loaded: &'a Loaded, file: &str) -> &'a str {
@@ -72,11 +79,16 @@ fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
 
 fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {
     let mut channels = Channels::new();
-    for file in channel_files(loaded) {
+    for (file, has_loss) in channel_losses(loaded) {
+        let wrong = |what: String| Error::Channel { file: file.to_owned(), what };
         if !channels.contains_key(file) {
-            let channel = Recorded::parse(text_of_channel(loaded, file));
-            let channel = channel.map_err(|e| Error::Channel { file: file.to_owned(), what: e.to_string() })?;
+            let channel = Recorded::parse(text_of_channel(loaded, file)).map_err(|e| wrong(e.to_string()))?;
             channels.insert(file.to_owned(), Arc::new(channel));
+        }
+        if !has_loss && !channels[file].has_loss() {
+            let what = "an SINR or CQI alone does not tell the path loss of the uplink: add a column `rsrp_dbm`, or set the \
+                        channel's `loss_db`";
+            return Err(wrong(what.to_owned()));
         }
     }
     Ok(channels)

@@ -227,7 +227,7 @@ record = { samples = "500 ms" }
 server_delay = "5 ms"
 [[lte.ues]]
 name = "ue"
-channel = { kind = "recorded", files = { cell-1 = "drive.csv" } }
+channel = { kind = "recorded", files = { cell-1 = "drive.csv" }, loss_db = 100 }
 [lte.ues.bearer]
 queue = { kind = "drop-tail", packets = 60 }
 [[flows]]
@@ -246,6 +246,39 @@ traffic = { kind = "cbr", rate = "60 Mbit/s" }
     assert!((2.0..12.0).contains(&mbps(4.0, 8.0)), "{}", mbps(4.0, 8.0));
     assert!(mbps(8.0, 12.0) > 25.0);
     assert!(tables.radio.iter().filter(|r| r.t_s > 5.0 && r.t_s < 8.0).all(|r| r.cqi == 4));
+}
+
+#[test]
+fn an_upload_over_a_recorded_channel_does_not_depend_on_the_power_of_the_cell() {
+    let upload = |power_dbm: u32, files: &[(&str, &str)], loss: &str| {
+        let text = format!(
+            r#"
+duration = "4 s"
+[lte]
+server_delay = "5 ms"
+cells = [{{ name = "west", position = [0, 0, 30], power_dbm = {power_dbm} }}]
+[[lte.ues]]
+name = "ue"
+channel = {{ kind = "recorded", files = {{ west = "drive.csv" }}{loss} }}
+[[flows]]
+name = "up"
+from = "ue"
+to = "server"
+traffic = {{ kind = "cbr", rate = "60 Mbit/s" }}
+"#
+        );
+        flow(&run_on(&load(&text, files), 1).results.tables, "up").goodput_mbps
+    };
+    let cqi = [("drive.csv", "time_s,cqi\n0,7\n")];
+    let [small, large] = [30, 46].map(|power_dbm| upload(power_dbm, &cqi, ", loss_db = 120"));
+    assert!(small > 1.0 && (small / large - 1.0).abs() < 0.01, "{small} and {large} Mbit/s");
+    // The loss that a received power tells: the same power from a weaker cell has lost less.
+    let both = |power_dbm: u32, rsrp_dbm: i32| {
+        let text = format!("time_s,rsrp_dbm,cqi\n0,{rsrp_dbm},7\n");
+        upload(power_dbm, &[("drive.csv", &text)], "")
+    };
+    let [small, large] = [both(30, -116), both(46, -100)];
+    assert!((small / large - 1.0).abs() < 0.01, "{small} and {large} Mbit/s");
 }
 
 #[test]

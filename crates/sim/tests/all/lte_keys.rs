@@ -127,7 +127,7 @@ fn the_radio_links_keys_decide_when_it_is_lost() {
         ("q_in_db = -4.6", HALF, None),
     ];
     for (key, channel, lost) in cases {
-        let ue = "channel = { kind = \"recorded\", files = { cell-1 = \"c.csv\" } }";
+        let ue = "channel = { kind = \"recorded\", files = { cell-1 = \"c.csv\" }, loss_db = 100 }";
         let tables = run(&format!("handover = {{ {key} }}"), ue, LITTLE, &[("c.csv", channel)]);
         assert_eq!(first(&tables, "link-lost"), lost, "{key} {channel:?}");
     }
