@@ -101,7 +101,7 @@ impl Recorded {
         let mut powers = power.map(|_| Vec::new());
         for (index, line) in lines {
             let error = |what| RecordedError { line: index + 1, what };
-            let (time, values, count) = fields(line).ok_or(error(RecordedFault::Fields))?;
+            let Fields { time, values, count } = fields(line).ok_or(error(RecordedFault::Fields))?;
             if count != 1 + usize::from(power.is_some()) {
                 return Err(error(RecordedFault::Fields));
             }
@@ -201,7 +201,7 @@ struct Header {
 }
 
 fn header(line: &[u8]) -> Option<Header> {
-    let (time, names, count) = fields(line)?;
+    let Fields { time, values: names, count } = fields(line)?;
     let seconds = match time {
         b"time_s" => 1.0,
         b"time_ms" => 1e-3,
@@ -225,11 +225,19 @@ fn header(line: &[u8]) -> Option<Header> {
     }
 }
 
-/// Splits a line into the time and one or two values, and says how many these are.
-fn fields(line: &[u8]) -> Option<(&[u8], [&[u8]; 2], usize)> {
+/// The fields of a line.
+struct Fields<'a> {
+    time: &'a [u8],
+    /// One or two values; without a second one it is empty.
+    values: [&'a [u8]; 2],
+    count: usize,
+}
+
+fn fields(line: &[u8]) -> Option<Fields<'_>> {
     let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     let (time, first, second) = (fields.next()?, fields.next()?, fields.next());
-    fields.next().is_none().then_some((time, [first, second.unwrap_or_default()], 1 + usize::from(second.is_some())))
+    let count = 1 + usize::from(second.is_some());
+    fields.next().is_none().then_some(Fields { time, values: [first, second.unwrap_or_default()], count })
 }
 
 fn number(digits: &[u8]) -> Option<f64> {

@@ -15,6 +15,9 @@ pub const MAX_SAMPLES: usize = 5_000_000;
 /// Resolution of times in seconds: nothing changes within a subframe.
 const GRAIN: f64 = 1e-3;
 
+/// Times in seconds, and values.
+type Samples = Vec<(f64, f64)>;
+
 /// One UE's measurements of one cell over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
@@ -133,7 +136,7 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     let (time, cell, imsi, value) = (place(&["time"])?, place(&["cellid"])?, place(&["imsi"])?, place(values)?);
 
     let beside = if which.rsrp { None } else { column(&["rsrp"]) };
-    let mut found: BTreeMap<(u64, u64), [Vec<(f64, f64)>; 2]> = BTreeMap::new();
+    let mut found: BTreeMap<(u64, u64), [Samples; 2]> = BTreeMap::new();
     let (mut record, mut rows) = (ByteRecord::new(), 0);
     while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
         let line = record.position().map_or(0, csv::Position::line);
