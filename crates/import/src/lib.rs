@@ -48,8 +48,8 @@ pub struct Noted<T> {
 
 /// Maximum size in bytes of a text that is read as a whole.
 pub const MAX_TEXT: u64 = 256 << 20;
-/// Maximum number of delivery opportunities in a trace: 1500 bytes each, 30 GB in all.
-pub const MAX_OPPORTUNITIES: usize = 20_000_000;
+/// Maximum number of delivery opportunities in a trace: 1500 bytes each, 45 GB in all. A scenario reads a file of 256 MiB.
+pub const MAX_OPPORTUNITIES: usize = 30_000_000;
 /// Maximum length of a recording in seconds: times in a trace are milliseconds below 2^32.
 const MAX_SECONDS: f64 = 4_294_967.0;
 
@@ -227,7 +227,7 @@ impl Opportunities {
     }
 }
 
-const TOO_MUCH: &str = "more than 30 GB of data: import a shorter part with --begin and --length";
+const TOO_MUCH: &str = "more than 45 GB of data: import a shorter part with --begin and --length";
 const SIZE: f64 = link::trace::OPPORTUNITY as f64;
 
 /// Rounds up to the millisecond at whose end `seconds` have passed, so that capacity is never early. A time beyond a

@@ -84,8 +84,8 @@ fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
             "time_s,mbps\n0,0\n9,0\n",
             "the rates let no packet of 1500 bytes pass in that time: the trace would be empty",
         ),
-        ("time_s,mbps\n0,1e7\n99,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
-        ("time,bytes\n0,1\n0,1e300\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
+        ("time_s,mbps\n0,1e7\n99,1\n", "more than 45 GB of data: import a shorter part with --begin and --length"),
+        ("time,bytes\n0,1\n0,1e300\n", "more than 45 GB of data: import a shorter part with --begin and --length"),
         ("time_s,bytes\n0,1\n", "has one row only: what it covers began at a previous one"),
         (
             "time,rx_bytes_total\n0,5\n1,3\n",
@@ -530,7 +530,7 @@ fn sound_channel(channel: Result<Channel, Error>) {
 #[test]
 fn any_bytes_are_imported_or_a_fault() {
     check!().for_each(|bytes: &[u8]| {
-        // Without a bound a single number would be 30 GB of opportunities; these have a test of their own.
+        // Without a bound a single number would be 45 GB of opportunities; these have a test of their own.
         let part = Some(0.001);
         let table = |bytes: &[u8], columns: &Columns| rates(bytes, columns, 0.0, part).map(|read| read.value);
         sound_trace(table(bytes, &Columns::default()));

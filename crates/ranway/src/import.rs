@@ -3,7 +3,7 @@
 mod drive;
 
 use crate::failure::Failure;
-use crate::out::write_new;
+use crate::out::{refuse_existing, write_new};
 use crate::terminal;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
@@ -364,7 +364,25 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number of seconds, such as 30 or 0.5".to_owned())
 }
 
+/// The file that a command writes; a drive log becomes a folder.
+fn written(command: &ImportCommand) -> Option<&Path> {
+    let file = match command {
+        ImportCommand::Rates(args) => &args.file,
+        ImportCommand::Mahimahi(args) => &args.file,
+        ImportCommand::Ns3(args) => &args.file,
+        ImportCommand::Omnet(args) => &args.file,
+        ImportCommand::Buildings(args) => &args.file,
+        ImportCommand::Route(args) => &args.file,
+        ImportCommand::Capture(args) => return args.out.as_deref(),
+        ImportCommand::Drive(_) => return None,
+    };
+    Some(&file.out)
+}
+
 pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
+    if let Some(out) = written(command) {
+        refuse_existing(out)?;
+    }
     match command {
         ImportCommand::Rates(args) => {
             let seconds = args.time_unit.map(TimeUnit::seconds);
