@@ -176,9 +176,10 @@ fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usi
                 [one] => one,
                 [] if table.width() == 2 && columns.unit.is_some() => 1 - time.min(1),
                 [] if table.has_names() => {
-                    let of = table.all_names();
+                    let (of, valid) = (table.all_names(), Unit::VALID);
+                    let what = "no column has a name with a known unit of a rate";
                     return Err(Error::File(format!(
-                        "no column has a name for a rate; select one of {of} with --rate"
+                        "{what}; select one of {of} with --rate, and its unit with --unit ({valid})"
                     )));
                 }
                 [] => {

@@ -84,7 +84,10 @@ fn index(table: &Table<'_>, selected: Option<&str>) -> Result<usize, Error> {
         [one] => Ok(one),
         [] => {
             let names = table.all_names();
-            Err(Error::File(format!("no column has a name for a time; select one of {names} with --time")))
+            let what = "no column has a name for a time with a known unit";
+            Err(Error::File(format!(
+                "{what}; select one of {names} with --time, and its unit with --time-unit (s, ms, us or ns)"
+            )))
         }
         _ => Err(choose(
             "several columns may be the time: select one with --time",

@@ -62,8 +62,16 @@ fn a_part_of_a_recording_begins_at_zero() {
 #[test]
 fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
     for (text, wanted) in [
-        ("a,b\n1,2\n", "no column has a name for a time; select one of `a`, `b` with --time"),
-        ("time,b\n1,2\n", "no column has a name for a rate; select one of `time`, `b` with --rate"),
+        (
+            "a,b\n1,2\n",
+            "no column has a name for a time with a known unit; select one of `a`, `b` with --time, and its unit with --time-unit \
+             (s, ms, us or ns)",
+        ),
+        (
+            "time,mb/s\n1,2\n",
+            "no column has a name with a known unit of a rate; select one of `time`, `mb/s` with --rate, and its unit with --unit \
+             (bps, kbps, Mbps, Gbps, B/s, kB/s, MB/s, KiB/s or MiB/s for a rate; bytes, kB, MB, KiB, MiB, kbit or Mbit for an amount)",
+        ),
         (
             "time,dl_mbps,ul_mbps\n",
             "several columns may be the rate: select one with --rate; choose one of dl_mbps, ul_mbps",
