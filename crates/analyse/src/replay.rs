@@ -462,5 +462,6 @@ fn is_simple(name: &str) -> bool {
 fn channels(serving: &[Serving]) -> Result<BTreeMap<String, Channel>, Error> {
     let of = |one: &Serving| serving::Serving { at_s: one.at_s, cell: one.cell.clone(), value: one.rsrp_dbm };
     let serving: Vec<serving::Serving> = serving.iter().map(of).collect();
-    serving::channels(&serving, Quantity::Rsrp).map_err(|error| Error::Invalid(format!("replay: {error}")))
+    serving::channels(&serving, Quantity::Rsrp, serving::MARGIN_DB)
+        .map_err(|error| Error::Invalid(format!("replay: {error}")))
 }

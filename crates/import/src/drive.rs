@@ -14,7 +14,7 @@ use csv::ByteRecord;
 use link::trace::Trace;
 
 use crate::channel::Channel;
-use crate::serving::{Serving, channels};
+use crate::serving::{MARGIN_DB, Serving, channels};
 use crate::table::{Table, is_missing, number};
 use crate::times::{Raw, TimeColumn};
 use crate::units::{self, Unit};
@@ -442,13 +442,13 @@ impl Drive {
         text
     }
 
-    /// What channels can be made of: the received power, from which the losses of both directions follow, with the SINR if it
-    /// was recorded; or else the SINR alone.
+    /// What channels are made of by default: the received power, from which the losses of both directions follow, and with
+    /// which all handovers succeed as they did; or else the SINR. A recorded SINR that is poor while cells change makes
+    /// simulated handovers fail.
     pub fn made_of(&self) -> Option<Made> {
         let has = |value: fn(&Row) -> Option<f64>| self.rows.iter().any(|row| value(row).is_some());
         match (has(|row| row.rsrp_dbm), has(|row| row.sinr_db)) {
-            (true, true) => Some(Made::Both),
-            (true, false) => Some(Made::Rsrp),
+            (true, _) => Some(Made::Rsrp),
             (false, true) => Some(Made::Sinr),
             (false, false) => None,
         }
@@ -491,15 +491,15 @@ impl Drive {
             (true, true) => {
                 return Err(Error::File("no row has a cell and its received power or SINR".to_owned()));
             }
-            (false, true) => channels(&powers, Quantity::Rsrp)?.into_iter().map(text).collect(),
-            (true, false) => channels(&sinrs, Quantity::Sinr)?.into_iter().map(text).collect(),
+            (false, true) => channels(&powers, Quantity::Rsrp, MARGIN_DB)?.into_iter().map(text).collect(),
+            (true, false) => channels(&sinrs, Quantity::Sinr, MARGIN_DB)?.into_iter().map(text).collect(),
             (false, false) => {
-                let powers = channels(&powers, Quantity::Rsrp)?;
+                let powers = channels(&powers, Quantity::Rsrp, MARGIN_DB)?;
                 let both = |(cell, sinr): (String, Channel)| {
                     let channel = sinr.beside(&powers[&cell])?;
                     Ok(text((cell, channel)))
                 };
-                channels(&sinrs, Quantity::Sinr)?.into_iter().map(both).collect::<Result<_, Error>>()?
+                channels(&sinrs, Quantity::Sinr, 0.0)?.into_iter().map(both).collect::<Result<_, Error>>()?
             }
         })
     }

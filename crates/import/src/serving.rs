@@ -33,11 +33,13 @@ pub struct Serving {
     pub value: f64,
 }
 
-/// Returns the channels of the cells that served; `quantity` is a received power or an SINR.
+/// Returns the channels of the cells that served; `quantity` is a received power or an SINR. A cell that does not serve is
+/// weaker by `margin_db` than the one that does, around its time: [`MARGIN_DB`], or nothing for an SINR beside a received power,
+/// which alone decides on handovers.
 ///
 /// # Errors
 /// [`Error::File`] if there are more than [`MOST_CELLS`] or [`MOST_SAMPLES`], or a value is out of the quantity's range.
-pub fn channels(serving: &[Serving], quantity: Quantity) -> Result<BTreeMap<String, Channel>, Error> {
+pub fn channels(serving: &[Serving], quantity: Quantity, margin_db: f64) -> Result<BTreeMap<String, Channel>, Error> {
     let away = if quantity == Quantity::Rsrp { AWAY_DBM } else { AWAY_DB };
     // Times during which one cell served.
     let spans: Vec<&[Serving]> = serving.chunk_by(|a, b| a.cell == b.cell).collect();
@@ -48,8 +50,9 @@ pub fn channels(serving: &[Serving], quantity: Quantity) -> Result<BTreeMap<Stri
     for (number, span) in spans.iter().enumerate() {
         let around = |offset: usize| spans.get(number.wrapping_add(offset)).map(|span| span[0].cell.as_str());
         let (cell, begin) = (span[0].cell.as_str(), span[0].at_s);
-        for (near, margin) in [(Some(cell), 0.0), (around(usize::MAX), MARGIN_DB), (around(1), MARGIN_DB)] {
-            let Some(near) = near.filter(|near| margin == 0.0 || *near != cell) else { continue };
+        for (near, serves) in [(Some(cell), true), (around(usize::MAX), false), (around(1), false)] {
+            let Some(near) = near.filter(|near| serves || *near != cell) else { continue };
+            let margin = if serves { 0.0 } else { margin_db };
             let of_it = samples.entry(near).or_default();
             // The neighbour of before may be that of after.
             if of_it.last().is_some_and(|last| last.0 >= begin) {
@@ -104,7 +107,7 @@ mod tests {
             (20.0, "c", -95.0),
             (30.0, "a", -70.0),
         ]);
-        let channels = channels(&drive, Quantity::Rsrp).unwrap();
+        let channels = channels(&drive, Quantity::Rsrp, MARGIN_DB).unwrap();
         let of = |cell: &str| channels[cell].samples.clone();
         assert_eq!(of("a"), [(0.0, -80.0), (5.0, -90.0), (10.0, -91.0), (20.0, -101.0), (30.0, -70.0)]);
         assert_eq!(of("b"), [(0.0, -86.0), (5.0, -96.0), (10.0, -85.0), (20.0, -101.0), (30.0, AWAY_DBM)]);
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn a_cell_that_is_on_both_sides_of_another_has_one_value_at_a_time() {
         let drive = serving(&[(0.0, "a", -80.0), (1.0, "b", -81.0), (2.0, "a", -82.0)]);
-        let channels = channels(&drive, Quantity::Rsrp).unwrap();
+        let channels = channels(&drive, Quantity::Rsrp, MARGIN_DB).unwrap();
         assert_eq!(channels["a"].samples, [(0.0, -80.0), (1.0, -87.0), (2.0, -82.0)]);
         assert_eq!(channels["b"].samples, [(0.0, -86.0), (1.0, -81.0), (2.0, -88.0)]);
     }
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn a_cell_is_near_again_when_it_serves_after_it_was_away() {
         let drive = serving(&[(0.0, "a", 10.0), (1.0, "b", 8.0), (2.0, "c", 6.0), (3.0, "d", 4.0), (4.0, "a", 2.0)]);
-        let channels = channels(&drive, Quantity::Sinr).unwrap();
+        let channels = channels(&drive, Quantity::Sinr, MARGIN_DB).unwrap();
         assert_eq!(channels["a"].samples, [(0.0, 10.0), (1.0, 2.0), (2.0, AWAY_DB), (3.0, -2.0), (4.0, 2.0)]);
     }
 }

@@ -58,14 +58,14 @@ fn rates_have_the_mean_of_their_column() {
 #[test]
 fn cells_have_channels_and_change_when_they_did() {
     let drive = drive(LOG, &Columns::default()).unwrap().value;
-    assert_eq!(drive.made_of(), Some(Made::Both));
+    assert_eq!(drive.made_of(), Some(Made::Rsrp));
     let channels = drive.channels(Made::Both).unwrap();
     assert_eq!(channels.keys().collect::<Vec<_>>(), ["cell-11016972", "cell-20033"], "UMTS is none");
     // A row without an SINR has that of the row before. A cell that does not serve is 6 dB weaker.
     assert_eq!(
         channels["cell-11016972"],
-        "time_s,sinr_db,rsrp_dbm\n0.000,6.000,-99.000\n1.000,5.000,-98.000\n2.000,5.000,-98.000\n3.000,-1.000,-108.000\n\
-         5.000,-3.000,-96.000\n"
+        "time_s,sinr_db,rsrp_dbm\n0.000,6.000,-99.000\n1.000,5.000,-98.000\n2.000,5.000,-98.000\n3.000,5.000,-108.000\n\
+         5.000,3.000,-96.000\n"
     );
     assert!(channels.values().all(|text| Recorded::parse(text).unwrap().samples() == 5));
     let channels = drive.channels(Made::Rsrp).unwrap();

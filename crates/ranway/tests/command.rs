@@ -80,7 +80,7 @@ fn a_drive_log_becomes_a_scenario_whose_phone_changes_cells_when_the_log_did() {
     fs::write(dir.path().join("log.csv"), log).unwrap();
     let output = ranway(dir.path(), &["import", "drive", "log.csv", "--out", "drive"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let wanted = "drive: 9.000 s, 9 rows\n2 cells, 2 handovers of LTE, channels of received powers and SINR\n\
+    let wanted = "drive: 9.000 s, 9 rows\n2 cells, 2 handovers of LTE, channels of received powers\n\
         down.trace: 9.000 s, mean 6.000 Mbit/s\nup.trace: 9.000 s, mean 0.200 Mbit/s\nuse: ranway run drive/scenario.toml\n";
     assert_eq!(stdout(&output), wanted);
     let mut files: Vec<String> = fs::read_dir(dir.path().join("drive"))

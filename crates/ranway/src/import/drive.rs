@@ -22,7 +22,7 @@ use crate::terminal;
 and 5Gdataset, and others with names such as RSRP, ss_rsrp, SNR, CellID, dl_mbps. Other columns are selected by name or number. The \
 folder written has
   scenario.toml    a phone with a recorded channel of each cell that served; handovers happen when they did
-  cell-ID.csv      the channels: received power (RSRP) and SINR
+  cell-ID.csv      the channels: received power (RSRP), SINR, or both
   timeline.csv     all rows: cell, technology, RSRP, RSRQ, SINR, CQI, rates, place; what is missing is empty
   down.trace, up.trace    the rates, if there are any
 
@@ -68,7 +68,7 @@ pub(crate) struct DriveArgs {
     /// The unit of the rates, if their names do not include it, such as kbps or MB/s
     #[arg(long, value_parser = rate_unit)]
     unit: Option<Unit>,
-    /// What the channels are made of [default: both if they were recorded, else the one that was]
+    /// What the channels are made of [default: rsrp if it was recorded, else sinr]
     #[arg(long)]
     quantity: Option<Made>,
     /// The technology of the scenario's cells [default: nr if most rows are of 5G, else lte]
