@@ -15,9 +15,14 @@ pub(crate) enum Moment {
     Date(f64),
 }
 
+/// Parses a finite number.
+pub(crate) fn number(cell: &[u8]) -> Option<f64> {
+    str::from_utf8(cell).ok()?.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
 /// Parses a time.
 pub(crate) fn moment(cell: &[u8]) -> Option<Moment> {
-    crate::table::number(cell).map(Moment::Number).or_else(|| date(cell).map(Moment::Date))
+    number(cell).map(Moment::Number).or_else(|| date(cell).map(Moment::Date))
 }
 
 /// Parses a date with a time of day; returns the seconds since 1970.

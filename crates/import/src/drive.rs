@@ -14,8 +14,9 @@ use csv::ByteRecord;
 use link::trace::Trace;
 
 use crate::channel::Channel;
+use crate::clock::number;
 use crate::serving::{MARGIN_DB, Serving, channels};
-use crate::table::{Table, is_missing, number};
+use crate::table::{Table, is_missing};
 use crate::times::{Raw, TimeColumn};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, rates, shown, text};

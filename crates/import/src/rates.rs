@@ -5,7 +5,8 @@ use std::io::Read;
 use csv::ByteRecord;
 use link::trace::Trace;
 
-use crate::table::{Table, is_missing, number};
+use crate::clock::number;
+use crate::table::{Table, is_missing};
 use crate::times::{Raw, TimeColumn, Times, short};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, shown, text};

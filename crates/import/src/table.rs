@@ -111,14 +111,9 @@ pub(crate) fn is_missing(cell: &[u8]) -> bool {
     str::from_utf8(cell).is_ok_and(|cell| MISSING.iter().any(|one| cell.trim().eq_ignore_ascii_case(one)))
 }
 
-/// Parses a finite number.
-pub(crate) fn number(cell: &[u8]) -> Option<f64> {
-    str::from_utf8(cell).ok()?.parse::<f64>().ok().filter(|number| number.is_finite())
-}
-
 /// Whether the first line has names: none of its cells is a number or a date, or a cell is text above one that is.
 fn has_names(first: &ByteRecord, second: &ByteRecord) -> bool {
-    let is_value = |cell: &[u8]| number(cell).is_some() || clock::date(cell).is_some();
+    let is_value = |cell: &[u8]| clock::moment(cell).is_some();
     let is_text = |cell: &[u8]| !is_value(cell) && !is_missing(cell);
     !first.is_empty() && !first.iter().any(is_value)
         || first.iter().zip(second).any(|(above, below)| is_text(above) && is_value(below))

@@ -1,18 +1,19 @@
 //! `ranway import`: traces, recorded channels, buildings and routes from other tools' files.
 
 mod drive;
+mod parts;
+
+use parts::{PartArgs, TimeUnit, at, noted, open, rate_unit};
 
 use crate::failure::Failure;
 use crate::out::{refuse_existing, write_new};
 use crate::terminal;
-use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
 use import::channel::{Channel, Ns3, Omnet, Quantity};
 use import::route::{self, Route};
-use import::{Columns, Covers, Format, Noted, Unit, capture};
-use std::fs::File;
-use std::io::{BufReader, Write as _};
+use import::{Columns, Covers, Format, Unit, capture};
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -46,17 +47,6 @@ pub(crate) struct FileArgs {
     /// The file to write; must not exist yet
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-}
-
-/// The part of a recording to import.
-#[derive(ClapArgs)]
-pub(crate) struct PartArgs {
-    /// Skip this many seconds at the beginning
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
-    begin: f64,
-    /// Maximum length in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    length: Option<f64>,
 }
 
 #[derive(ClapArgs)]
@@ -128,30 +118,6 @@ impl TableFormat {
     }
 }
 
-/// The unit of a time.
-#[derive(Clone, Copy, ValueEnum)]
-enum TimeUnit {
-    /// seconds
-    S,
-    /// milliseconds
-    Ms,
-    /// microseconds
-    Us,
-    /// nanoseconds
-    Ns,
-}
-
-impl TimeUnit {
-    fn seconds(self) -> f64 {
-        match self {
-            TimeUnit::S => 1.0,
-            TimeUnit::Ms => 1e-3,
-            TimeUnit::Us => 1e-6,
-            TimeUnit::Ns => 1e-9,
-        }
-    }
-}
-
 /// The time that a row of a table covers.
 #[derive(Clone, Copy, ValueEnum)]
 enum RowCovers {
@@ -161,10 +127,6 @@ enum RowCovers {
     UntilNext,
     /// the time since the start: the column is a counter
     SinceStart,
-}
-
-fn rate_unit(text: &str) -> Result<Unit, String> {
-    Unit::parse(text).ok_or_else(|| format!("expected {}", Unit::VALID))
 }
 
 #[derive(ClapArgs)]
@@ -359,11 +321,6 @@ fn metres(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a height in metres from 0.1 to 1000".to_owned())
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (0.0..=4_294_967.0).contains(number));
-    number.ok_or_else(|| "expected a number of seconds, such as 30 or 0.5".to_owned())
-}
-
 /// The file that a command writes; a drive log becomes a folder.
 fn written(command: &ImportCommand) -> Option<&Path> {
     let file = match command {
@@ -461,27 +418,6 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
             write_route(out, &noted(route, file)?)
         }
     }
-}
-
-fn open(path: &Path) -> Result<BufReader<File>, Failure> {
-    Ok(BufReader::new(File::open(path).with_context(|| path.display().to_string())?))
-}
-
-/// Returns a function that classifies errors: I/O errors are failures of the environment, all others are invalid input.
-fn at(path: &Path) -> impl Fn(import::Error) -> Failure + '_ {
-    move |error| match error {
-        import::Error::Io(error) => Failure::Failed(anyhow::Error::new(error).context(path.display().to_string())),
-        error => Failure::Invalid(format!("{}: {error}", path.display())),
-    }
-}
-
-/// Prints the notes, and returns what was read.
-fn noted<T>(read: Result<Noted<T>, import::Error>, path: &Path) -> Result<T, Failure> {
-    let Noted { value, notes } = read.map_err(at(path))?;
-    for note in notes {
-        terminal::message!("note: {}: {note}", path.display());
-    }
-    Ok(value)
 }
 
 fn list(capture: &capture::Capture) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use import::drive::{self, Columns, Direction};
 use import::{Noted, Unit};
 
-use super::{PartArgs, TimeUnit, at, noted, open, rate_unit};
+use super::parts::{PartArgs, TimeUnit, at, noted, open, rate_unit};
 use crate::failure::Failure;
 use crate::out::{counted, refuse_existing, write_new};
 use crate::terminal;
