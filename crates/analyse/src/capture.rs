@@ -214,6 +214,22 @@ fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface
     vantage[interface as usize]
 }
 
+/// Tells what of the flows is unknown or was left out.
+fn note_flows(all: &mut Collector<'_>, path: &Path, flows: &[Flow]) {
+    let one_way = flows.iter().filter(|flow| flow.tells == (true, false)).count();
+    if one_way > 0 {
+        let what = "without acknowledgements (the other direction was not captured): round-trip times, losses and bytes in flight \
+                    are unknown, and goodput is what passed";
+        all.note(path, format_args!("{one_way} of {} flows are {what}", flows.len()));
+    }
+    let foreign: u64 = flows.iter().filter_map(|flow| flow.tcp.as_ref()).map(|tcp| tcp.counters.foreign).sum();
+    if foreign > 0 {
+        let what = "segments are not of the connection between their ends (an earlier one between the same ports, or outside the \
+                    window) and were left out: column foreign of tcp_flows";
+        all.note(path, format_args!("{foreign} {what}"));
+    }
+}
+
 /// Analyses a file.
 pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
     let options = all.options;
@@ -288,6 +304,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             let what = "packets are of connections beyond the first 16384, and were only counted";
             all.note(path, format_args!("{together} {what}"));
         }
+        note_flows(all, path, &flows);
         let mut values = vec![("file", file.clone())];
         if many {
             values.push(("interface", reader.interface_label(interface)));

@@ -54,9 +54,9 @@ pub(crate) fn add(
         let mut before = None;
         for sample in &measured.samples {
             // The kernel is asked at moments of its own: what was seen by then, from outside, belongs to its row.
-            let (mut owd, mut lost) = (None, is_observed.then_some(0));
+            let (mut owd, mut lost) = (None, is_observed.then_some(0u64));
             while let Some(seen) = outside.next_if(|seen| seen.at <= Time::ZERO + sample.at) {
-                (owd, lost) = (seen.owd.or(owd), lost.map(|lost| lost + seen.lost));
+                (owd, lost) = (seen.owd.or(owd), lost.zip(seen.lost).map(|(lost, seen)| lost + seen));
             }
             let row = sample_row(measured, sample, before, which);
             tables.samples.push(&SampleRow { owd_ms: owd.map(ms), lost, ..row });

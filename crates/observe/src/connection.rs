@@ -12,7 +12,7 @@ use crate::inspect::track::Track;
 use crate::inspect::wireshark::Conversation;
 use crate::inspect::{Inspected, Inspection, Marks, Rules};
 use crate::sample::Sample;
-use crate::stream::{Heard, Sent, Stream};
+use crate::stream::{Admission, Heard, Late, Sent, Stream};
 
 /// After this long without a packet, a connection is no longer sampled, and one of a protocol without an end has ended.
 pub(crate) const SILENCE: Span = Span::from_secs(10);
@@ -134,6 +134,37 @@ impl Way {
         }
     }
 
+    /// Counts data that has turned out to be the connection's.
+    #[cold]
+    fn late(&mut self, late: &Late, counts: bool, now: Time) {
+        self.payload += late.bytes;
+        self.totals.segments += late.segments;
+        self.deliver(late.delivered, now);
+        if let Some(track) = self.track.as_mut().filter(|_| counts) {
+            track.late(late, now);
+        }
+    }
+
+    /// Whether what of it is in flight can be known: with one vantage point, from acknowledgements alone.
+    pub(crate) fn tells_flight(&self, is_alone: bool) -> bool {
+        match &self.kind {
+            Kind::Tcp(stream) => {
+                !is_alone || self.payload == 0 || stream.was_heard() && stream.unheard() <= self.payload / 2
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether acknowledgements pass elsewhere.
+    fn is_unheard(&self, is_alone: bool) -> bool {
+        is_alone && matches!(&self.kind, Kind::Tcp(stream) if stream.is_unheard())
+    }
+
+    /// Whether its protocol tells of retransmissions.
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self.kind, Kind::Tcp(_))
+    }
+
     /// The sender took a round-trip time sample; what it smooths (RFC 6298) is the `slowest` of its acknowledgement.
     #[inline]
     fn rtt(&mut self, rtt: Span, slowest: Span) {
@@ -161,17 +192,19 @@ impl Way {
     }
 
     /// Returns its state now, and what was delivered in `interval`; `None` before any payload.
-    fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sample> {
+    fn sample(&mut self, now: Time, interval: Span, (closed, is_alone): (bool, bool)) -> Option<Sample> {
         let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
         let lost = self.totals.packets.lost - std::mem::replace(&mut self.sampled_lost, self.totals.packets.lost);
         let rtt = self.latest_rtt.take();
         let (owds, packets) = std::mem::take(&mut self.sampled_owds);
         let owd = (packets > 0).then(|| Span::from_nanos(owds.as_nanos() / packets));
-        let (at, in_flight, srtt) = (now, self.flight, self.srtt);
+        let (at, srtt) = (now, self.srtt);
+        let in_flight = (self.is_tcp() && !self.is_unheard(is_alone)).then_some(self.flight);
+        let lost = (!is_alone).then_some(lost);
         let (pipe, retransmitted, out_of_order) = self.track.as_mut().map_or((None, 0, 0), |track| {
             let now = (track.counters.retransmitted, track.counters.out_of_order);
             let before = std::mem::replace(&mut track.sampled, now);
-            (Some(track.pipe()), now.0 - before.0, now.1 - before.1)
+            (in_flight.map(|_| track.pipe()), now.0 - before.0, now.1 - before.1)
         });
         (self.payload > 0).then_some(Sample {
             at,
@@ -221,6 +254,8 @@ pub(crate) struct Connection {
     /// Which direction its first packet had.
     pub(crate) opener: usize,
     reset: bool,
+    /// Whether its packets pass one vantage point.
+    pub(crate) is_alone: bool,
     /// When it was over: both directions had a FIN, or one an RST.
     pub(crate) closed: Option<Time>,
     /// Number of earlier connections between the same ends.
@@ -353,7 +388,7 @@ impl Connection {
     #[inline]
     fn shake(&mut self, tcp: &wire::Segment, now: Time) -> Option<Span> {
         let [syn, answer, ack] = &mut self.handshake;
-        if ack.is_none() {
+        if ack.is_none() && !tcp.flags.has(Flags::RST) {
             match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
                 // Of several, the latest is answered.
                 (true, false) if answer.is_none() => *syn = Some(now),
@@ -375,6 +410,7 @@ impl Connection {
             last: Time::ZERO,
             opener: 0,
             reset: false,
+            is_alone: false,
             closed: None,
             earlier: 0,
             shown: Time::ZERO,
@@ -394,8 +430,48 @@ impl Connection {
     #[inline]
     pub(crate) fn is_replaced_by(&self, header: &Headers, way: usize) -> bool {
         match (&self.ways[way].kind, &header.transport) {
-            (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.is_replaced_by(tcp),
+            (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.is_replaced_by(tcp, self.closed.is_some()),
             _ => false,
+        }
+    }
+
+    /// Judges a segment that goes `way`, before it is counted. Returns whether it is to be taken for the connection's, and for a probe
+    /// of a closed window.
+    #[inline]
+    fn admit(&mut self, way: usize, tcp: &wire::Segment, payload: u32, now: Time) -> (bool, bool) {
+        let (alone, counts) = (self.is_alone, self.wireshark.is_none());
+        let (mine, other) = self.pair(way);
+        let (Kind::Tcp(stream), Kind::Tcp(back)) = (&mut mine.kind, &mut other.kind) else { return (true, false) };
+        let admission = stream.admit(back, tcp, payload, alone, now);
+        let vouched = match admission {
+            Admission::Foreign => return (false, false),
+            _ => back.vouch(stream, tcp, alone),
+        };
+        if let Some(late) = vouched {
+            other.late(&late, counts, now);
+        }
+        match admission {
+            Admission::Late(late) => mine.late(&late, counts, now),
+            // Another SYN-ACK takes the place of one that was not acknowledged.
+            Admission::Anew => {
+                mine.track.iter_mut().for_each(|track| track.release());
+                self.handshake = [self.handshake[0], None, None];
+                self.reopen();
+            }
+            _ => {}
+        }
+        // The same SYN after a reset: the client takes another answer.
+        if self.closed.is_some() && tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK) {
+            self.reopen();
+        }
+        (true, matches!(admission, Admission::Probe))
+    }
+
+    /// A connection that was reset before it had carried data goes on.
+    #[cold]
+    fn reopen(&mut self) {
+        if self.closed.is_some() && self.ways.iter().all(|way| way.totals.delivered == 0) {
+            (self.closed, self.reset, self.handshake) = (None, false, [None; 3]);
         }
     }
 
@@ -419,35 +495,54 @@ impl Connection {
             (self.start, self.opener) = (now, way);
         }
         self.last = now;
-        let open = self.closed.is_none();
-        let mut told = Inspected::default();
-        if let (true, Transport::Tcp(tcp)) = (self.ways[way].track.is_some(), &header.transport) {
-            told.marks = self.track_sent(way, tcp, header.payload_len, to.is_none(), now);
-        }
+        self.is_alone = to.is_none();
         let (mine, other) = self.pair(way);
         mine.from = Some(from);
         // An end that sends nothing is named by the vantage point in front of it.
         other.from = other.from.or(to);
         mine.totals.packets.entered += 1;
-        mine.payload += u64::from(header.payload_len);
+        let mut is_probe = false;
+        if let Transport::Tcp(tcp) = &header.transport {
+            let is_own;
+            (is_own, is_probe) = self.admit(way, tcp, header.payload_len, now);
+            if !is_own {
+                if let Some(track) = self.ways[way].track.as_mut().filter(|_| header.payload_len > 0) {
+                    track.counters.foreign += 1;
+                }
+                return Inspected::default();
+            }
+        }
+        let open = self.closed.is_none();
+        let mut told = Inspected::default();
+        if let (true, Transport::Tcp(tcp)) = (self.ways[way].track.is_some(), &header.transport) {
+            told.marks = self.track_sent(way, (tcp, header.payload_len, is_probe), now);
+        }
+        let (mine, other) = self.pair(way);
+        mine.payload += if is_probe { 0 } else { u64::from(header.payload_len) };
         let mut sent = if header.payload_len > 0 { Sent::New } else { Sent::Nothing };
         match (&mut mine.kind, &mut other.kind, &header.transport) {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
-                sent = stream.entered(tcp, header.payload_len, now);
+                sent = if is_probe { Sent::Nothing } else { stream.entered(tcp, header.payload_len, now) };
                 if told.marks.any(Marks::OUT_OF_ORDER) {
                     sent = Sent::New;
                 }
                 told.in_flight = Some(stream.in_flight());
-                let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || tcp.flags.has(Flags::RST));
+                let is_reset = tcp.flags.has(Flags::RST) && stream.resets(back, tcp);
+                let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || is_reset);
                 let confirmed = back.confirmed(tcp);
                 other.deliver(confirmed, now);
                 if open {
                     mine.level(flight, now);
                 }
-                self.reset |= tcp.flags.has(Flags::RST);
+                self.reset |= is_reset;
                 if open && over {
                     self.closed = Some(now);
-                    self.ways.iter_mut().for_each(|way| way.level(0, now));
+                    for way in &mut self.ways {
+                        way.level(0, now);
+                        if let Some((stream, track)) = way.inspected() {
+                            track.level(stream, true, now);
+                        }
+                    }
                 }
             }
             (Kind::Echo(requests), _, Transport::Echo(Echo { reply: false, seq, .. })) => {
@@ -468,13 +563,13 @@ impl Connection {
 
     /// A segment was sent: what it is.
     #[inline]
-    fn track_sent(&mut self, way: usize, tcp: &wire::Segment, payload: u32, alone: bool, now: Time) -> Marks {
-        let round_trip = self.shake(tcp, now);
+    fn track_sent(&mut self, way: usize, (tcp, payload, is_probe): (&wire::Segment, u32, bool), now: Time) -> Marks {
+        let (round_trip, alone) = (self.shake(tcp, now), self.is_alone);
         let counts = self.wireshark.is_none();
         let (mine, other) = self.pair(way);
         let echoed = if payload > 0 { other.track.as_mut().and_then(|back| back.echoed(tcp, now)) } else { None };
         let (Some((stream, track)), Some(back)) = (mine.inspected(), &other.track) else { return Marks::default() };
-        let marks = track.sent((stream, back), (tcp, payload), (alone, round_trip), now);
+        let marks = track.sent((stream, back), (tcp, payload, is_probe), (alone, round_trip), now);
         if let Some(span) = echoed {
             track.min_to_sender = Some(track.min_to_sender.map_or(span, |least| least.min(span)));
         }
@@ -523,7 +618,11 @@ impl Connection {
         let mut told = Inspected::default();
         let takes_rtts = self.wireshark.is_none();
         let counts = takes_rtts && self.ways[way].track.is_some();
-        if let (true, Transport::Tcp(tcp)) = (self.ways[way].track.is_some(), &header.transport) {
+        let is_own = match (&self.ways[way].kind, &header.transport) {
+            (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.owns(tcp, header.payload_len),
+            _ => true,
+        };
+        if let (true, Transport::Tcp(tcp)) = (is_own && self.ways[way].track.is_some(), &header.transport) {
             told.marks = self.track_heard(way, tcp, is_bare(header, tcp), now);
             if let (wire::Options::Syn(syn), Some(_), Some(track)) = (tcp.options, delay, &mut self.ways[way].track) {
                 track.far_syn = Some(syn);
@@ -540,10 +639,11 @@ impl Connection {
             mine.sampled_owds = (mine.sampled_owds.0 + delay, mine.sampled_owds.1 + 1);
         }
         match (&mut mine.kind, &mut other.kind, &header.transport) {
+            (Kind::Tcp(_), _, _) if !is_own => {}
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
-                let delivered = stream.arrived(tcp, header.payload_len);
+                let delivered = stream.arrived(tcp, header.payload_len, delay.is_none());
+                let Heard { rtt, slowest, duplicate } = back.acknowledged(stream, tcp, is_bare(header, tcp), now);
                 mine.deliver(delivered, now);
-                let Heard { rtt, slowest, duplicate } = back.acknowledged(tcp, is_bare(header, tcp), now);
                 let flight = back.in_flight();
                 if takes_rtts {
                     rtt.zip(slowest).into_iter().for_each(|(rtt, slowest)| other.rtt(rtt, slowest));
@@ -594,11 +694,11 @@ impl Connection {
 
     /// Samples both directions; the samples are kept only if `keep`.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
-        let closed = self.closed.is_some();
+        let state = (self.closed.is_some(), self.is_alone);
         let window = |way: &Way| way.track.as_ref().and_then(|track| track.window());
         let windows = [window(&self.ways[1]), window(&self.ways[0])];
         for (way, window) in self.ways.iter_mut().zip(windows) {
-            let sampled = way.sample(now, interval, closed).map(|sample| Sample { window, ..sample });
+            let sampled = way.sample(now, interval, state).map(|sample| Sample { window, ..sample });
             way.samples.extend(sampled.filter(|_| keep));
         }
     }

@@ -86,12 +86,16 @@ pub struct Flow {
     pub last_delivery: Option<Time>,
     /// What was counted in the measured period.
     pub counters: Counters,
-    /// Packets of the other direction that were lost in the measured period.
-    pub lost_back: u64,
-    /// Mean bytes in flight, from the start of the measured period until the connection was over.
-    pub mean_in_flight: f64,
-    /// Most bytes in flight.
-    pub max_in_flight: u64,
+    /// Packets of either direction that were lost in the measured period; unknown with one vantage point.
+    pub lost: Option<u64>,
+    /// Whether its packets tell of retransmissions and duplicate acknowledgements: those of TCP, the latter if acknowledgements
+    /// were seen.
+    pub tells: (bool, bool),
+    /// Mean bytes in flight, from the start of the measured period until the connection was over; unknown without TCP's
+    /// acknowledgements.
+    pub mean_in_flight: Option<f64>,
+    /// Most bytes in flight; likewise.
+    pub max_in_flight: Option<u64>,
     /// Of captures: what else packets tell of TCP.
     pub tcp: Option<Box<Tcp>>,
 }
@@ -105,11 +109,6 @@ impl Flow {
     /// IP bytes that arrived over the measured period.
     pub fn throughput(&self) -> Rate {
         self.rate(self.counters.arrived)
-    }
-
-    /// Packets lost in either direction.
-    pub fn lost(&self) -> u64 {
-        self.counters.packets.lost + self.lost_back
     }
 
     fn rate(&self, bytes: u64) -> Rate {
@@ -181,8 +180,8 @@ fn flow_with(
     number: usize,
     points: &Points,
     (warmed_up, end): (Time, Time),
-    (rtts, owds, samples): (Distribution, Distribution, Vec<Sample>),
-    tcp: Option<Box<Tcp>>,
+    (rtts, owds, mut samples): (Distribution, Distribution, Vec<Sample>),
+    mut tcp: Option<Box<Tcp>>,
 ) -> Flow {
     let (start, last, protocol) = (connection.start, connection.last, connection.protocol);
     let single = connection.ends.is_some();
@@ -197,6 +196,8 @@ fn flow_with(
     };
     let back = &connection.ways[1 - number].totals;
     let lost_back = back.since(&connection.ways[1 - number].before).packets.lost;
+    let is_alone = connection.is_alone;
+    let (is_tcp, tells_flight) = (connection.ways[number].is_tcp(), connection.ways[number].tells_flight(is_alone));
     let address = |way: usize| connection.ways[way].source;
     let key = Key { sender: address(number), receiver: address(1 - number), protocol };
 
@@ -208,6 +209,10 @@ fn flow_with(
         let of = tcp.counters;
         (counters.segments, counters.retransmitted, counters.dup_acks) =
             (of.segments, of.retransmitted, of.duplicate_acks);
+    }
+    if !tells_flight {
+        samples.iter_mut().for_each(|sample| (sample.in_flight, sample.pipe) = (None, None));
+        tcp.iter_mut().for_each(|tcp| (tcp.mean_pipe, tcp.max_pipe) = (None, None));
     }
     // Only TCP tells when it ends; other protocols end by silence.
     let silent = single && transport != "tcp" && end.saturating_since(last) >= SILENCE;
@@ -227,10 +232,11 @@ fn flow_with(
         measured: (from, to),
         last_delivery: way.last_delivery,
         counters,
-        lost_back,
+        lost: (!is_alone).then_some(counters.packets.lost + lost_back),
+        tells: (is_tcp, is_tcp && tells_flight),
         owds,
-        mean_in_flight: if open > 0.0 { counters.flight_area / open } else { 0.0 },
-        max_in_flight: way.max_flight,
+        mean_in_flight: tells_flight.then_some(if open > 0.0 { counters.flight_area / open } else { 0.0 }),
+        max_in_flight: tells_flight.then_some(way.max_flight),
         tcp,
     }
 }

@@ -9,6 +9,9 @@
 //!
 //! # Definitions
 //!
+//! A segment belongs to a connection if its receiver would accept it, as far as a capture can tell: see `stream::admission`. A byte
+//! that is sent to a closed window is a probe, and data only if it is acknowledged.
+//!
 //! A data segment that begins below the highest sequence number seen is
 //! - *out of order* if none of it was seen before and it was sent before what was seen beyond it: by its timestamp
 //!   (RFC 7323), or, where timestamps are equal or missing, because it came sooner after that than a round trip from here
@@ -176,6 +179,8 @@ pub struct TcpCounters {
     pub acked_unseen: u64,
     /// Super-packets.
     pub super_packets: u64,
+    /// Segments with data between its ends that its receiver would not accept, as far as is known: not in the other counters.
+    pub foreign: u64,
 }
 
 impl TcpCounters {
@@ -241,10 +246,10 @@ pub struct Tcp {
     /// From the SYN to the SYN-ACK, and from there to the acknowledgement, of the whole connection: the times from here to
     /// the server and to the client and back.
     pub handshake: [Option<Span>; 2],
-    /// Mean pipe, until the connection was over.
-    pub mean_pipe: f64,
-    /// Largest pipe.
-    pub max_pipe: u64,
+    /// Mean pipe, until the connection was over; unknown if acknowledgements were not seen.
+    pub mean_pipe: Option<f64>,
+    /// Largest pipe; likewise.
+    pub max_pipe: Option<u64>,
     /// The smallest and the largest receive window that its receiver advertised after the handshake, in bytes; unknown if
     /// the handshake was not seen.
     pub window: Option<(u64, u64)>,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 const MOST: usize = 256;
 
 /// Sorted, disjoint ranges that do not touch. What would be one range too many is left out.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     ranges: VecDeque<(u64, u64)>,
     bytes: u64,

@@ -11,9 +11,9 @@ pub struct Sample {
     pub delivered: u64,
     /// That interval.
     pub interval: Span,
-    /// Bytes sent and not acknowledged.
-    pub in_flight: u64,
-    /// The pipe of RFC 6675, of captures.
+    /// Bytes sent and not acknowledged; unknown without TCP's acknowledgements.
+    pub in_flight: Option<u64>,
+    /// The pipe of RFC 6675, of captures; likewise.
     pub pipe: Option<u64>,
     /// The receive window that its receiver advertised last, of captures that show its scale.
     pub window: Option<u64>,
@@ -27,8 +27,8 @@ pub struct Sample {
     pub rtt: Option<Span>,
     /// The mean one-way delay of the data packets that arrived in the interval.
     pub owd: Option<Span>,
-    /// Packets of this direction that were lost in the interval.
-    pub lost: u64,
+    /// Packets of this direction that were lost in the interval; unknown with one vantage point.
+    pub lost: Option<u64>,
     /// Whether the connection is over.
     pub closed: bool,
 }
@@ -46,6 +46,7 @@ impl Sample {
             interval: self.interval + next.interval,
             retransmitted: self.retransmitted + next.retransmitted,
             out_of_order: self.out_of_order + next.out_of_order,
+            lost: self.lost.zip(next.lost).map(|(before, after)| before + after),
             srtt: next.srtt.or(self.srtt),
             rtt: next.rtt.or(self.rtt),
             ..*next

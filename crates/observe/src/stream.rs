@@ -10,6 +10,12 @@
 //! Deviations, so that nobody's packets cost much time or memory: of a flight of more segments than [`Stream::new`] is told,
 //! some have no round-trip time; more holes than [`Ranges`] keeps are not kept apart, and the receiver's own acknowledgements
 //! then tell what has arrived.
+//!
+//! A source with one vantage point may see one direction alone. Until data was acknowledged, and again when far more was sent than
+//! the receiver permits, acknowledgements take another way: then all data that passes counts as delivered, in order or not, and
+//! what is in flight is unknown.
+
+mod admission;
 
 use std::collections::VecDeque;
 
@@ -17,9 +23,13 @@ use units::{Span, Time};
 use wire::{Block, Flags, Options, Segment};
 
 use crate::ranges::Ranges;
+use admission::Suspect;
+pub(crate) use admission::{Admission, Late};
 
 /// The largest window (RFC 7323, section 2.3). What lies farther from where the connection is does not belong to it.
 const LARGEST_WINDOW: u64 = 1 << 30;
+/// The largest window without a scale: as far ahead as anybody sends without being permitted more.
+const LARGEST_UNSCALED: u64 = 65_535;
 /// A connection of which one direction alone is seen is where its sender is, and a hole that is this old will not be filled.
 const ONE_WAY: u64 = LARGEST_WINDOW / 2;
 /// Offsets are sequence numbers that do not wrap around; they begin here, so that there are some before the first.
@@ -42,13 +52,30 @@ pub(crate) struct Stream {
     /// Segments in flight, in order, and how many are kept.
     notes: VecDeque<Note>,
     most_notes: usize,
-    /// The window that the sender last received.
-    window: u16,
+    /// The window field that the sender last received.
+    window: Option<u16>,
+    /// The window scale that its SYN offers, if the options of that were seen.
+    scale: Option<Option<u8>>,
+    /// Whether its SYN was seen.
+    has_syn: bool,
+    /// One past the highest offset that its receiver has ever permitted; `None` before, or if the scale of the window is unknown.
+    edge: Option<u64>,
+    /// Whether data was sent far beyond that since: acknowledgements pass elsewhere. And the bytes that were sent meanwhile.
+    is_unheard: bool,
+    unheard: u64,
+    /// What may be of another connection.
+    suspect: Option<Box<Suspect>>,
+    /// The first sequence number of an earlier SYN-ACK that another one has replaced.
+    spurned: Option<u32>,
     /// Everything below has reached the receiver.
     next: u64,
     /// What has reached it beyond the first hole, and of that, what the sender knows.
     held: Ranges,
     sacked: Ranges,
+    /// Of what lies beyond the first hole, what has counted as delivered; all of it while no acknowledgement is seen.
+    counted: Ranges,
+    /// Whether all that is held counts as delivered.
+    counts_held: bool,
 }
 
 /// A segment in flight.
@@ -108,10 +135,19 @@ impl Stream {
             fin: None,
             notes: VecDeque::new(),
             most_notes,
-            window: 0,
+            window: None,
+            scale: None,
+            has_syn: false,
+            edge: None,
+            is_unheard: false,
+            unheard: 0,
+            suspect: None,
+            spurned: None,
             next: 0,
             held: Ranges::default(),
             sacked: Ranges::default(),
+            counted: Ranges::default(),
+            counts_held: false,
         }
     }
 
@@ -120,6 +156,8 @@ impl Stream {
         self.notes = VecDeque::new();
         self.held.clear();
         self.sacked.clear();
+        self.counted.clear();
+        self.suspect = None;
     }
 
     /// The first sequence number.
@@ -164,14 +202,24 @@ impl Stream {
         start >= self.next && !self.held.overlaps(start, end)
     }
 
-    /// Whether this is the SYN of another connection between the same ports.
-    pub(crate) fn is_replaced_by(&self, tcp: &Segment) -> bool {
-        tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK) && self.first.is_some_and(|first| first != tcp.seq)
+    /// Bytes in flight, as a sender without SACK counts them: sent and not acknowledged. 0 while that is unknown.
+    pub(crate) fn in_flight(&self) -> u64 {
+        if self.is_unheard { 0 } else { self.highest - self.acked }
     }
 
-    /// Bytes in flight, as a sender without SACK counts them: sent and not acknowledged.
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.highest - self.acked
+    /// Whether acknowledgements pass elsewhere: none was seen, or far more was sent than the last permits.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.is_unheard || self.acked <= self.begin && self.highest - self.acked > LARGEST_UNSCALED
+    }
+
+    /// Whether data of it was acknowledged.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.acked > self.begin
+    }
+
+    /// Bytes that were sent while acknowledgements passed elsewhere.
+    pub(crate) fn unheard(&self) -> u64 {
+        self.unheard
     }
 
     /// Whether a FIN was sent.
@@ -188,11 +236,12 @@ impl Stream {
     #[inline]
     pub(crate) fn entered(&mut self, tcp: &Segment, payload: u32, now: Time) -> Sent {
         if self.first.is_none() {
-            self.first = Some(tcp.seq);
-            self.highest = ORIGIN + u64::from(tcp.seq);
-            (self.acked, self.next) = (self.highest, self.highest);
-            self.begin = self.highest + u64::from(tcp.flags.has(Flags::SYN));
+            if tcp.flags.has(Flags::RST) {
+                return Sent::Nothing;
+            }
+            self.start_at(tcp.seq, tcp.flags.has(Flags::SYN));
         }
+        self.note_syn(tcp);
         let extent = extent(tcp, payload, self.place()).filter(|(start, end)| start < end);
         let Some((start, end)) = extent else { return Sent::Nothing };
         if tcp.flags.has(Flags::FIN) && self.fin.is_none() {
@@ -200,6 +249,9 @@ impl Stream {
         }
         if start >= self.highest {
             self.highest = end;
+            self.suspect.take_if(|suspect| suspect.start() < end);
+            self.is_unheard |= self.edge.is_some_and(|edge| end > edge + LARGEST_UNSCALED);
+            self.unheard += if self.is_unheard { end - start } else { 0 };
             if self.notes.len() < self.most_notes {
                 let note = Note { end, len: (end - start) as u32, timing: Timing::Sent(now) };
                 self.notes.push_back(note);
@@ -224,32 +276,94 @@ impl Stream {
         if payload > 0 { Sent::Again } else { Sent::ControlAgain }
     }
 
-    /// A segment reached the receiver. Returns the bytes of payload that are in order now and were not before.
+    /// Begins with a sequence number, that of a SYN if `is_syn`.
+    #[cold]
+    fn start_at(&mut self, seq: u32, is_syn: bool) {
+        self.first = Some(seq);
+        self.highest = ORIGIN + u64::from(seq);
+        (self.acked, self.next) = (self.highest, self.highest);
+        (self.begin, self.has_syn) = (self.highest + u64::from(is_syn), is_syn);
+    }
+
+    /// A segment reached the receiver; `alone` if there is one vantage point. Returns the bytes of payload that count as delivered
+    /// now and did not before.
     #[inline]
-    pub(crate) fn arrived(&mut self, tcp: &Segment, payload: u32) -> u64 {
+    pub(crate) fn arrived(&mut self, tcp: &Segment, payload: u32, alone: bool) -> u64 {
         match extent(tcp, payload, self.next) {
-            Some((start, end)) if start <= self.next => self.advance(end),
-            Some((start, end)) => {
-                if start - self.next >= ONE_WAY {
-                    self.next = self.held.start().map_or(start, |held| held.min(start));
-                }
-                self.held.insert(start, end);
-                0
-            }
-            None => 0,
+            // The rest was not taken for the connection's.
+            Some((start, end)) if end <= self.highest => self.arrive(start, end, alone),
+            _ => 0,
         }
+    }
+
+    #[inline]
+    fn arrive(&mut self, start: u64, end: u64, alone: bool) -> u64 {
+        if start <= self.next {
+            return self.advance(end);
+        }
+        if start - self.next >= ONE_WAY {
+            self.next = self.held.start().map_or(start, |held| held.min(start));
+        }
+        if alone && (self.is_unheard || !self.was_heard()) {
+            return self.hold_unheard(start, end);
+        }
+        if self.counts_held {
+            self.count_in_order();
+        }
+        self.held.insert(start, end);
+        0
+    }
+
+    /// Data passed beyond a hole, and whether the receiver has what is in the hole will not be seen.
+    #[cold]
+    fn hold_unheard(&mut self, start: u64, end: u64) -> u64 {
+        let mut counted = 0;
+        if !self.counts_held {
+            // What waited for its acknowledgement.
+            counted = self.held.bytes() - self.counted.bytes();
+            self.counted.clear();
+            self.counts_held = true;
+        }
+        let before = self.held.bytes();
+        self.held.insert(start, end);
+        if self.held.bytes() == before && !self.held.covers(start, end) {
+            // Too many holes: the first is given up.
+            if let Some(first) = self.held.start() {
+                let before = self.held.bytes();
+                self.next = self.held.absorb(first);
+                let absorbed = before - self.held.bytes();
+                debug_assert_eq!(self.next - first, absorbed);
+            }
+            let before = self.held.bytes();
+            self.held.insert(start.max(self.next), end);
+            return counted + self.held.bytes() - before;
+        }
+        counted + self.held.bytes() - before
+    }
+
+    /// Acknowledgements are seen again: what is beyond a hole counts when that is filled.
+    #[cold]
+    fn count_in_order(&mut self) {
+        self.counted = self.held.clone();
+        self.counts_held = false;
     }
 
     /// The receiver acknowledged, at its edge. Returns as [`Stream::arrived`].
     #[inline]
     pub(crate) fn confirmed(&mut self, tcp: &Segment) -> u64 {
         let ack = near(tcp.ack, self.next);
-        if tcp.flags.has(Flags::ACK) && self.first.is_some() && ack <= self.highest { self.advance(ack) } else { 0 }
+        if !tcp.flags.has(Flags::ACK) || self.first.is_none() || ack > self.highest {
+            return 0;
+        }
+        if self.counts_held && ack > self.begin {
+            self.count_in_order();
+        }
+        self.advance(ack)
     }
 
-    /// An acknowledgement reached the sender; `bare` if it carries nothing else.
+    /// An acknowledgement of `receiver`'s reached the sender; `bare` if it carries nothing else.
     #[inline]
-    pub(crate) fn acknowledged(&mut self, tcp: &Segment, bare: bool, now: Time) -> Heard {
+    pub(crate) fn acknowledged(&mut self, receiver: &Stream, tcp: &Segment, bare: bool, now: Time) -> Heard {
         let ack = near(tcp.ack, self.acked);
         if !tcp.flags.has(Flags::ACK) || self.first.is_none() || ack > self.highest {
             return Heard::default();
@@ -258,13 +372,14 @@ impl Stream {
         if ack > self.acked {
             (heard.rtt, heard.slowest) = self.covered(ack, now).unzip();
             self.acked = ack;
+            self.is_unheard = false;
             if !self.sacked.is_empty() {
                 self.sacked.remove_below(ack);
             }
         } else {
-            heard.duplicate = bare && ack == self.acked && self.highest > ack && tcp.window == self.window;
+            heard.duplicate = bare && ack == self.acked && self.highest > ack && self.window == Some(tcp.window);
         }
-        self.window = tcp.window;
+        self.permit(receiver, tcp, ack);
         if let Options::Sack(sack) = &tcp.options
             && let Some((newest, oldest)) = self.selectively(sack.blocks(), now)
         {
@@ -324,13 +439,20 @@ impl Stream {
         if to <= self.next {
             return 0;
         }
-        let from = self.next;
+        let (from, held) = (self.next, self.held.bytes());
         let to = self.held.absorb(to);
         self.next = to;
+        let mut before = 0;
+        if self.counts_held {
+            before = held - self.held.bytes();
+        } else if !self.counted.is_empty() {
+            before = self.counted.bytes_below(to);
+            self.counted.remove_below(to);
+        }
         // SYN and FIN take an offset and are no data.
         let last = self.fin.unwrap_or(u64::MAX).max(self.begin);
         let data = |offset: u64| offset.clamp(self.begin, last);
-        data(to) - data(from)
+        (data(to) - data(from)).saturating_sub(before)
     }
 }
 

@@ -137,7 +137,7 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             shown(of.map(|row| row.out_of_order)),
             shown(of.map(|row| row.timeouts).or(flow.rtos)),
             number(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0),
-            number(of.map(|row| row.max_pipe_bytes as f64 / 1e3), 0),
+            number(of.and_then(|row| row.max_pipe_bytes).map(|bytes| bytes as f64 / 1e3), 0),
         ];
         if both_ends {
             cells.extend([

@@ -48,6 +48,7 @@ pub fn push_tcp(tables: &mut Tables, flow: &Flow, rules: Rules, (point, run): (u
         gaps: of.gaps,
         acked_unseen: of.acked_unseen,
         super_packets: of.super_packets,
+        foreign: Some(of.foreign),
         mss: mss(tcp.syn),
         peer_mss: mss(tcp.peer_syn),
         far_mss: mss(tcp.far_syn),
@@ -73,7 +74,7 @@ pub fn push_tcp(tables: &mut Tables, flow: &Flow, rules: Rules, (point, run): (u
             conn,
             t_s: sample.at.as_secs_f64(),
             in_flight_bytes: sample.in_flight,
-            pipe_bytes: sample.pipe.unwrap_or(sample.in_flight),
+            pipe_bytes: sample.pipe.or(sample.in_flight),
             window_bytes: sample.window,
             retransmitted: sample.retransmitted,
             out_of_order: sample.out_of_order,
@@ -138,12 +139,12 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         goodput_mbps: flow.goodput().as_mbps(),
         throughput_mbps: flow.throughput().as_mbps(),
         segments_sent: Some(counters.segments),
-        retransmitted: Some(counters.retransmitted + counters.retransmitted_control),
-        dup_acks: Some(counters.dup_acks),
+        retransmitted: flow.tells.0.then_some(counters.retransmitted + counters.retransmitted_control),
+        dup_acks: flow.tells.1.then_some(counters.dup_acks),
         ce_marks: Some(counters.marked),
-        lost_packets: Some(flow.lost()),
-        mean_in_flight_bytes: Some(flow.mean_in_flight),
-        max_in_flight_bytes: Some(flow.max_in_flight),
+        lost_packets: flow.lost,
+        mean_in_flight_bytes: flow.mean_in_flight,
+        max_in_flight_bytes: flow.max_in_flight,
         ..FlowRow::with_delays(&flow.rtts, owds)
     }
 }
@@ -157,11 +158,11 @@ pub fn sample_row<'a>(flow: &'a Flow, sample: &Sample, (point, run): (u32, u32))
         conn: flow.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: sample.goodput().as_mbps(),
-        in_flight_bytes: Some(sample.in_flight),
+        in_flight_bytes: sample.in_flight,
         srtt_ms: sample.srtt.map(ms),
         rtt_ms: sample.rtt.map(ms),
         owd_ms: sample.owd.map(ms),
-        lost: Some(sample.lost),
+        lost: sample.lost,
         state: if sample.closed { "closed" } else { "" },
         ..SampleRow::default()
     }

@@ -12,7 +12,7 @@ use wire::{Block, Flags, Options, Segment, SynOptions};
 use super::rows::{Item, Row, Rows};
 use super::{Marks, SHORTEST_TIMEOUT, Tcp, TcpCounters};
 use crate::ranges::Ranges;
-use crate::stream::Stream;
+use crate::stream::{Late, Stream};
 
 /// Retransmissions, holes and timestamps that are remembered.
 const MOST_RETRANSMISSIONS: usize = 1_024;
@@ -148,7 +148,7 @@ impl Track {
     pub(crate) fn sent(
         &mut self,
         (stream, back): (&Stream, &Track),
-        (tcp, payload): (&Segment, u32),
+        (tcp, payload, is_probe): (&Segment, u32, bool),
         (alone, round_trip): (bool, Option<Span>),
         now: Time,
     ) -> Marks {
@@ -158,6 +158,9 @@ impl Track {
         if let Options::Syn(syn) = tcp.options {
             self.syn = Some(syn);
             self.syn_timestamps = tcp.timestamps.is_some();
+        }
+        if is_probe {
+            return marks | Marks::ZERO_WINDOW_PROBE;
         }
         let stamp = tcp.timestamps.map(|stamps| stamps.value);
         let highest = stream.highest();
@@ -176,11 +179,8 @@ impl Track {
             return marks;
         };
         marks.add(Marks::DATA);
-        if payload == 1 && !control {
-            if end == highest && stream.acked() == highest {
-                return Marks(marks.0 & !Marks::DATA.0 | Marks::KEEP_ALIVE.0);
-            }
-            marks = marks.with_if(Marks::ZERO_WINDOW_PROBE, start == highest && back.window == Some(0));
+        if payload == 1 && !control && end == highest && stream.acked() == highest {
+            return Marks(marks.0 & !Marks::DATA.0 | Marks::KEEP_ALIVE.0);
         }
         marks = marks.with_if(Marks::WINDOW_FULL, payload > 0 && back.window.is_some() && end == back.edge);
         let mut item = Item::Data;
@@ -213,6 +213,18 @@ impl Track {
         self.last = now;
         self.row(stream, now, (start, end), item);
         marks
+    }
+
+    /// Data that has turned out to be of this direction.
+    pub(crate) fn late(&mut self, late: &Late, now: Time) {
+        self.counters.foreign = self.counters.foreign.saturating_sub(late.segments);
+        self.counters.segments += late.segments;
+        self.counters.bytes += late.bytes;
+        let (start, end) = late.gap;
+        if start < end {
+            self.counters.gaps += 1;
+            push(&mut self.holes, MOST_HOLES, Hole { start, end, since: now, stamp: None });
+        }
     }
 
     /// The row of the first segment, whose number nothing is relative to yet.
@@ -401,7 +413,7 @@ impl Track {
     /// What is in flight after a packet; nothing once the connection is over.
     #[inline]
     pub(crate) fn level(&mut self, stream: &Stream, over: bool, now: Time) {
-        let flight = if over { 0 } else { stream.highest() - stream.acked() };
+        let flight = if over { 0 } else { stream.in_flight() };
         let pipe = if self.sacked.is_empty() && self.lost_below <= stream.acked() && self.again.is_empty() {
             flight
         } else if over {
@@ -434,8 +446,8 @@ impl Track {
             ts_rtts: std::mem::take(&mut self.ts_rtts),
             min_to_sender: self.min_to_sender,
             handshake,
-            mean_pipe: if open > 0.0 { self.pipe_area / open } else { 0.0 },
-            max_pipe: self.max_pipe,
+            mean_pipe: Some(if open > 0.0 { self.pipe_area / open } else { 0.0 }),
+            max_pipe: Some(self.max_pipe),
             window: peer.windows.filter(|_| peer.syn.is_some() && self.syn.is_some()),
             rows: self.rows.as_mut().map(Rows::take).unwrap_or_default(),
         }

@@ -236,6 +236,9 @@ table! {
         "" acked_unseen: u64,
         /// Captured packets that were several segments.
         "" super_packets: u64,
+        /// Segments with data between its ends that its receiver would not accept, as far as is known: of an earlier connection
+        /// between the same ports, or outside the window. No other counter has them. Missing in results of earlier versions.
+        "" foreign: opt_u64,
         /// Maximum segment size in the sender's SYN; missing if that was not captured.
         "B" mss: opt_u64,
         /// Maximum segment size in the receiver's SYN.
@@ -266,10 +269,10 @@ table! {
         "B" window_min_bytes: opt_u64,
         /// Largest receive window that the receiver advertised.
         "B" window_max_bytes: opt_u64,
-        /// Mean pipe over time: bytes in flight as RFC 6675 counts them.
-        "B" mean_pipe_bytes: f64,
-        /// Largest pipe.
-        "B" max_pipe_bytes: u64,
+        /// Mean pipe over time: bytes in flight as RFC 6675 counts them. Missing if acknowledgements were not captured.
+        "B" mean_pipe_bytes: opt_f64,
+        /// Largest pipe; likewise.
+        "B" max_pipe_bytes: opt_u64,
     }
 }
 
@@ -286,10 +289,10 @@ table! {
         "" conn: u32,
         /// The moment, from the capture's first packet.
         "s" t_s: f64,
-        /// Bytes sent and not cumulatively acknowledged.
-        "B" in_flight_bytes: u64,
-        /// The pipe of RFC 6675: bytes sent, neither acknowledged in any way nor lost.
-        "B" pipe_bytes: u64,
+        /// Bytes sent and not cumulatively acknowledged; missing if acknowledgements were not captured.
+        "B" in_flight_bytes: opt_u64,
+        /// The pipe of RFC 6675: bytes sent, neither acknowledged in any way nor lost; likewise.
+        "B" pipe_bytes: opt_u64,
         /// The receive window that the receiver advertised last; missing if its scale is not known.
         "B" window_bytes: opt_u64,
         /// Retransmissions since the previous sample.

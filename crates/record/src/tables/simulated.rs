@@ -88,7 +88,7 @@ table! {
         "" max_dup_acks: opt_u64,
         /// Its packets that were marked with congestion experienced.
         "" ce_marks: opt_u64,
-        /// Its packets that were lost on the way, in either direction.
+        /// Its packets that were lost on the way, in either direction. Missing if that is not known, as with one vantage point.
         "" lost_packets: opt_u64,
         /// Share of its connections' time in which the application had nothing to send (0 to 1). Like the other shares,
         /// it is missing if it is not known what limited the sender.
@@ -110,7 +110,7 @@ table! {
         "B" max_cwnd_bytes: opt_u64,
         /// Mean of a connection's bytes in flight over time.
         "B" mean_in_flight_bytes: opt_f64,
-        /// Most bytes in flight of a connection.
+        /// Most bytes in flight of a connection. Missing, like their mean, if they are not known: without TCP's acknowledgements.
         "B" max_in_flight_bytes: opt_u64,
     }
 }
