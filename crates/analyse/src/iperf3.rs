@@ -1,40 +1,68 @@
-//! Results of iperf3 (`iperf3 --json`): goodput, congestion window and smoothed round-trip time of each stream and interval.
+//! Results of iperf3 (`iperf3 --json`, `--json-stream`): goodput, congestion window and smoothed round-trip time of each stream and
+//! interval. A file may have several tests, as `--logfile` appends them.
 //!
-//! iperf3 documents its JSON only by its source; keys are those of versions 3.1 to 3.18. Round-trip times are the kernel's
-//! smoothed ones at the end of each interval, of the sending side; without them (a receiver's file, or not Linux) they are
-//! missing. What a sender counts in an interval was written to its socket, not received; the total is the receiver's, if it
-//! reported one.
+//! iperf3 documents its JSON only by its source; keys are those of versions 3.1 to 3.18, read first: `iperf_print_intermediate`,
+//! `iperf_print_results`, `get_results` in `iperf_api.c`. Round-trip times are the kernel's smoothed ones at the end of each
+//! interval, of the sending side; without them (a receiver's file, or not Linux) they are missing. What a sender counts in an
+//! interval was written to its socket, not received; the total is the receiver's, if it reported one. What a sender of UDP counts is
+//! no goodput: over time, only the receiver's file tells it.
+//!
+//! The clock begins anew when the omitted seconds are over, within an interval: how long an interval was is what it says
+//! (`seconds`), not the difference of its ends.
 
-use std::collections::BTreeMap;
-use std::io::{BufReader, Read as _};
+mod rows;
+
 use std::path::Path;
 
-use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
 
-use crate::collector::{Collector, Error, open};
+use crate::collector::{Collector, Error};
+use crate::text::{each_value, not_json, open_text};
 
-/// Bytes of the longest file: a day of 100 streams, sampled each second, has less.
-const LONGEST: u64 = 512 << 20;
 /// Streams of a test.
 const MOST_STREAMS: usize = 1_024;
+/// Tests of a file.
+const MOST_TESTS: usize = 1_000;
 
+/// A whole test, or with `--json-stream` a part of one.
 #[derive(Deserialize)]
-struct File {
-    start: Start,
+struct Value {
+    start: Option<Start>,
     #[serde(default)]
     intervals: Vec<Interval>,
-    #[serde(default)]
-    end: End,
+    end: Option<End>,
     error: Option<String>,
+    event: Option<String>,
+    data: Option<serde_json::Value>,
 }
 
-#[derive(Deserialize)]
+/// A test.
+#[derive(Default)]
+struct Test {
+    start: Start,
+    intervals: Vec<Interval>,
+    end: End,
+    error: Option<String>,
+    /// Whether it came in parts.
+    is_streamed: bool,
+}
+
+#[derive(Default, Deserialize)]
 struct Start {
     #[serde(default)]
     connected: Vec<Connected>,
     #[serde(default)]
     test_start: TestStart,
+    #[serde(default)]
+    timestamp: Timestamp,
+    cookie: Option<String>,
+    /// A server has it.
+    accepted_connection: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+struct Timestamp {
+    timesecs: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +80,9 @@ struct TestStart {
     protocol: String,
     #[serde(default)]
     reverse: u8,
+    /// Seconds.
+    #[serde(default)]
+    omit: f64,
 }
 
 #[derive(Deserialize)]
@@ -66,11 +97,14 @@ struct Stream {
     socket: i64,
     start: f64,
     end: f64,
+    seconds: Option<f64>,
     bytes: u64,
-    retransmits: Option<u64>,
+    retransmits: Option<i64>,
     snd_cwnd: Option<u64>,
     /// In microseconds.
     rtt: Option<f64>,
+    /// Of a receiver of UDP.
+    lost_packets: Option<i64>,
     #[serde(default)]
     omitted: bool,
     sender: Option<bool>,
@@ -80,152 +114,143 @@ struct Stream {
 struct End {
     #[serde(default)]
     streams: Vec<EndStream>,
+    /// What was received in the direction of the test, and in the other one of a test in both.
+    sum_received: Option<Total>,
+    sum_received_bidir_reverse: Option<Total>,
     sender_tcp_congestion: Option<String>,
+    receiver_tcp_congestion: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct EndStream {
     sender: Option<Total>,
     receiver: Option<Total>,
+    /// Bytes that were sent, and the receiver's losses.
+    udp: Option<Total>,
 }
 
 #[derive(Deserialize)]
 struct Total {
+    #[serde(default)]
     socket: i64,
+    start: Option<f64>,
+    end: Option<f64>,
+    seconds: Option<f64>,
     bytes: u64,
+    retransmits: Option<i64>,
+    lost_packets: Option<i64>,
+    packets: Option<i64>,
     /// In microseconds.
     min_rtt: Option<f64>,
     mean_rtt: Option<f64>,
     max_rtt: Option<f64>,
 }
 
-/// A stream over the whole test.
-#[derive(Default)]
-struct Sum {
-    bytes: u64,
-    from_s: f64,
-    to_s: f64,
-    /// Missing if no interval tells any: of a receiver, or of UDP.
-    retransmitted: Option<u64>,
-    cwnd_area: f64,
-    /// The time of the intervals that tell a window.
-    cwnd_seconds: f64,
-    max_cwnd: Option<u64>,
-    is_begun: bool,
+impl Total {
+    /// For how long it was counted: iperf3 divides by this, too.
+    fn length_s(&self) -> Option<f64> {
+        let between = self.start.zip(self.end).map(|(start, end)| end - start);
+        let is_length = |seconds: &f64| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e9;
+        between.filter(is_length).or(self.seconds.filter(is_length))
+    }
 }
 
 /// Whether a file that begins so is one.
 pub(crate) fn is_one(start: &[u8]) -> bool {
     let has = |text: &[u8]| start.windows(text.len()).any(|part| part == text);
-    start.trim_ascii_start().starts_with(b"{") && has(b"\"start\"") && has(b"\"connected\"")
+    matches!(start.trim_ascii_start().first(), Some(b'{' | b'[')) && has(b"\"start\"") && has(b"\"connected\"")
+}
+
+/// The tests of a file.
+#[derive(Default)]
+struct Tests {
+    all: Vec<Test>,
+    /// Parts of no test.
+    others: u64,
+}
+
+impl Tests {
+    fn take(&mut self, value: Value) -> Result<(), String> {
+        let Value { start, intervals, end, error, event, data } = value;
+        let Some(event) = event else {
+            let Some(start) = start else {
+                self.others += 1;
+                return Ok(());
+            };
+            // The whole of a test whose parts came before (`--json-stream-full-output`).
+            let is_whole =
+                |test: &mut Test| test.is_streamed && start.cookie.is_some() && test.start.cookie == start.cookie;
+            if self.all.last_mut().is_some_and(is_whole) {
+                self.all.pop();
+            }
+            return self.begin(Test { start, intervals, end: end.unwrap_or_default(), error, is_streamed: false });
+        };
+        let data = data.unwrap_or_default();
+        let fault = |error: serde_json::Error| format!("event `{event}`: {error}");
+        if event == "start" {
+            let start = serde_json::from_value(data).map_err(fault)?;
+            return self.begin(Test { start, is_streamed: true, ..Test::default() });
+        }
+        let Some(test) = self.all.last_mut().filter(|test| test.is_streamed) else {
+            self.others += 1;
+            return Ok(());
+        };
+        match event.as_str() {
+            "interval" => test.intervals.push(serde_json::from_value(data).map_err(fault)?),
+            "end" => test.end = serde_json::from_value(data).map_err(fault)?,
+            "error" => test.error = Some(data.as_str().map_or_else(|| data.to_string(), str::to_owned)),
+            // What the server wrote.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, test: Test) -> Result<(), String> {
+        if test.start.connected.len() > MOST_STREAMS {
+            return Err(format!("more than {MOST_STREAMS} streams"));
+        }
+        if self.all.len() >= MOST_TESTS {
+            return Err(format!("more than {MOST_TESTS} tests: split the file"));
+        }
+        self.all.push(test);
+        Ok(())
+    }
 }
 
 /// Reads a file.
 pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
-    let invalid = |what: String| Error::Invalid(format!("{}: {what}", path.display()));
-    let file = open(path)?;
-    let size = file.metadata().map_err(Error::io(path))?.len();
-    if size > LONGEST {
-        return Err(invalid("results of iperf3 of more than 512 MiB: run shorter tests".to_owned()));
-    }
-    let read: File = serde_json::from_reader(BufReader::new(file.take(LONGEST)))
-        .map_err(|error| invalid(format!("no results of iperf3: {error}")))?;
-    if let Some(error) = &read.error {
-        all.note(path, format_args!("iperf3 reports an error: {}", error.escape_debug()));
-    }
-    if read.start.connected.len() > MOST_STREAMS {
-        return Err(invalid(format!("more than {MOST_STREAMS} streams")));
-    }
-    let transport = if read.start.test_start.protocol.eq_ignore_ascii_case("UDP") { "udp" } else { "tcp" };
-    let streams: BTreeMap<i64, &Connected> = read.start.connected.iter().map(|one| (one.socket, one)).collect();
-    let point = all.point(&[("file", path.display().to_string())]);
-    let mut sums: BTreeMap<i64, Sum> = BTreeMap::new();
-    let mut names: BTreeMap<i64, (String, String, String)> = BTreeMap::new();
-    for (socket, one) in &streams {
-        // A stream of a test in both directions has its own direction.
-        let said = read.intervals.iter().flat_map(|interval| &interval.streams);
-        let sends = said.filter(|stream| stream.socket == *socket).find_map(|stream| stream.sender);
-        let sends = sends.unwrap_or(read.start.test_start.reverse == 0);
-        let ends = [(&one.local_host, one.local_port), (&one.remote_host, one.remote_port)];
-        let [from, to] = if sends { ends } else { [ends[1], ends[0]] };
-        let label = |(host, port): (&String, u16)| {
-            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-        };
-        let name = format!("{transport} {} > {}", label(from), label(to));
-        names.insert(*socket, (name, from.0.clone(), to.0.clone()));
-    }
-    for stream in read.intervals.iter().flat_map(|interval| &interval.streams) {
-        let Some((name, ..)) = names.get(&stream.socket) else { continue };
-        let (start, end) = (stream.start, stream.end);
-        if !(start.is_finite() && end.is_finite() && 0.0 <= start && start < end && end < 1e9) {
-            return Err(invalid(format!("an interval from {start} to {end} s")));
+    let mut tests = Tests::default();
+    if let Err(error) = each_value::<Value>(open_text(path)?, &mut |value| tests.take(value)) {
+        // What comes before damage, or before the end of an interrupted test, is right.
+        if tests.all.is_empty() || error.is_data() {
+            return Err(not_json(path, "results of iperf3 (--json or --json-stream)")(error));
         }
-        if stream.omitted || !all.options.wants(name) {
-            continue;
-        }
-        let sum = sums.entry(stream.socket).or_default();
-        if !sum.is_begun {
-            (sum.is_begun, sum.from_s) = (true, start);
-        }
-        let seconds = end - start;
-        sum.bytes = sum.bytes.saturating_add(stream.bytes);
-        sum.to_s = sum.to_s.max(end);
-        if let Some(more) = stream.retransmits {
-            sum.retransmitted = Some(sum.retransmitted.unwrap_or(0).saturating_add(more));
-        }
-        if let Some(cwnd) = stream.snd_cwnd {
-            sum.cwnd_area += cwnd as f64 * seconds;
-            sum.cwnd_seconds += seconds;
-        }
-        sum.max_cwnd = sum.max_cwnd.max(stream.snd_cwnd);
-        let srtt_ms = stream.rtt.filter(|rtt| rtt.is_finite() && *rtt > 0.0).map(|rtt| rtt / 1e3);
-        all.tables.samples.push(&SampleRow {
-            point,
-            flow: name,
-            t_s: end,
-            goodput_mbps: stream.bytes as f64 * 8.0 / seconds / 1e6,
-            cwnd_bytes: stream.snd_cwnd,
-            srtt_ms,
-            ..SampleRow::default()
-        });
+        all.note(path, format_args!("damaged after {} tests: {}", tests.all.len(), error.to_string().escape_debug()));
     }
-    // A test that was interrupted, or failed, reports an error, or has no summary.
-    let completed = read.error.is_none() && !read.end.streams.is_empty();
-    for (socket, sum) in &sums {
-        let Some((name, from, to)) = names.get(socket) else { continue };
-        let total = |of: fn(&EndStream) -> Option<&Total>| {
-            read.end.streams.iter().filter_map(of).find(|total| total.socket == *socket)
-        };
-        let (sent, received) = (total(|end| end.sender.as_ref()), total(|end| end.receiver.as_ref()));
-        let bytes = received.map(|total| total.bytes).filter(|bytes| *bytes > 0).unwrap_or(sum.bytes);
-        let ms = |value: Option<f64>| value.filter(|us| us.is_finite() && *us > 0.0).map(|us| us / 1e3);
-        let seconds = sum.to_s - sum.from_s;
-        let mbps = bytes as f64 * 8.0 / seconds / 1e6;
-        all.tables.flows.push(&FlowRow {
-            point,
-            flow: name,
-            transport,
-            cc: read.end.sender_tcp_congestion.as_deref(),
-            from,
-            to,
-            start_s: sum.from_s,
-            end_s: completed.then_some(sum.to_s),
-            completed,
-            measured_from_s: sum.from_s,
-            measured_to_s: sum.to_s,
-            bytes,
-            goodput_mbps: mbps,
-            throughput_mbps: mbps,
-            rtt_min_ms: ms(sent.and_then(|total| total.min_rtt)),
-            rtt_mean_ms: ms(sent.and_then(|total| total.mean_rtt)),
-            rtt_max_ms: ms(sent.and_then(|total| total.max_rtt)),
-            retransmitted: sum.retransmitted,
-            mean_cwnd_bytes: sum.max_cwnd.map(|_| sum.cwnd_area / sum.cwnd_seconds),
-            max_cwnd_bytes: sum.max_cwnd,
-            ..FlowRow::default()
-        });
-        all.measured_s += seconds;
+    if tests.others > 0 {
+        all.note(path, format_args!("{} values are not of a test and were left out", tests.others));
     }
-    all.bytes += size;
+    if let [Test { error: Some(error), start, .. }] = &tests.all[..]
+        && start.connected.is_empty()
+    {
+        let what = format!("{}: iperf3 reports an error: {}", path.display(), error.escape_debug());
+        return Err(Error::Invalid(what));
+    }
+    let many = tests.all.len() > 1;
+    for (number, test) in tests.all.iter().enumerate() {
+        if let Some(error) = &test.error {
+            all.note(path, format_args!("iperf3 reports an error: {}", error.escape_debug()));
+        }
+        let mut values = vec![("file", path.display().to_string())];
+        if many {
+            values.push(("test", (number + 1).to_string()));
+        }
+        let point = all.point(&values);
+        let seconds = rows::push(path, test, point, all)?;
+        if let Some(begun_s) = test.start.timestamp.timesecs {
+            all.anchor(point, begun_s, seconds);
+        }
+    }
+    all.bytes += path.metadata().map_or(0, |data| data.len());
     Ok(())
 }
