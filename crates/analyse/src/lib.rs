@@ -8,6 +8,7 @@
 //! | `clock` | offset and drift of the second clock |
 //! | `iperf3` | results of iperf3 |
 //! | `ss` | logs of `ss -ti` |
+//! | `ports` | names of ports |
 //! | `stamps` | times in front of lines |
 //! | `monroe` | tests of MONROE's nettest |
 //! | `metadata` | what the modems of a MONROE node told |
@@ -32,6 +33,7 @@ mod metadata;
 mod monroe;
 mod ndt7;
 mod pair;
+mod ports;
 mod recording;
 mod replay;
 mod results;

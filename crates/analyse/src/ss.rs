@@ -1,7 +1,7 @@
 //! Logs of `ss -ti`, which prints the kernel's state of all connections once, run again and again.
 //!
 //! Read first: `tcp_stats_print` in iproute2, `misc/ss.c`. A connection is a line with its addresses, and its state behind it or on the
-//! next line. ss leaves out what is 0. What it never prints: the state of recovery (`tcpi_ca_state`).
+//! next line. Without `-n`, ports have names, and with `-r` hosts: of these, only ports are known. ss leaves out what is 0. What it never prints: the state of recovery (`tcpi_ca_state`).
 //!
 //! Times are those in front of lines or snapshots ([`crate::stamps`]). Without them, snapshots are as far apart as the caller says;
 //! a snapshot begins with ss's heading, or with a connection that was in the one before.
@@ -15,6 +15,7 @@ use wire::tcp_info::{BbrInfo, TcpInfo};
 
 use crate::collector::{Collector, Error};
 use crate::kernel::{self, Connection, States};
+use crate::ports::port;
 use crate::stamps::{self, Stamp};
 use crate::text::Lines;
 
@@ -81,6 +82,9 @@ struct Log {
     congestions: BTreeMap<Key, String>,
     first: Option<f64>,
     other: u64,
+    /// Whether the current connection has names whose addresses or ports are not known, and states of such.
+    has_names: bool,
+    named: u64,
     left_out: u64,
     back: u64,
 }
@@ -101,10 +105,13 @@ impl Log {
             return;
         }
         if let Some((ends, info)) = addresses(rest) {
-            let Some(ends) = ends else {
+            self.has_names = matches!(ends, Ends::Names);
+            let Ends::Known(local, peer) = ends else {
                 self.current = None;
+                self.named += u64::from(self.has_names && info.contains("rto:"));
                 return;
             };
+            let ends = (local, peer);
             if self.seen.contains(&ends) {
                 self.begin();
             }
@@ -116,6 +123,8 @@ impl Log {
             }
         } else if self.current.is_some() && rest.contains("rto:") {
             self.state(rest);
+        } else if self.has_names && rest.contains("rto:") {
+            (self.named, self.has_names) = (self.named + 1, false);
         } else if self.current.is_none() || !rest.contains(':') {
             self.other += u64::from(!rest.contains("rto:"));
         }
@@ -184,7 +193,11 @@ impl Log {
     fn finish(self, path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
         let invalid = |what: &str| Error::Invalid(format!("{}: {what}", path.display()));
         let Some(first) = self.first else {
-            return Err(invalid("no state of a connection: run ss with -t and -i"));
+            let what = match self.named {
+                0 => "no state of a connection: run ss with -t and -i",
+                _ => "all connections have host or service names: run ss with -n",
+            };
+            return Err(invalid(what));
         };
         let interval = match (self.stamp, all.options.interval) {
             (Some(_), _) => None,
@@ -199,6 +212,7 @@ impl Log {
         }
         for (count, what) in [
             (self.other, "lines are not of ss"),
+            (self.named, "states are of connections with host or service names and were left out: run ss with -n"),
             (self.left_out, "states are of connections beyond the first 16384 and were left out"),
             (self.back, "states are not later than the one before of their connection and were left out"),
         ] {
@@ -275,9 +289,17 @@ impl Log {
     }
 }
 
-/// Takes the addresses of a connection from the beginning of a line; `Some(None)` of a socket that is not connected. Returns what is
-/// behind them as well.
-fn addresses(line: &str) -> Option<(Option<(SocketAddr, SocketAddr)>, &str)> {
+/// The ends of a socket.
+enum Ends {
+    Known(SocketAddr, SocketAddr),
+    /// Of a host or a port that ss gave a name, without `-n` or with `-r`.
+    Names,
+    /// It is not connected.
+    None,
+}
+
+/// Takes the addresses of a socket from the beginning of a line. Returns what is behind them as well.
+fn addresses(line: &str) -> Option<(Ends, &str)> {
     let mut rest = line;
     let mut word = || -> Option<&str> {
         rest = rest.trim_start();
@@ -300,16 +322,21 @@ fn addresses(line: &str) -> Option<(Option<(SocketAddr, SocketAddr)>, &str)> {
     if !local.contains(':') || !peer.contains(':') {
         return None;
     }
-    let ends = address(local).zip(address(peer)).filter(|_| state != Some("LISTEN"));
+    let is_open = |text: &str| text.ends_with(":*");
+    let ends = match address(local).zip(address(peer)) {
+        _ if state == Some("LISTEN") || is_open(local) || is_open(peer) => Ends::None,
+        Some((local, peer)) => Ends::Known(local, peer),
+        None => Ends::Names,
+    };
     Some((ends, rest))
 }
 
-/// An address with its port, without the interface that ss adds after `%`.
+/// An address with its port, without the interface that ss adds after `%`. Without `-n`, ports have names.
 fn address(text: &str) -> Option<SocketAddr> {
-    let (host, port) = text.rsplit_once(':')?;
+    let (host, number) = text.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = host.split('%').next()?.trim_end_matches(']');
-    Some(SocketAddr::new(host.parse().ok()?, port.parse().ok()?))
+    Some(SocketAddr::new(host.parse().ok()?, port(number)?))
 }
 
 /// Reads the state of a connection, BBR's, and the name of the congestion control; empty if there is none.

@@ -99,3 +99,21 @@ fn what_a_capture_of_datagrams_cannot_tell_is_missing() {
     assert!(of.loss.is_none() && of.retransmission_rate.is_none());
     assert!(analysis.results.tables.samples.iter().all(|row| (row.lost, row.in_flight_bytes) == (None, None)));
 }
+
+#[test]
+fn joined_archives_of_ndt7_are_two_downloads() {
+    let Some(folder) = case("F07-ndt7-archives") else { return };
+    let analysis = of(folder.join("two.jsonl"));
+    let mbps: Vec<f64> = analysis.results.tables.flows.iter().map(|flow| flow.goodput_mbps.round()).collect();
+    assert_eq!((mbps, analysis.results.meta.points.len()), (vec![40.0, 10.0], 2));
+}
+
+#[test]
+fn flows_to_ports_with_names_are_in_a_log_of_ss() {
+    let Some(folder) = case("F13-ss-names") else { return };
+    let analysis = of(folder.join("ss.log"));
+    let bytes: Vec<u64> = analysis.results.tables.flows.iter().map(|flow| flow.bytes).collect();
+    assert_eq!(bytes, [100_000, 90_000_000]);
+    let error = analysed(&[folder.join("names.log")], Rules::Ranway).unwrap_err().to_string();
+    assert!(error.contains("run ss with -n"), "{error}");
+}

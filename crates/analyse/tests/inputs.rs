@@ -442,6 +442,104 @@ fn ndt7_in_its_three_forms_is_the_same_download() {
     }
 }
 
+/// Measurements of a server each quarter of a second, of so many Mbit/s.
+fn of_server(mbps: u64, seconds: std::ops::RangeInclusive<u64>) -> Vec<serde_json::Value> {
+    let bytes = |us: u64| mbps * us / 8;
+    let at =
+        |us: u64| json!({"TCPInfo": {"BytesAcked": bytes(us), "BytesReceived": 300, "RTT": 20000, "ElapsedTime": us}});
+    seconds.map(|quarter| at(quarter * 250_000)).collect()
+}
+
+fn goodputs(text: &str) -> (Vec<f64>, usize, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let analysis = analysed(&[write(dir.path(), "ndt7.json", text)], Rules::Ranway).unwrap();
+    let mbps = |flow: FlowRow<'_>| (flow.goodput_mbps * 100.0).round() / 100.0;
+    (analysis.results.tables.flows.iter().map(mbps).collect(), analysis.results.meta.points.len(), analysis.notes)
+}
+
+#[test]
+fn archives_in_one_file_are_tests_of_their_own() {
+    let archive = |uuid: &str, mbps: u64, quarters: u64| {
+        let measurements = of_server(mbps, 1..=quarters);
+        json!({"Version": "v0.20", "StartTime": "2023-11-14T10:00:00Z", "Download": {"UUID": uuid,
+            "StartTime": "2023-11-14T10:00:00Z", "ServerMeasurements": measurements}})
+    };
+    let (one, other, broken) = (archive("a", 40, 40), archive("b", 10, 40), archive("c", 20, 1));
+    let lines = |all: &[&serde_json::Value]| all.iter().map(|one| format!("{one}\n")).collect::<String>();
+    assert_eq!(goodputs(&lines(&[&one, &other])).0, [40.0, 10.0]);
+    assert_eq!(goodputs(&json!([one, other]).to_string()).1, 2);
+    assert_eq!(goodputs(&lines(&[&json!({"id": "x", "raw": one}), &json!({"id": "y", "raw": other})])).0, [40.0, 10.0]);
+    // One that broke off is no part of the next; the same one twice is one.
+    assert_eq!(goodputs(&lines(&[&broken, &one, &broken])).0, [20.0, 40.0]);
+    assert!(goodputs(&lines(&[&one, &one])).2.iter().any(|note| note.contains("twice")));
+    let both = json!({"Download": one["Download"], "Upload": {"UUID": "u", "ServerMeasurements": [
+        {"TCPInfo": {"BytesReceived": 250_000, "ElapsedTime": 1_000_000}}, {"TCPInfo": {"BytesReceived": 500_000, "ElapsedTime": 2_000_000}}]}});
+    assert_eq!((goodputs(&both.to_string()).0, goodputs(&both.to_string()).1), (vec![40.0, 2.0], 1));
+}
+
+#[test]
+fn measurements_of_another_test_are_told_by_time_bytes_or_connection() {
+    let named = |mut all: Vec<serde_json::Value>, uuid: &str| {
+        all.iter_mut().for_each(|one| one["ConnectionInfo"] = json!({ "UUID": uuid }));
+        all
+    };
+    let joined = |one: Vec<serde_json::Value>, other: Vec<serde_json::Value>| -> String {
+        one.iter().chain(&other).map(|one| format!("{one}\n")).collect()
+    };
+    // One that broke off after 1.25 s; bytes that go back although the time does not; another connection.
+    assert_eq!(goodputs(&joined(of_server(40, 1..=5), of_server(10, 4..=40))).0, [40.0, 10.0]);
+    assert_eq!(goodputs(&joined(of_server(40, 1..=4), of_server(10, 5..=10))).0, [40.0, 10.0]);
+    assert_eq!(goodputs(&joined(named(of_server(10, 1..=4), "a"), named(of_server(40, 5..=10), "b"))).0, [10.0, 40.0]);
+    assert_eq!(goodputs(&joined(named(of_server(10, 1..=4), "a"), named(of_server(10, 5..=10), "a"))).0, [10.0]);
+}
+
+#[test]
+fn names_of_ports_that_ss_prints_are_resolved_or_counted() {
+    let snapshot = |second: u64, bytes: u64| {
+        let state = format!(
+            "\t cubic rto:204 rtt:3/1 mss:1448 cwnd:10 bytes_sent:{bytes} bytes_acked:{bytes} segs_out:9 data_segs_out:9\n"
+        );
+        let peers = [
+            "198.51.100.1:8443",
+            "198.51.100.1:https",
+            "[2001:db8::1]:ssh",
+            "server.example:http",
+            "192.0.2.9:unheard-of",
+        ];
+        let mut text = format!(
+            "{}.0\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 0 128 0.0.0.0:ssh 0.0.0.0:*\n",
+            1_700_000_000 + second
+        );
+        for (number, peer) in peers.iter().enumerate() {
+            let local = if peer.starts_with('[') { "[2001:db8::2]" } else { "192.0.2.1" };
+            text += &format!("ESTAB 0 0 {local}:{} {peer}\n{state}", 50_000 + number);
+        }
+        text
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let log = format!("{}{}", snapshot(0, 1_000), snapshot(1, 90_001_000));
+    let analysis = analysed(&[write(dir.path(), "ss.log", &log)], Rules::Ranway).unwrap();
+    let flows: Vec<_> = analysis.results.tables.flows.iter().map(|row| (row.flow.to_owned(), row.bytes)).collect();
+    let ends = [
+        "192.0.2.1:50000 > 198.51.100.1:8443",
+        "192.0.2.1:50001 > 198.51.100.1:443",
+        "[2001:db8::2]:50002 > [2001:db8::1]:22",
+    ];
+    assert_eq!(flows, ends.map(|ends| (format!("tcp {ends}"), 90_000_000)));
+    assert!(
+        analysis.notes.iter().any(|note| note.contains("4 states") && note.contains("ss with -n")),
+        "{:?}",
+        analysis.notes
+    );
+    let named: String = log
+        .lines()
+        .filter(|line| !line.starts_with("ESTAB") || line.contains("example"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let error = analysed(&[write(dir.path(), "named.log", &named)], Rules::Ranway).unwrap_err().to_string();
+    assert!(error.contains("host or service names") && error.contains("-n"), "{error}");
+}
+
 /// `ndt7-client -format json` (ndt7-client-go 0.10.1) and M-Lab's server (ndt-server 0.25.0), through a link of 40 and 15 Mbit/s: some
 /// measurements of each direction and end. The last line is the client's summary.
 const NDT7: &str = include_str!("samples/ndt7-client.json");
