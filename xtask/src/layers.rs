@@ -29,7 +29,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("scenario", &["units", "channel"]),
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
-    ("meter", &["units", "wire", "netio", "observe", "measure", "disk", "record"]),
+    ("meter", &["units", "wire", "rnis", "netio", "observe", "measure", "disk", "record"]),
     ("campaign", &["units", "des", "observe", "measure", "disk", "record"]),
     (
         "sim",

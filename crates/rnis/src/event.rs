@@ -163,6 +163,28 @@ pub struct Signal {
     pub sinr_db: Option<f64>,
 }
 
+/// What terminals can measure: SS-RSRP from -156 to -31 dBm, SS-RSRQ from -43 to 20 dB and SS-SINR from -23 to 40 dB (TS 38.133, tables
+/// 10.1.6.1-1, 10.1.11.1-1 and 10.1.16.1-1), which contain the ranges of LTE (TS 36.133, sections 9.1.4, 9.1.7 and 9.1.17).
+const RSRP_DBM: core::ops::RangeInclusive<f64> = -156.0..=-31.0;
+const RSRQ_DB: core::ops::RangeInclusive<f64> = -43.0..=20.0;
+const SINR_DB: core::ops::RangeInclusive<f64> = -23.0..=40.0;
+
+impl Signal {
+    /// Returns what of a modem's values can have been measured. Modems tell unknown values as others: as -32768 or a tenth of it, as
+    /// 32767, as 0 or as -1. No cell has an RSRQ of 0 or -1 dB: of the received power, its reference signals are less than half. A
+    /// SINR of 0 or -1 dB is believed if the power is known.
+    pub fn of_modem(rsrp_dbm: Option<f64>, rsrq_db: Option<f64>, sinr_db: Option<f64>) -> Signal {
+        let is_filler = |value: &f64| *value == 0.0 || *value == -1.0;
+        let rsrp_dbm = rsrp_dbm.filter(|value| RSRP_DBM.contains(value));
+        let is_known = rsrp_dbm.is_some();
+        Signal {
+            rsrp_dbm,
+            rsrq_db: rsrq_db.filter(|value| RSRQ_DB.contains(value) && !is_filler(value)),
+            sinr_db: sinr_db.filter(|value| SINR_DB.contains(value) && (is_known || !is_filler(value))),
+        }
+    }
+}
+
 /// A measured neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Neighbour {

@@ -159,6 +159,38 @@ fn a_modems_signal_is_a_measurement_and_never_a_report() {
 }
 
 #[test]
+fn what_a_modem_cannot_have_measured_is_unknown() {
+    let file = include_str!("feeds/mmcli.json");
+    let serving = |text: &str| {
+        let records = Modem::new(carrier()).parse(text.as_bytes(), NOW).expect("it can be read");
+        events(&records).first().map(|event| match &event.what {
+            What::Measurement(Measurement { serving, .. }) => (serving.rsrp_dbm, serving.rsrq_db, serving.sinr_db),
+            other => panic!("{other:?}"),
+        })
+    };
+    let lte = r#""lte":{"rsrp":"-100.00","rsrq":"-9.00","snr":"19.00"}"#;
+    let both = |rsrp: &str, rsrq: &str, snr: &str, lte: &str| {
+        format!(r#"{{"modem":{{"signal":{{"5g":{{"rsrp":"{rsrp}","rsrq":"{rsrq}","snr":"{snr}"}},{lte}}}}}}}"#)
+    };
+    let anchor = Some((Some(-100.0), Some(-9.0), Some(19.0)));
+    assert_eq!(serving(file), anchor);
+    for [rsrp, rsrq, snr] in [
+        ["-32768.00", "-32768.00", "-3276.80"],
+        ["0.00", "0.00", "0.00"],
+        ["-1.00", "-1.00", "-1.00"],
+        ["32767.00", "32767.00", "32767.00"],
+        ["--", "--", "18.5"],
+    ] {
+        assert_eq!(serving(&both(rsrp, rsrq, snr, lte)), anchor, "{rsrp}");
+        let alone = if snr == "18.5" { Some((None, None, Some(18.5))) } else { None };
+        assert_eq!(serving(&both(rsrp, rsrq, snr, r#""lte":{}"#)), alone, "{rsrp}");
+    }
+    assert_eq!(serving(&both("-90", "-11", "0", lte)), Some((Some(-90.0), Some(-11.0), Some(0.0))));
+    assert_eq!(serving(&both("-90", "0", "41", lte)), Some((Some(-90.0), None, None)));
+    assert_eq!(serving(&both("-157", "-44", "-24", lte)), anchor);
+}
+
+#[test]
 fn a_fault_of_json_names_the_column_alone_since_its_line_is_known() {
     for mut parser in [Parser::Recording, Parser::Kpm(Kpm::new(carrier()))] {
         let fault = parse(&mut parser, b"{\"time_us\":x}").expect_err("it is no JSON");

@@ -105,25 +105,7 @@ pub(super) async fn ended(end: &AtomicBool) {
     }
 }
 
-/// The values that a modem can measure, in dBm or dB. Modems tell unknown values as others: as 0, as -32768, as -1.
-pub(super) mod valid {
-    /// RSRP (TS 38.133, table 10.1.6.1-1, reports from -156 dBm).
-    pub(in crate::modem) fn rsrp(value: f64) -> Option<f64> {
-        (-170.0..-10.0).contains(&value).then_some(value)
-    }
-
-    /// RSRQ (TS 38.133, table 10.1.11.1-1, reports from -43 dB to 20 dB).
-    pub(in crate::modem) fn rsrq(value: f64) -> Option<f64> {
-        (-50.0..=30.0).contains(&value).then_some(value)
-    }
-
-    /// RSSI.
-    pub(in crate::modem) fn rssi(value: f64) -> Option<f64> {
-        (-126.0..0.0).contains(&value).then_some(value)
-    }
-
-    /// SINR (TS 38.133, table 10.1.16.1-1, reports from -23 dB to 40 dB).
-    pub(in crate::modem) fn sinr(value: f64) -> Option<f64> {
-        (-40.0..=60.0).contains(&value).then_some(value)
-    }
+/// An RSSI in dBm that a modem can have measured. RSRP, RSRQ and SINR are judged by [`rnis::event::Signal::of_modem`].
+pub(super) fn rssi(value: f64) -> Option<f64> {
+    (-126.0..0.0).contains(&value).then_some(value)
 }

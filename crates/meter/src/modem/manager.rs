@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rnis::event::Signal;
 use units::Span;
 use zbus::connection::Builder;
 use zbus::export::serde::de::DeserializeOwned;
@@ -22,7 +23,7 @@ use zbus::wire::Type;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::carrier;
-use super::cell::{CellSample, MOST_SAMPLES, Technology, ended, valid};
+use super::cell::{CellSample, MOST_SAMPLES, Technology, ended, rssi};
 use crate::line::Clock;
 
 const SERVICE: &str = "org.freedesktop.ModemManager1";
@@ -368,9 +369,7 @@ struct Cell {
     identity: Option<u64>,
     pci: Option<u32>,
     channel: Option<u32>,
-    rsrp: Option<f64>,
-    rsrq: Option<f64>,
-    sinr: Option<f64>,
+    signal: Signal,
 }
 
 impl Cell {
@@ -401,9 +400,7 @@ impl Cell {
             identity: hex("ci").and_then(|identity| known_identity(technology, identity)),
             pci: hex("physical-ci").filter(|&pci| pci <= 1007).map(|pci| pci as u32),
             channel: number(channel),
-            rsrp: real("rsrp").and_then(valid::rsrp),
-            rsrq: real("rsrq").and_then(valid::rsrq),
-            sinr: real("sinr").and_then(valid::sinr),
+            signal: Signal::of_modem(real("rsrp"), real("rsrq"), real("sinr")),
         })
     }
 
@@ -441,6 +438,7 @@ fn legs(technologies: u32, signals: &BTreeMap<Technology, BTreeMap<String, f64>>
         let alone = cells.iter().find(|cell| cell.technology.is_none() && number == 0);
         let cell = cell.or(alone).cloned().unwrap_or_default();
         let signal = |key: &str| signals.get(&technology).and_then(|values| values.get(key)).copied();
+        let told = Signal::of_modem(signal("rsrp"), signal("rsrq"), signal("snr"));
         let (band, frequency_mhz) = match (technology, cell.channel) {
             (Technology::Lte, Some(channel)) => carrier::lte(channel).unzip(),
             (Technology::Nr, Some(channel)) => (None, carrier::nr(channel)),
@@ -454,10 +452,10 @@ fn legs(technologies: u32, signals: &BTreeMap<Technology, BTreeMap<String, f64>>
             pci: cell.pci,
             band,
             frequency_mhz,
-            rsrp_dbm: signal("rsrp").and_then(valid::rsrp).or(cell.rsrp),
-            rsrq_db: signal("rsrq").and_then(valid::rsrq).or(cell.rsrq),
-            rssi_dbm: signal("rssi").and_then(valid::rssi),
-            sinr_db: signal("snr").and_then(valid::sinr).or(cell.sinr),
+            rsrp_dbm: told.rsrp_dbm.or(cell.signal.rsrp_dbm),
+            rsrq_db: told.rsrq_db.or(cell.signal.rsrq_db),
+            rssi_dbm: signal("rssi").and_then(rssi),
+            sinr_db: told.sinr_db.or(cell.signal.sinr_db),
             ..CellSample::default()
         }
     };
@@ -497,9 +495,7 @@ mod tests {
             identity: Some(0x31c_83f8),
             pci: Some(0x1a0),
             channel: Some(1575),
-            rsrp: Some(-97.5),
-            rsrq: Some(-11.0),
-            sinr: None,
+            signal: Signal { rsrp_dbm: Some(-97.5), rsrq_db: Some(-11.0), sinr_db: None },
         };
         assert_eq!(cell(&lte), Some(expected.clone()));
         let with = |key: &'static str, value: Variant<'static>| {
@@ -513,7 +509,10 @@ mod tests {
         for unknown in ["FFFFFFFF", "FFFFFFF", "0", "", "no"] {
             assert_eq!(with("ci", unknown.into()), Some(Cell { identity: None, ..expected.clone() }), "{unknown}");
         }
-        assert_eq!(with("rsrp", (-32768.0).into()), Some(Cell { rsrp: None, ..expected.clone() }));
+        assert_eq!(
+            with("rsrp", (-32768.0).into()),
+            Some(Cell { signal: Signal { rsrp_dbm: None, ..expected.signal }, ..expected.clone() })
+        );
         assert_eq!(with("physical-ci", 5u32.into()), Some(Cell { pci: None, ..expected }));
         let located = Cell::of_location("310,26,FFFE,31C83F8,65").expect("an identity");
         assert_eq!(located, Cell { identity: Some(0x31c_83f8), ..Cell::default() });

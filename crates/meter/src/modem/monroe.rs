@@ -13,10 +13,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use rnis::event::Signal;
 use serde::Deserialize;
 use units::{Span, Time};
 
-use super::cell::{CellSample, MOST_SAMPLES, TURN, Technology, valid};
+use super::cell::{CellSample, MOST_SAMPLES, TURN, Technology, rssi};
 use crate::line::Clock;
 
 /// The broker as containers on a node see it.
@@ -180,10 +181,10 @@ impl Fields {
         keep(&mut sample.band, small(self.band));
         let positive = self.frequency.filter(|mhz| (1.0..100_000.0).contains(mhz));
         sample.frequency_mhz = positive.or(sample.frequency_mhz);
-        let strength = |told: Option<f64>| told.filter(|&told| told != -1.0 && told != 0.0);
-        sample.rsrp_dbm = strength(self.rsrp).and_then(valid::rsrp).or(sample.rsrp_dbm);
-        sample.rsrq_db = strength(self.rsrq).and_then(valid::rsrq).or(sample.rsrq_db);
-        sample.rssi_dbm = strength(self.rssi).and_then(valid::rssi).or(sample.rssi_dbm);
+        let told = Signal::of_modem(self.rsrp, self.rsrq, None);
+        sample.rsrp_dbm = told.rsrp_dbm.or(sample.rsrp_dbm);
+        sample.rsrq_db = told.rsrq_db.or(sample.rsrq_db);
+        sample.rssi_dbm = self.rssi.filter(|&told| told != -1.0).and_then(rssi).or(sample.rssi_dbm);
     }
 }
 

@@ -27,25 +27,24 @@ impl Modem {
     pub fn parse(&mut self, output: &[u8], now: Time) -> Result<Vec<Record>, FeedError> {
         let output: Value = serde_json::from_slice(output).map_err(FeedError::new)?;
         let signal = output.pointer("/modem/signal").unwrap_or(&output);
-        // A modem on both is served by the NR cell.
+        // A modem on both is served by the NR cell, unless only the power of its anchor is known (EN-DC): values of two cells are
+        // never mixed.
         let technologies = ["5g", "nr5g", "Nr5g", "lte", "Lte"];
         let known: Vec<&Value> = technologies.iter().filter_map(|name| signal.get(*name)).collect();
         if known.is_empty() {
             return Err(FeedError::new("no signal of LTE or 5G: is this the output of `mmcli --signal-get -J`?"));
         }
-        let serving = known.into_iter().map(signal_of).find(|signal| *signal != Signal::default());
-        let Some(serving) = serving else { return Ok(Vec::new()) };
+        let known: Vec<Signal> = known.into_iter().map(signal_of).collect();
+        let with_power = known.iter().find(|signal| signal.rsrp_dbm.is_some());
+        let serving = with_power.or_else(|| known.iter().find(|signal| **signal != Signal::default()));
+        let Some(&serving) = serving else { return Ok(Vec::new()) };
         let what = What::Measurement(Measurement { trigger: PERIODICAL, serving, neighbours: vec![] });
         let ue = UeId::new(0);
         Ok(vec![Record::Event(Event { time: now, cell: self.carrier.cell, ue, temp_ue_id: None, what })])
     }
 }
 
-/// Reads the values; ModemManager writes `--` for those that it does not know.
+/// Reads the values; ModemManager writes `--` for those that it does not know, and what the modem says of an inactive signal.
 fn signal_of(technology: &Value) -> Signal {
-    Signal {
-        rsrp_dbm: number(technology, "rsrp"),
-        rsrq_db: number(technology, "rsrq"),
-        sinr_db: number(technology, "snr"),
-    }
+    Signal::of_modem(number(technology, "rsrp"), number(technology, "rsrq"), number(technology, "snr"))
 }
