@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use import::packets::{Packet, Reader, ip_packet, link};
+use import::packets::{Packet, Reader, frame_kind, ip_packet, link};
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::ip::TCP;
 use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
+use crate::tunnel::{Outcome, Tunnels};
 
 /// Connections of an interface that are followed singly.
 const MOST_CONNECTIONS: usize = 16_384;
@@ -22,6 +23,8 @@ const MOST_CONNECTIONS: usize = 16_384;
 const MOST_INTERFACES: usize = 8;
 /// Packets between calls to show progress.
 const PACKETS_PER_STEP: u64 = 1 << 13;
+/// Kinds of frames without IP that are told apart.
+const MOST_KINDS: usize = 16;
 /// A silence after which nothing is sampled; connections are not sampled after 10 s.
 const LONGEST_GAP: Span = Span::from_secs(20);
 /// The ECN code point "congestion experienced".
@@ -99,9 +102,10 @@ pub(crate) fn sample(observer: &mut Observer, (sampled, interval): (&mut Time, &
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     pub(crate) all: u64,
-    /// Frames without an IP packet, and with one that could not be read.
-    other: u64,
+    /// Frames without an IP packet, by what they are, and with one that could not be read.
+    other: BTreeMap<String, u64>,
     broken: u64,
+    pub(crate) tunnels: Tunnels,
     /// Frames of link types that cannot be read, and one of these types.
     foreign: (u64, u16),
     /// Packets of TCP whose header was cut off, and those that lack options alone.
@@ -116,7 +120,7 @@ impl Frames {
         self.all += 1;
         let Some(ip) = ip_packet(packet.link, packet.data) else {
             if link::ALL.contains(&packet.link) {
-                self.other += 1;
+                self.note_other(packet);
             } else {
                 self.foreign = (self.foreign.0 + 1, packet.link);
             }
@@ -131,7 +135,22 @@ impl Frames {
             self.cut += u64::from(headers.transport == Transport::Other);
             self.without_options += u64::from(lacks_options(headers, ip.len()));
         }
-        headers
+        match headers {
+            Some(headers) if self.tunnels.concern(&headers) => {
+                match self.tunnels.take(headers, ip, packet.at, packet.interface) {
+                    Outcome::Counts(headers) => Some(headers),
+                    Outcome::LeftOut => None,
+                }
+            }
+            headers => headers,
+        }
+    }
+
+    #[cold]
+    fn note_other(&mut self, packet: &Packet<'_>) {
+        let kind = frame_kind(packet.link, packet.data);
+        let is_known = self.other.len() < MOST_KINDS || self.other.contains_key(&kind);
+        *self.other.entry(if is_known { kind } else { "others".to_owned() }).or_default() += 1;
     }
 
     /// What to tell about them.
@@ -150,8 +169,23 @@ impl Frames {
             let (count, link) = self.foreign;
             all.note(path, format_args!("{count} of {} frames have an unsupported link type ({link})", self.all));
         }
-        if self.other > 0 {
-            all.note(path, format_args!("{} of {} frames are not IP", self.other, self.all));
+        if !self.other.is_empty() {
+            let kinds: Vec<String> = self.other.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            let count: u64 = self.other.values().sum();
+            all.note(path, format_args!("{count} of {} frames are not IP: {}", self.all, kinds.join(", ")));
+        }
+        let tunnels = &self.tunnels;
+        if tunnels.inside > 0 {
+            let what = "packets came in tunnels (GTP-U), and the flows are those inside: column teid";
+            all.note(path, format_args!("{} of {} {what}", tunnels.inside, self.all));
+        }
+        for (count, what) in [
+            (tunnels.again, "packets were captured on several links, in a tunnel or not, and count once"),
+            (tunnels.fragments, "fragments of packets of tunnels were left out: the first of each counts for all"),
+        ] {
+            if count > 0 {
+                all.note(path, format_args!("{count} {what}"));
+            }
         }
         if self.broken > 0 {
             all.note(path, format_args!("{} of {} frames have damaged IP headers", self.broken, self.all));
@@ -296,7 +330,8 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             all.note(path, format_args!("the times of {} packets go back", place.back_in_time));
         }
         let length = place.now.as_secs_f64();
-        let (flows, together) = place.finish();
+        let (mut flows, together) = place.finish();
+        frames.tunnels.name(&mut flows);
         if flows.is_empty() {
             continue;
         }

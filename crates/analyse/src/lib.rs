@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `sniff` | tells what kind an input is |
 //! | `capture` | a capture: one vantage point |
+//! | `tunnel` | packets in tunnels of mobile networks |
 //! | `pair` | captures of both ends: two vantage points and two clocks |
 //! | `clock` | offset and drift of the second clock |
 //! | `iperf3` | results of iperf3 |
@@ -41,6 +42,7 @@ mod sniff;
 mod ss;
 mod stamps;
 mod text;
+mod tunnel;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -88,8 +90,12 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     }
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     if all.tables.flows.is_empty() && (all.tables.modem.is_empty() || !options.flows.is_empty()) {
-        let what = if options.flows.is_empty() { "no flow in" } else { "no flow matches --flow in" };
-        return Err(Error::Invalid(format!("{what} {}", names.join(", "))));
+        if !options.flows.is_empty() {
+            return Err(Error::Invalid(format!("no flow matches --flow in {}", names.join(", "))));
+        }
+        // What was left out tells why.
+        let why = if all.notes.is_empty() { String::new() } else { format!(" ({})", all.notes.join("; ")) };
+        return Err(Error::Invalid(format!("no flow in {}{why}", names.join(", "))));
     }
     let title = match &files {
         [one] => one.file_name().map_or_else(|| names[0].clone(), |name| name.to_string_lossy().into_owned()),

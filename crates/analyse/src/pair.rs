@@ -371,7 +371,8 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
         observer.lost(flow, now);
     }
     sample(&mut observer, (&mut sampled, &mut interval), now);
-    let flows = observer.finish(now);
+    let mut flows = observer.finish(now);
+    sides.iter().for_each(|side| side.frames.tunnels.name(&mut flows));
     let (file, second) = (one.display().to_string(), other.display().to_string());
     let point = all.point(&[("file", file.clone()), ("other", second.clone())]);
     all.tables.clocks.push(&ClockRow {

@@ -64,6 +64,8 @@ pub struct Flow {
     pub conn: u32,
     /// `tcp`, `udp`, `icmp` or `ip`.
     pub transport: &'static str,
+    /// The identifier of the tunnel (GTP-U) that its data came in, if the source of packets knows one.
+    pub teid: Option<u32>,
     /// The host that sends the data.
     pub from: String,
     /// The host that receives it.
@@ -222,6 +224,7 @@ fn flow_with(
         name: format!("{transport} {} > {}", sender.label, receiver.label),
         conn: 0,
         transport,
+        teid: None,
         from: sender.host,
         to: receiver.host,
         start,

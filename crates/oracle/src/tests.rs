@@ -86,6 +86,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     max_cwnd_bytes: Some(0),
     mean_in_flight_bytes: Some(0.0),
     max_in_flight_bytes: Some(0),
+    teid: None,
 };
 
 const SAMPLE: SampleRow<'static> = SampleRow {

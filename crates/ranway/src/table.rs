@@ -108,6 +108,8 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
         vec!["flow", "MB", "Mbit/s", "RTT p50 ms", "p95", "retrans.", "%", "spurious", "reordered", "timeouts"];
     head.extend(["max in flight kB", "pipe kB"]);
     head.extend(both_ends.then_some(["one-way p50 ms", "p95", "lost"]).into_iter().flatten());
+    let tunnelled = flows.iter().any(|flow| flow.teid.is_some());
+    head.extend(tunnelled.then_some("TEID"));
     let mut table = table(&head, width);
     for column in 1..head.len() {
         table.column_mut(column).expect("the table has it").set_cell_alignment(CellAlignment::Right);
@@ -146,6 +148,7 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
                 number(flow.lost_packets.map(|lost| lost as f64), 0),
             ]);
         }
+        cells.extend(tunnelled.then(|| flow.teid.map_or_else(|| "-".to_owned(), |teid| format!("{teid:#x}"))));
         table.add_row(cells);
     }
     let _ = writeln!(text, "{table}");

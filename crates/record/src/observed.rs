@@ -128,6 +128,7 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         flow: &flow.name,
         conn: flow.conn,
         transport: flow.transport,
+        teid: flow.teid.map(u64::from),
         from: &flow.from,
         to: &flow.to,
         start_s: flow.start.as_secs_f64(),

@@ -112,6 +112,8 @@ table! {
         "B" mean_in_flight_bytes: opt_f64,
         /// Most bytes in flight of a connection. Missing, like their mean, if they are not known: without TCP's acknowledgements.
         "B" max_in_flight_bytes: opt_u64,
+        /// Identifier of the GTP-U tunnel (TEID) that its data came in, the latest one; missing without a tunnel.
+        "" teid: opt_u64,
     }
 }
 
@@ -603,6 +605,15 @@ pub fn ms(span: Span) -> f64 {
 }
 
 impl FlowRow<'_> {
+    /// Whether a connection of strangers was there for something else than to carry data: requests, keep-alives, the control
+    /// connection of a test. One of TCP is if it carried no more than 10 kB, or less than a hundredth of what the largest flow of its
+    /// point did (`most` bytes) unless something else than its application held it back.
+    pub fn is_aside(&self, most: u64) -> bool {
+        let is_small = self.bytes <= 10_000 && most > 10_000;
+        let is_minor = self.bytes.saturating_mul(100) < most && self.limited_app.is_none_or(|share| share > 0.5);
+        self.transport == "tcp" && (is_small || is_minor)
+    }
+
     /// The columns of round-trip times and one-way delays; all others are zero, empty or missing.
     pub fn with_delays(rtts: &Distribution, owds: &Distribution) -> Self {
         let quantile = |spans: &Distribution, q| spans.quantile(q).map(ms);

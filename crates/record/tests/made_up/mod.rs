@@ -191,6 +191,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         max_cwnd_bytes: Some(top as u64),
         mean_in_flight_bytes: Some(top * 0.77),
         max_in_flight_bytes: Some(top as u64),
+        teid: None,
     };
     tables.flows.push(&bulk);
     for index in 0..30 {
