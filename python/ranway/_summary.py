@@ -47,21 +47,20 @@ def tidy(
         copies=pl.len(),
         goodput_mbps=pl.when(span > 0).then(pl.col("bytes").sum() * 8e-6 / span),
         throughput_mbps=pl.when(span > 0).then(received.sum() / span),
+        retransmission_rate=_share_of("retransmitted"),
+        loss=_share_of("lost_packets"),
         **{name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in _SUMS},
     )
     # For TCP, losses count packets of both directions; for UDP, only data.
     tcp = pl.col("transport") == "tcp"
     frame = frame.with_columns(
-        retransmission_rate=pl.when(tcp & (pl.col("segments_sent") > 0)).then(
-            pl.col("retransmitted") / pl.col("segments_sent")
-        ),
-        loss=pl.when(~tcp & (pl.col("segments_sent") > 0)).then(pl.col("lost_packets") / pl.col("segments_sent")),
+        retransmission_rate=pl.when(tcp).then("retransmission_rate"), loss=pl.when(~tcp).then("loss")
     )
     for table, column, name in ((rtts, "rtt_ms", "rtt"), (owds, "owd_ms", "owd")):
         frame = frame.join(_quantiles(table, column, name), on=list(_KEYS), how="left", maintain_order="left")
     finished = transfers.group_by(_KEYS).agg(
         transfers=pl.len(),
-        transfers_finished=pl.col("completion_s").is_not_null().sum(),
+        transfers_finished=pl.col("completion_s").is_not_null().mean(),
         completion_s=pl.col("completion_s").mean(),
         completion_p50_s=_quantile_of("completion_s", 0.5),
         completion_p95_s=_quantile_of("completion_s", 0.95),
@@ -71,8 +70,17 @@ def tidy(
     return frame.rename(back).sort("point", "run", maintain_order=True)
 
 
+def _share_of(part: str) -> pl.Expr:
+    """Returns a count's share of the segments sent, of the copies that tell both: at most 1."""
+    known = pl.col(part).is_not_null() & pl.col("segments_sent").is_not_null()
+    whole = pl.col("segments_sent").filter(known).sum()
+    return pl.when(whole > 0).then((pl.col(part).filter(known).sum() / whole).clip(upper_bound=1.0))
+
+
 def _quantile_of(column: str, q: float) -> pl.Expr:
-    return pl.col(column).quantile(q, interpolation="higher")
+    """Returns the smallest value that at least the share `q` of the values does not exceed."""
+    values = pl.col(column).drop_nulls().sort()
+    return values.filter(pl.int_range(1, values.len() + 1) >= values.len() * q - 1e-9).first()
 
 
 def _quantiles(table: pl.DataFrame, column: str, name: str) -> pl.DataFrame:

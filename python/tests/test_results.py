@@ -172,6 +172,59 @@ def test_the_summary_frame_has_a_row_for_each_point_run_and_flow(swept: ranway.R
                 assert own[name].mean() == pytest.approx(flow[name]["mean"], rel=1e-9), name
 
 
+def test_a_column_of_the_summary_frame_is_what_the_summary_says() -> None:
+    text = """
+duration = "4 s"
+runs = 3
+[dumbbell]
+rate = "4 Mbit/s"
+rtt = "40 ms"
+queue = { kind = "drop-tail", packets = 20 }
+loss = 0.01
+[[flows]]
+name = "pages"
+count = 2
+traffic = { kind = "short-flows", count = 21, interval = "150 ms", size = "20 kB" }
+[[flows]]
+name = "bulk"
+[[flows]]
+name = "call"
+count = 2
+traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "500 B" }
+"""
+    results = ranway.run(ranway.Scenario.from_toml(text), progress=None)
+    frame = results.summary_frame()
+    compared = set()
+    for flow in results.summary["points"][0]["flows"]:
+        own = frame.filter(pl.col("flow") == flow["flow"])
+        for name in set(flow) & set(frame.columns):
+            if not isinstance(flow[name], dict) or "mean" not in flow[name]:
+                assert not isinstance(flow[name], dict), name
+                continue
+            compared.add(name)
+            assert own[name].mean() == pytest.approx(flow[name]["mean"], rel=1e-9), (flow["flow"], name)
+        missing = {name for name in _FIGURES if name in frame.columns and flow.get(name) is None}
+        assert all(own[name].null_count() == own.height for name in missing), (flow["flow"], missing)
+    assert compared >= set(_FIGURES), set(_FIGURES) - compared
+
+
+_FIGURES = (
+    "goodput_mbps",
+    "throughput_mbps",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+    "owd_p50_ms",
+    "owd_p95_ms",
+    "loss",
+    "transfers",
+    "transfers_finished",
+    "completion_s",
+    "completion_p50_s",
+    "completion_p95_s",
+    "retransmission_rate",
+)
+
+
 def test_the_summary_frame_tells_delay_and_loss_of_udp() -> None:
     text = """
 duration = "5 s"
