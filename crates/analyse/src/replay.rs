@@ -55,7 +55,9 @@ pub struct Replay {
 /// [`Error::Invalid`] if there is no such point, or no flow in it that can be replayed.
 pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> Result<Replay, Error> {
     let point = choose(results, point)?;
-    let source = Source::of(&results.tables, point)?;
+    // Our own results have the flows that somebody asked for; of others, nobody knows why they were there.
+    let strangers = results.meta.points.get(point as usize).is_none_or(|point| !point.values.contains_key("results"));
+    let source = Source::of(&results.tables, point, strangers)?;
     let mut notes = source.notes.clone();
     let base_ms = source.base_rtt_ms(&mut notes);
     let directions = Directions::of(&source.measured(base_ms));
@@ -147,7 +149,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn of(tables: &'a Tables, point: u32) -> Result<Source<'a>, Error> {
+    fn of(tables: &'a Tables, point: u32, strangers: bool) -> Result<Source<'a>, Error> {
         let mut notes = Vec::new();
         let run = tables.flows.iter().filter(|row| row.point == point).map(|row| row.run).min().unwrap_or(0);
         let is_usable = |row: &FlowRow<'_>| {
@@ -161,6 +163,15 @@ impl<'a> Source<'a> {
             return Err(Error::Invalid(format!("point {point} has no flow of TCP or UDP to replay")));
         }
         flows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        let (all, most) = (flows.len(), flows[0].bytes);
+        if strangers {
+            flows.retain(|row| !row.is_aside(most));
+        }
+        if flows.len() < all {
+            let what =
+                "connections that carried little beside the largest (control connections, requests) are left out";
+            notes.push(format!("replay: {} {what}", all - flows.len()));
+        }
         if flows.len() > MOST_FLOWS {
             notes.push(format!("replay: only the {MOST_FLOWS} largest of {} flows", flows.len()));
             flows.truncate(MOST_FLOWS);

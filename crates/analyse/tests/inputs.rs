@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use analyse::{Analysis, Error, Options, Rules};
+use analyse::{Analysis, Error, Options, Over, Rules};
 use common::analysed;
 use record::tables::{FlowRow, SampleRow, TcpInfoRow, TcpInfos};
 use record::{Meta, Point, Results, Table as _};
@@ -538,6 +538,43 @@ fn names_of_ports_that_ss_prints_are_resolved_or_counted() {
         .collect();
     let error = analysed(&[write(dir.path(), "named.log", &named)], Rules::Ranway).unwrap_err().to_string();
     assert!(error.contains("host or service names") && error.contains("-n"), "{error}");
+}
+
+/// Snapshots of an upload at 400 ms and of a connection that sent 400 bytes at 20 ms, once, and is idle.
+fn upload_beside_an_idle_connection() -> String {
+    let snapshot = |n: u64| {
+        let bytes = n * 12_500;
+        let upload = format!(
+            "rto:804 rtt:{}/1 mss:1448 cwnd:40 bytes_sent:{bytes} bytes_acked:{bytes} data_segs_out:{n}",
+            400 + n % 3
+        );
+        let idle =
+            format!("rto:224 rtt:20/1 mss:1448 cwnd:10 bytes_sent:{0} bytes_acked:{0} data_segs_out:1", 400 * n.min(1));
+        format!(
+            "{}\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\nESTAB 0 0 192.0.2.1:50000 198.51.100.1:443\n\t cubic {upload}\n\
+             ESTAB 0 0 192.0.2.1:50001 198.51.100.1:443\n\t cubic {idle}\n",
+            1_700_000_000.0 + n as f64 / 10.0
+        )
+    };
+    (0..100).map(snapshot).collect()
+}
+
+#[test]
+fn an_idle_connection_does_not_decide_what_is_said_of_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "ss.log", &upload_beside_an_idle_connection());
+    let analysis = analysed(&[file], Rules::Ranway).unwrap();
+    let tables = &analysis.results.tables;
+    assert_eq!(tables.flows.len(), 2);
+    // Its round-trip time was told a hundred times, and is one before its data and one after.
+    let idle: u64 = tables.rtts.iter().filter(|row| row.flow.contains(":50001")).map(|row| row.count).sum();
+    assert_eq!(idle, 2);
+    let summary = analysis.results.summary();
+    let point = &summary.points[0];
+    assert!(point.rtt_p50_ms.unwrap().mean > 399.0 && point.jain.is_none(), "{point:?}");
+    let replay = analyse::replay(&analysis.results, None, Over::Link, "replay").unwrap();
+    assert_eq!(replay.scenario.matches("[[flows]]").count(), 1, "{}", replay.scenario);
+    assert!(replay.notes.iter().any(|note| note.contains("1 connections that carried little")), "{:?}", replay.notes);
 }
 
 /// `ndt7-client -format json` (ndt7-client-go 0.10.1) and M-Lab's server (ndt-server 0.25.0), through a link of 40 and 15 Mbit/s: some

@@ -117,11 +117,15 @@ impl FlowOutcome {
     }
 
     /// The smoothed round-trip times of a sender's kernel that the server tells; otherwise those in the kernel of this end: of its
-    /// sender (`at_sender`), or as the receiver of the data estimates them, see [`round_trip`].
+    /// sender (`at_sender`), or as the receiver of the data estimates them, see [`round_trip`]. A time that is told again although
+    /// nothing has come since is one sample.
     pub fn rtts(&self, at_sender: bool) -> impl Iterator<Item = Span> {
         let is_told = self.remote.has_rtts();
         let (states, at_sender) = if is_told { (&self.remote.samples, true) } else { (&self.samples, at_sender) };
-        states.iter().filter_map(move |sample| round_trip(&sample.info, at_sender))
+        let known = |info: &TcpInfo| (info.rtt, info.rttvar, info.rcv_rtt, info.bytes_acked, info.bytes_received);
+        let mut before = None;
+        let is_news = move |sample: &&Sample| before.replace(known(&sample.info)) != Some(known(&sample.info));
+        states.iter().filter(is_news).filter_map(move |sample| round_trip(&sample.info, at_sender))
     }
 }
 

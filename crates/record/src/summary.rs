@@ -366,14 +366,14 @@ fn summarise(
         for (run, goodput) in runs.iter().zip(&mut goodputs) {
             let Some(rows) = run.by_flow.get(name) else { continue };
             first.get_or_insert(&rows[0]);
-            let own = run.figures(rows, Some(name));
+            let own = run.figures(rows, Some(name), strangers);
             *goodput = own.goodput_mbps.map(|own| own + goodput.unwrap_or(0.0)).or(*goodput);
             figures.push(own);
         }
         flow_summary(first.expect("the name is from a row"), &figures)
     });
     let flows = flows.collect();
-    let all: Vec<Figures> = runs.iter().map(|run| run.figures(&run.flows, None)).collect();
+    let all: Vec<Figures> = runs.iter().map(|run| run.figures(&run.flows, None, strangers)).collect();
     let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(all.iter().filter_map(figure));
     PointSummary {
         point,
@@ -486,8 +486,22 @@ fn quantiles<'m>(own: Option<[Option<f64>; 2]>, samples: impl Iterator<Item = &'
 }
 
 impl Run<'_> {
+    /// The round-trip times of all flows, each flow's as weighty as the data that it carried: a kernel that was asked now and then
+    /// tells as many of an idle connection as of a busy one.
+    fn rtts_by_data(&self, rows: &[FlowRow<'_>]) -> Vec<(f64, u64)> {
+        let mut all = Vec::new();
+        for (name, samples) in &self.rtts {
+            let bytes: u64 = rows.iter().filter(|row| row.flow == *name).map(|row| row.bytes).sum();
+            let count: u64 = samples.iter().map(|(_, count)| count).sum();
+            let weight = bytes as f64 / count.max(1) as f64;
+            all.extend(samples.iter().map(|&(rtt, count)| (rtt, (count as f64 * weight).round() as u64)));
+        }
+        all.retain(|(_, weight)| *weight > 0);
+        if all.is_empty() { of_flow(&self.rtts, None).copied().collect() } else { all }
+    }
+
     /// The figures of `rows`, which are the copies of a flow, or of all flows.
-    fn figures(&self, rows: &[FlowRow<'_>], flow: Option<&str>) -> Figures {
+    fn figures(&self, rows: &[FlowRow<'_>], flow: Option<&str>, strangers: bool) -> Figures {
         let sum = |value: fn(&FlowRow<'_>) -> f64| rows.iter().map(value).sum::<f64>();
         // Of the flows whose sender tells both.
         let part = |part: fn(&FlowRow<'_>) -> Option<u64>| {
@@ -503,7 +517,11 @@ impl Run<'_> {
         completions.sort_by(|a, b| a.0.total_cmp(&b.0));
         let finished = completions.len() as f64;
         let own = |of: fn(&FlowRow<'_>) -> [Option<f64>; 2]| if let [row] = rows { Some(of(row)) } else { None };
-        let rtt = quantiles(own(|row| [row.rtt_p50_ms, row.rtt_p95_ms]), of_flow(&self.rtts, flow));
+        let own_rtt = own(|row| [row.rtt_p50_ms, row.rtt_p95_ms]);
+        let rtt = match flow {
+            None if strangers && own_rtt.is_none() => quantiles(None, self.rtts_by_data(rows).iter()),
+            _ => quantiles(own_rtt, of_flow(&self.rtts, flow)),
+        };
         let owd = quantiles(own(|row| [row.owd_p50_ms, row.owd_p95_ms]), of_flow(&self.owds, flow));
         let without_tcp = rows.iter().all(|row| row.transport != "tcp");
         // The mean over those of whose time something is known.
@@ -566,9 +584,12 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 /// (sum x)^2 / (n sum x^2) over the goodputs of a TCP flow's copies. What UDP sends is the application's choice, and so is what
-/// strangers do: whether a connection was there to carry data, and when, nobody knows.
+/// strangers do: whether a connection was there to carry data, and when, nobody knows. Of those whose kernel told its congestion
+/// control, connections that were there for something else are left out.
 fn jain(rows: &[FlowRow<'_>], strangers: bool) -> Option<f64> {
-    let competes = |row: &&FlowRow<'_>| row.transport == "tcp" && !(strangers && row.cc.is_none());
+    let most = rows.iter().map(|row| row.bytes).max().unwrap_or(0);
+    let is_known = |row: &FlowRow<'_>| !strangers || row.cc.is_some() && !row.is_aside(most);
+    let competes = |row: &&FlowRow<'_>| row.transport == "tcp" && is_known(row);
     let rates: Vec<f64> = rows.iter().filter(competes).map(|row| row.goodput_mbps).collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
