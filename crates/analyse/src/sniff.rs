@@ -143,6 +143,9 @@ fn of(start: &[u8]) -> Result<Kind, String> {
     if !is_json && (has(" cwnd:") && has("rto:") || has("Recv-Q")) {
         return Ok(Kind::SocketStatistics);
     }
+    if !is_json && has("[ ID] Interval") {
+        return Err("the text that iperf3 prints: run it with --json (-J), or --json-stream".to_owned());
+    }
     Err(format!("unknown format: {EXPECTED}"))
 }
 
@@ -168,5 +171,7 @@ mod tests {
             assert_eq!(of(text.as_bytes()), Ok(kind), "{text}");
         }
         assert!(of(b"hello").is_err() && of(b"{}").is_err());
+        let text = b"Connecting to host 192.0.2.1, port 5201\n[ ID] Interval           Transfer     Bitrate\n";
+        assert!(of(text).unwrap_err().contains("--json"));
     }
 }

@@ -87,6 +87,32 @@ fn what_is_left_of_an_earlier_connection_is_not_counted_whatever_its_numbers() {
 }
 
 #[test]
+fn old_data_that_comes_after_the_handshake_is_not_counted_either() {
+    let mut state = 11;
+    for draw in 0..48 {
+        let [c, s, old] = [(); 3].map(|()| random(&mut state));
+        let back = draw % 2 == 0;
+        let own = if back { s } else { c };
+        // What lies within the window is taken by any receiver, too.
+        if own.wrapping_sub(old) < 1_000_000 || old.wrapping_sub(own) < 1_000_000 {
+            continue;
+        }
+        let mut talk = Talk::new();
+        talk.handshake(c, s);
+        let (client, server) = talk.flights(back, (c.wrapping_add(1), s.wrapping_add(1)), 3);
+        for n in 0..3 {
+            talk.says(back, ACK, old.wrapping_add(n * LEN), old, MSS);
+        }
+        talk.flights(back, (client, server), 3);
+        let analysis = of(&talk.script);
+        let tables = &analysis.results.tables;
+        let (flow, tcp) = (tables.flows.row(0), tables.tcp_flows.row(0));
+        assert_eq!((flow.bytes, flow.max_in_flight_bytes, tcp.retransmitted), (60_000, Some(10_000), 0), "{draw}");
+        assert_eq!((tcp.foreign, tcp.segments), (Some(3), 60), "{draw}: {c} {s} {old}");
+    }
+}
+
+#[test]
 fn of_two_answers_to_a_syn_that_which_is_acknowledged_counts() {
     for first_counts in [false, true] {
         let mut talk = Talk::new();

@@ -86,6 +86,10 @@ impl Stream {
         if start > self.highest {
             return self.admit_jump(back, tcp, (start, payload), alone, now);
         }
+        // Before the connection began, or farther back than the largest window.
+        if self.has_syn && start + 1 < self.begin || start + LARGEST_WINDOW < self.place() {
+            return Admission::Foreign;
+        }
         if payload == 1 && self.window == Some(0) && !tcp.flags.has(Flags::FIN) {
             return self.admit_byte(start, now);
         }
@@ -157,7 +161,7 @@ impl Stream {
             return self.believe(&suspect, alone);
         }
         let (limit, is_permitted) = self.limit();
-        if start <= limit || start - self.highest > LARGEST_WINDOW {
+        if start <= limit {
             return Admission::Own;
         }
         let mut needed = if is_permitted { FOLLOWERS } else { FOLLOWERS_UNKNOWN };
