@@ -428,7 +428,10 @@ impl<'a> Source<'a> {
             let _ = writeln!(text, "[[flows]] # {}\nname = {}", plain(row.flow), quoted(&format!("{base}-{count}")));
             let _ = writeln!(text, "from = \"{from}\"\nto = \"{to}\"");
             if row.transport == "udp" {
-                let rate = (row.goodput_mbps.clamp(0.001, 1e5) * 1e6) as u64;
+                // What was sent, if it is known how much of it was lost.
+                let arrived = row.segments_sent.zip(row.lost_packets).filter(|(sent, lost)| lost < sent);
+                let share = arrived.map_or(1.0, |(sent, lost)| (sent - lost) as f64 / sent as f64);
+                let rate = ((row.goodput_mbps / share).clamp(0.001, 1e5) * 1e6).round() as u64;
                 let _ = writeln!(text, "traffic = {{ kind = \"cbr\", rate = \"{rate} bit/s\" }}");
             } else {
                 let known = ["cubic", "new-reno", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];

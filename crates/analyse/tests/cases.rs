@@ -83,6 +83,7 @@ fn a_segment_outside_the_window_is_not_taken_for_data() {
     let tables = &analysis.results.tables;
     let (flow, tcp) = (tables.flows.row(0), tables.tcp_flows.row(0));
     assert_eq!((tcp.retransmitted, tcp.out_of_order, flow.max_in_flight_bytes), (0, 0, Some(14_480)));
+    assert_eq!((tcp.foreign, analysis.notes.len()), (Some(1), 1), "{:?}", analysis.notes);
     assert_eq!(flow.bytes, 579_200);
 }
 

@@ -124,6 +124,9 @@ fn goodput_and_loss_of_datagrams_are_the_receivers() {
         [(2.0, 5.0), (2.0, 20.0)]
     );
     assert_eq!(analysis.results.summary().points[0].flows[0].loss.map(|loss| loss.mean), Some(0.75));
+    // A replay sends what was sent.
+    let replay = analyse::replay(&analysis.results, None, analyse::Over::Link, "replay").unwrap();
+    assert_eq!(replay.scenario.matches("rate = \"20000000 bit/s\"").count(), 2, "{}", replay.scenario);
     // Of an interrupted test, only what was written is known.
     let cut = file.replace(r#""sum_received""#, r#""other""#).replace(r#""udp""#, r#""none""#);
     assert!(analysed_text(&cut).is_err());

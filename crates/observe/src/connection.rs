@@ -506,7 +506,8 @@ impl Connection {
             let is_own;
             (is_own, is_probe) = self.admit(way, tcp, header.payload_len, now);
             if !is_own {
-                if let Some(track) = self.ways[way].track.as_mut().filter(|_| header.payload_len > 0) {
+                let has_data = header.payload_len > 0 || tcp.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+                if let Some(track) = self.ways[way].track.as_mut().filter(|_| has_data) {
                     track.counters.foreign += 1;
                 }
                 return Inspected::default();

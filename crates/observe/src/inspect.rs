@@ -179,7 +179,7 @@ pub struct TcpCounters {
     pub acked_unseen: u64,
     /// Super-packets.
     pub super_packets: u64,
-    /// Segments with data between its ends that its receiver would not accept, as far as is known: not in the other counters.
+    /// Segments with data, SYN or FIN between its ends that its receiver would not accept, as far as is known: not in the other counters.
     pub foreign: u64,
 }
 

@@ -107,7 +107,10 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
     let mut head =
         vec!["flow", "MB", "Mbit/s", "RTT p50 ms", "p95", "retrans.", "%", "spurious", "reordered", "timeouts"];
     head.extend(["max in flight kB", "pipe kB"]);
-    head.extend(both_ends.then_some(["one-way p50 ms", "p95", "lost"]).into_iter().flatten());
+    head.extend(both_ends.then_some(["one-way p50 ms", "p95"]).into_iter().flatten());
+    // With two captures, or as a receiver told.
+    let has_lost = flows.iter().any(|flow| flow.lost_packets.is_some());
+    head.extend(has_lost.then_some(["lost", "lost %"]).into_iter().flatten());
     let tunnelled = flows.iter().any(|flow| flow.teid.is_some());
     head.extend(tunnelled.then_some("TEID"));
     let mut table = table(&head, width);
@@ -124,7 +127,9 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
         let of = tcp.get(&(flow.point, flow.flow, flow.conn));
         let shown = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
         let sent = flow.segments_sent.filter(|sent| *sent > 0);
-        let share = flow.retransmitted.zip(sent).map(|(again, sent)| again as f64 / sent as f64 * 100.0);
+        // What packets do not tell, the kernel may.
+        let again = of.map(|row| row.retransmitted).or(flow.retransmitted);
+        let share = again.zip(sent).map(|(again, sent)| again as f64 / sent as f64 * 100.0);
         let name = if flow.conn > 0 { format!("{} #{}", flow.flow, flow.conn + 1) } else { flow.flow.to_owned() };
         let mut cells = vec![
             name,
@@ -132,8 +137,7 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             number(Some(flow.goodput_mbps), 2),
             number(flow.rtt_p50_ms, 1),
             number(flow.rtt_p95_ms, 1),
-            // What packets do not tell, the kernel may.
-            shown(of.map(|row| row.retransmitted).or(flow.retransmitted)),
+            shown(again),
             number(share, 2),
             shown(of.map(|row| row.spurious)),
             shown(of.map(|row| row.out_of_order)),
@@ -142,11 +146,13 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             number(of.and_then(|row| row.max_pipe_bytes).map(|bytes| bytes as f64 / 1e3), 0),
         ];
         if both_ends {
-            cells.extend([
-                number(flow.owd_p50_ms, 1),
-                number(flow.owd_p95_ms, 1),
-                number(flow.lost_packets.map(|lost| lost as f64), 0),
-            ]);
+            cells.extend([number(flow.owd_p50_ms, 1), number(flow.owd_p95_ms, 1)]);
+        }
+        if has_lost {
+            // Of TCP, packets of both directions.
+            let of_sent = flow.lost_packets.zip(sent).filter(|_| flow.transport != "tcp");
+            let share = of_sent.map(|(lost, sent)| lost as f64 / sent as f64 * 100.0);
+            cells.extend([number(flow.lost_packets.map(|lost| lost as f64), 0), number(share, 2)]);
         }
         cells.extend(tunnelled.then(|| flow.teid.map_or_else(|| "-".to_owned(), |teid| format!("{teid:#x}"))));
         table.add_row(cells);

@@ -279,6 +279,34 @@ fn a_second_connection_between_the_same_ports_has_a_row_of_its_own() {
 }
 
 #[test]
+fn what_is_left_of_a_connection_does_not_disturb_the_next_between_the_same_ports() {
+    let mut talk = Talk::new([700_000_000, 3_000_000]);
+    talk.handshake();
+    talk.says(30, SERVER, ACK, 1, 1, 1_000);
+    talk.says(40, UE, ACK, 1, 1_001, 0);
+    let old = std::mem::replace(&mut talk.isn, [90_000, 1_000]);
+    talk.says(5_000, UE, SYN, 0, 0, 0);
+    // A challenge acknowledgement, old data, and what the client says to that.
+    let new = std::mem::replace(&mut talk.isn, old);
+    talk.says(5_010, SERVER, ACK, 1_001, 1, 0);
+    talk.says(5_011, SERVER, ACK, 1_001, 1, 1_000);
+    talk.says(5_020, UE, Flags::RST, 1, 0, 0);
+    talk.isn = new;
+    talk.says(6_000, UE, SYN, 0, 0, 0);
+    talk.says(6_010, SERVER, SYN | ACK, 0, 1, 0);
+    talk.says(6_020, UE, ACK, 1, 1, 0);
+    for n in 0..5u32 {
+        talk.says(6_030 + u64::from(n), SERVER, ACK, 1 + n * 1_000, 1, 1_000);
+    }
+    talk.says(6_050, UE, ACK, 1, 5_001, 0);
+    let all = talk.ends(7_000);
+    let [first, second] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((first.counters.delivered, second.counters.delivered), (1_000, 5_000));
+    assert_eq!((second.counters.segments, second.counters.retransmitted), (5, 0));
+    assert_eq!((second.max_in_flight, second.rtts.count()), (Some(5_000), 2));
+}
+
+#[test]
 fn a_connection_that_is_refused_is_flow_but_not_completed() {
     let mut talk = Talk::new([7, 9]);
     talk.says(0, UE, SYN, 0, 0, 0);

@@ -236,8 +236,9 @@ table! {
         "" acked_unseen: u64,
         /// Captured packets that were several segments.
         "" super_packets: u64,
-        /// Segments with data between its ends that its receiver would not accept, as far as is known: of an earlier connection
-        /// between the same ports, or outside the window. No other counter has them. Missing in results of earlier versions.
+        /// Segments with data, SYN or FIN between its ends that its receiver would not accept, as far as is known: of an earlier
+        /// connection between the same ports, or outside the window. No other counter has them. Missing in results of earlier
+        /// versions.
         "" foreign: opt_u64,
         /// Maximum segment size in the sender's SYN; missing if that was not captured.
         "B" mss: opt_u64,
