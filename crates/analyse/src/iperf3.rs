@@ -10,150 +10,19 @@
 //! The clock begins anew when the omitted seconds are over, within an interval: how long an interval was is what it says
 //! (`seconds`), not the difference of its ends.
 
+mod format;
 mod rows;
 
 use std::path::Path;
 
-use serde::Deserialize;
-
 use crate::collector::{Collector, Error};
 use crate::text::{each_value, not_json, open_text};
+use format::{Test, Value};
 
 /// Streams of a test.
 const MOST_STREAMS: usize = 1_024;
 /// Tests of a file.
 const MOST_TESTS: usize = 1_000;
-
-/// A whole test, or with `--json-stream` a part of one.
-#[derive(Deserialize)]
-struct Value {
-    start: Option<Start>,
-    #[serde(default)]
-    intervals: Vec<Interval>,
-    end: Option<End>,
-    error: Option<String>,
-    event: Option<String>,
-    data: Option<serde_json::Value>,
-}
-
-/// A test.
-#[derive(Default)]
-struct Test {
-    start: Start,
-    intervals: Vec<Interval>,
-    end: End,
-    error: Option<String>,
-    /// Whether it came in parts.
-    is_streamed: bool,
-}
-
-#[derive(Default, Deserialize)]
-struct Start {
-    #[serde(default)]
-    connected: Vec<Connected>,
-    #[serde(default)]
-    test_start: TestStart,
-    #[serde(default)]
-    timestamp: Timestamp,
-    cookie: Option<String>,
-    /// A server has it.
-    accepted_connection: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-struct Timestamp {
-    timesecs: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Connected {
-    socket: i64,
-    local_host: String,
-    local_port: u16,
-    remote_host: String,
-    remote_port: u16,
-}
-
-#[derive(Default, Deserialize)]
-struct TestStart {
-    #[serde(default)]
-    protocol: String,
-    #[serde(default)]
-    reverse: u8,
-    /// Seconds.
-    #[serde(default)]
-    omit: f64,
-}
-
-#[derive(Deserialize)]
-struct Interval {
-    #[serde(default)]
-    streams: Vec<Stream>,
-}
-
-/// A stream in an interval.
-#[derive(Deserialize)]
-struct Stream {
-    socket: i64,
-    start: f64,
-    end: f64,
-    seconds: Option<f64>,
-    bytes: u64,
-    retransmits: Option<i64>,
-    snd_cwnd: Option<u64>,
-    /// In microseconds.
-    rtt: Option<f64>,
-    /// Of a receiver of UDP.
-    lost_packets: Option<i64>,
-    #[serde(default)]
-    omitted: bool,
-    sender: Option<bool>,
-}
-
-#[derive(Default, Deserialize)]
-struct End {
-    #[serde(default)]
-    streams: Vec<EndStream>,
-    /// What was received in the direction of the test, and in the other one of a test in both.
-    sum_received: Option<Total>,
-    sum_received_bidir_reverse: Option<Total>,
-    sender_tcp_congestion: Option<String>,
-    receiver_tcp_congestion: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct EndStream {
-    sender: Option<Total>,
-    receiver: Option<Total>,
-    /// Bytes that were sent, and the receiver's losses.
-    udp: Option<Total>,
-}
-
-#[derive(Deserialize)]
-struct Total {
-    #[serde(default)]
-    socket: i64,
-    start: Option<f64>,
-    end: Option<f64>,
-    seconds: Option<f64>,
-    bytes: u64,
-    retransmits: Option<i64>,
-    lost_packets: Option<i64>,
-    packets: Option<i64>,
-    /// In microseconds.
-    min_rtt: Option<f64>,
-    mean_rtt: Option<f64>,
-    max_rtt: Option<f64>,
-}
-
-impl Total {
-    /// For how long it was counted: iperf3 divides by this, too.
-    fn length_s(&self) -> Option<f64> {
-        let between = self.start.zip(self.end).map(|(start, end)| end - start);
-        let is_length = |seconds: &f64| seconds.is_finite() && *seconds > 0.0 && *seconds < 1e9;
-        between.filter(is_length).or(self.seconds.filter(is_length))
-    }
-}
 
 /// Whether a file that begins so is one.
 pub(crate) fn is_one(start: &[u8]) -> bool {

@@ -45,7 +45,7 @@ struct Value {
     connection_info: Option<ConnectionInfo>,
     origin: Option<String>,
     test: Option<String>,
-    /// BigQuery's exports have the archive in it.
+    /// Exports of `BigQuery` have the archive in it.
     #[serde(rename = "raw")]
     raw: Option<Box<Value>>,
 }

@@ -562,7 +562,7 @@ fn upload_beside_an_idle_connection() -> String {
 #[test]
 fn an_idle_connection_does_not_decide_what_is_said_of_all() {
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "ss.log", &upload_beside_an_idle_connection());
+    let file = write(dir.path(), "ss.log", upload_beside_an_idle_connection());
     let analysis = analysed(&[file], Rules::Ranway).unwrap();
     let tables = &analysis.results.tables;
     assert_eq!(tables.flows.len(), 2);

@@ -16,6 +16,7 @@
 //! what is in flight is unknown.
 
 mod admission;
+mod suspect;
 
 use std::collections::VecDeque;
 
@@ -23,8 +24,8 @@ use units::{Span, Time};
 use wire::{Block, Flags, Options, Segment};
 
 use crate::ranges::Ranges;
-use admission::Suspect;
 pub(crate) use admission::{Admission, Late};
+use suspect::Suspect;
 
 /// The largest window (RFC 7323, section 2.3). What lies farther from where the connection is does not belong to it.
 const LARGEST_WINDOW: u64 = 1 << 30;

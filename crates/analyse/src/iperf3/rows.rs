@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::tables::{FlowRow, SampleRow};
 
-use super::{Connected, EndStream, Stream, Test, Total};
+use super::format::{Connected, EndStream, Stream, Test, Total};
 use crate::collector::{Collector, Error};
 
 /// A connection of a test.
@@ -179,7 +179,7 @@ impl Sum {
 }
 
 /// The totals of a stream at the end.
-fn total<'a>(test: &'a Test, socket: i64, of: fn(&EndStream) -> Option<&Total>) -> Option<&'a Total> {
+fn total(test: &Test, socket: i64, of: fn(&EndStream) -> Option<&Total>) -> Option<&Total> {
     test.end.streams.iter().filter_map(of).find(|total| total.socket == socket)
 }
 

@@ -10,6 +10,7 @@
 use units::Time;
 use wire::{Flags, Segment};
 
+use super::suspect::Suspect;
 use super::{LARGEST_UNSCALED, LARGEST_WINDOW, ORIGIN, Options, Stream, near};
 
 /// Segments that must follow data outside the window that the receiver permits before it is believed; where that window is unknown,
@@ -43,32 +44,6 @@ pub(crate) struct Late {
     pub(crate) delivered: u64,
     /// What is missing before it.
     pub(crate) gap: (u64, u64),
-}
-
-/// Data that may be of another connection.
-#[derive(Debug)]
-pub(super) struct Suspect {
-    /// The offsets that each segment takes, and its payload, in the order in which they came: never empty.
-    ranges: Vec<(u64, u64, u32)>,
-    /// Whether it is the byte of a probe.
-    is_probe: bool,
-    /// The times at which more of it came.
-    followers: usize,
-    last: Time,
-}
-
-impl Suspect {
-    fn new(range: (u64, u64, u32), is_probe: bool, now: Time) -> Box<Suspect> {
-        Box::new(Suspect { ranges: vec![range], is_probe, followers: 0, last: now })
-    }
-
-    pub(super) fn start(&self) -> u64 {
-        self.ranges.iter().map(|range| range.0).min().unwrap_or(u64::MAX)
-    }
-
-    fn end(&self) -> u64 {
-        self.ranges.iter().map(|range| range.1).max().unwrap_or(0)
-    }
 }
 
 impl Stream {
