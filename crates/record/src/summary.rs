@@ -489,11 +489,14 @@ impl Run<'_> {
     /// The round-trip times of all flows, each flow's as weighty as the data that it carried: a kernel that was asked now and then
     /// tells as many of an idle connection as of a busy one.
     fn rtts_by_data(&self, rows: &[FlowRow<'_>]) -> Vec<(f64, u64)> {
+        // Whole numbers, of which all together have this many.
+        const ALL: f64 = 1e12;
+        let data = |name: &str| rows.iter().filter(|row| row.flow == name).map(|row| row.bytes as f64).sum::<f64>();
+        let total: f64 = self.rtts.keys().map(|name| data(name)).sum();
         let mut all = Vec::new();
-        for (name, samples) in &self.rtts {
-            let bytes: u64 = rows.iter().filter(|row| row.flow == *name).map(|row| row.bytes).sum();
-            let count: u64 = samples.iter().map(|(_, count)| count).sum();
-            let weight = bytes as f64 / count.max(1) as f64;
+        for (name, samples) in self.rtts.iter().filter(|_| total > 0.0) {
+            let count: f64 = samples.iter().map(|(_, count)| *count as f64).sum();
+            let weight = data(name) / total * ALL / count.max(1.0);
             all.extend(samples.iter().map(|&(rtt, count)| (rtt, (count as f64 * weight).round() as u64)));
         }
         all.retain(|(_, weight)| *weight > 0);
