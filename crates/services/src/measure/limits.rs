@@ -388,6 +388,28 @@ mod tests {
     }
 
     #[test]
+    fn many_networks_do_not_close_the_server_to_others() {
+        let gate = gate(Limits::default());
+        let visitor = gate.enter(address(1)).expect("room");
+        for n in 0..=MOST_ADDRESSES as u32 {
+            let [_, a, b, c] = n.to_be_bytes().map(u16::from);
+            assert_eq!(gate.request([0x2001, 0xdb8, a << 8 | b, c, 0, 0, 0, 1].into()), Ok(()));
+        }
+        assert_eq!((gate.request(address(2)), gate.counts().0), (Ok(()), 1));
+        drop(visitor);
+    }
+
+    #[test]
+    fn an_address_has_two_long_bodies_at_a_time() {
+        let gate = gate(Limits::default());
+        let _visitors = [1, 2].map(|n| gate.enter(address(n)).expect("room"));
+        let bodies = [(); MOST_BODIES].map(|()| gate.body(address(1)).expect("it has none"));
+        assert!(gate.body(address(1)).is_none() && gate.body(address(2)).is_some());
+        drop(bodies);
+        assert!(gate.body(address(1)).is_some());
+    }
+
+    #[test]
     fn addresses_are_truncated() {
         for (address, kept) in [
             ("192.0.2.77", "192.0.2.0/24"),

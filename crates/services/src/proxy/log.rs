@@ -167,6 +167,13 @@ mod tests {
         );
         assert!(!numbered(&file, 3).exists());
         assert!(line.contains("\"opened_by\":\"ran\"") && line.contains("\"wan\":null"), "{line}");
+        // Somebody takes the file away.
+        let (log, thread) = ConnectionLog::open(&settings).expect("it can be written");
+        std::fs::remove_file(&file).expect("it is there");
+        (0..3).for_each(|n| log.put(entry(10_100 + n)));
+        drop(log);
+        thread.join().expect("it only writes");
+        assert_eq!(ports(&file), [10_102]);
         let why = ConnectionLog::open(&LogSettings { file: dir.path().to_owned(), ..settings }).expect_err("a folder");
         assert!(why.to_string().contains(&dir.path().display().to_string()), "{why}");
     }
