@@ -1,15 +1,12 @@
-//! What is known of a connection that has ended, and who is told: the log of connections and the collector of flow records.
+//! What is known of a connection that has ended.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use wire::tcp_info::TcpInfo;
 
-use super::export::Exporter;
 use super::flow::{Flow, Observation, Side};
-use super::log::ConnectionLog;
 
 /// Bytes of the headers of a packet without options, and of TCP's timestamps with their padding (RFC 7323, appendix A).
 const IPV4: u64 = 20;
@@ -111,52 +108,6 @@ impl Ended {
             wan: seen.map(|seen| Leg::new(&seen.wired, to_ue_bytes, is_ipv6)),
             interfaces: flow.interfaces(),
         }
-    }
-}
-
-/// Where what is known of connections goes that have ended.
-#[derive(Debug, Default)]
-pub(super) struct Records(Mutex<Outlets>);
-
-#[derive(Debug, Default)]
-struct Outlets {
-    log: Option<ConnectionLog>,
-    exporter: Option<Exporter>,
-}
-
-impl Records {
-    /// Replaces the log.
-    pub(super) fn set_log(&self, log: Option<ConnectionLog>) {
-        self.with(|outlets| outlets.log = log);
-    }
-
-    /// Replaces the way to a collector.
-    pub(super) fn set_exporter(&self, exporter: Option<Exporter>) {
-        self.with(|outlets| outlets.exporter = exporter);
-    }
-
-    /// Tells of a connection that has ended. Never waits for a disk or a network.
-    pub(super) fn put(&self, ended: impl FnOnce() -> Ended) {
-        let (log, exporter) = self.with(|outlets| (outlets.log.clone(), outlets.exporter.clone()));
-        if log.is_none() && exporter.is_none() {
-            return;
-        }
-        let ended = ended();
-        if let Some(exporter) = exporter {
-            exporter.put(ended.clone());
-        }
-        if let Some(log) = log {
-            log.put(ended);
-        }
-    }
-
-    /// Connections that could not be written to the log so far.
-    pub(super) fn unlogged(&self) -> u64 {
-        self.with(|outlets| outlets.log.as_ref().map_or(0, ConnectionLog::lost))
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Outlets) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

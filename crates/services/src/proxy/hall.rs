@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::book::{Book, Ends, Place, Reason};
-use super::ended::Records;
 use super::export;
 use super::gate::Gate;
 use super::listen::Listener;
+use super::records::Records;
 use super::settings::Current;
 use super::syn::{Held, Injector, Syn};
 
