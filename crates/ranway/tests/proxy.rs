@@ -689,8 +689,8 @@ fn root_connections_to_absent_hosts_keep_nobody_from_the_proxy() {
         exchange(&mut client, &mut server);
     }
     let totals = net.status().totals;
-    // The other family is another UE.
-    assert!(totals.established >= 1 && totals.half_open <= 200, "{totals:?}");
+    // The other family is another UE, whose SYN may have been repeated: one that comes late is one more.
+    assert!(totals.established >= 1 && totals.half_open <= 201, "{totals:?}");
 }
 
 /// Sends the first packets of connections from as many addresses.
