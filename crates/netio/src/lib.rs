@@ -7,6 +7,7 @@
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
 //! | `nflog` | packets that nftables logs |
+//! | `counters` | named counters of nftables |
 //! | `rules` | changes of the rules of nftables |
 //! | `sniff` | the headers of the packets of connections with one server |
 //! | `socket` | Unix sockets for their owner alone, keepalive, sockets bound to interfaces |
@@ -32,9 +33,11 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod attach;
+pub mod counters;
 pub mod errqueue;
 pub mod frames;
 pub mod manager;
+mod netlink;
 pub mod nflog;
 pub mod process;
 pub mod program;

@@ -12,6 +12,7 @@ use nix::sys::socket::{
 };
 
 use crate::Error;
+use crate::netlink::{self, OF_NETFILTER, attributes, messages};
 
 /// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET` and `… | NFULNL_MSG_CONFIG`.
 const PACKET: u16 = 4 << 8;
@@ -29,12 +30,6 @@ const INCOMING: u16 = 4;
 const OUTGOING: u16 = 5;
 const PAYLOAD: u16 = 9;
 const PREFIX: u16 = 10;
-/// The bits of an attribute's type that are none of it (`NLA_F_NESTED`, `NLA_F_NET_BYTEORDER`).
-const TYPE: u16 = 0x3fff;
-/// Lengths of `struct nlmsghdr`, of that and `struct nfgenmsg`, and of `struct nlattr`.
-const HEADER: usize = 16;
-const HEADERS: usize = HEADER + 4;
-const ATTRIBUTE: usize = 4;
 /// The least size of a message in bytes. It has room for a SYN and its attributes; longer packets get longer messages.
 const MESSAGE: u32 = 512;
 /// Kernel memory for messages that wait, each of which takes about twice its size.
@@ -107,15 +102,17 @@ impl Log {
     }
 
     fn configure(&mut self, attribute: u16, value: &[u8]) -> io::Result<()> {
-        let request = configuration(self.group, attribute, value);
+        let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK;
+        let request = netlink::request(CONFIG, flags, 0, self.group, attribute, value);
         sendto(self.socket.as_raw_fd(), &request, &NetlinkAddr::new(0, 0), MsgFlags::empty())?;
         // The kernel answers in the call. A packet may come before the answer to a later request.
         for _ in 0..64 {
             let count = recv(self.socket.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
             let answer = messages(&self.buffer[..count]).find(|(kind, _)| i32::from(*kind) == libc::NLMSG_ERROR);
             if let Some((_, body)) = answer {
-                let code = body.first_chunk().map_or(-libc::EBADMSG, |code| i32::from_ne_bytes(*code));
-                return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
+                let failure = netlink::failure(body);
+                // An acknowledgement is an error with the number 0.
+                return if failure.raw_os_error() == Some(0) { Ok(()) } else { Err(failure) };
             }
         }
         Err(io::ErrorKind::InvalidData.into())
@@ -143,55 +140,12 @@ impl AsFd for Log {
     }
 }
 
-/// A request that configures a group, to be acknowledged.
-fn configuration(group: u16, attribute: u16, value: &[u8]) -> Vec<u8> {
-    let padded = value.len().next_multiple_of(ATTRIBUTE);
-    let total = HEADERS + ATTRIBUTE + padded;
-    let mut request = Vec::with_capacity(total);
-    request.extend((total as u32).to_ne_bytes());
-    request.extend(CONFIG.to_ne_bytes());
-    request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
-    // Sequence number, port.
-    request.extend([0; 8]);
-    // Family, version.
-    request.extend([0; 2]);
-    request.extend(group.to_be_bytes());
-    request.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
-    request.extend(attribute.to_ne_bytes());
-    request.extend(value);
-    request.resize(total, 0);
-    request
-}
-
-/// Returns the type and body of each netlink message, up to the first whose length makes no sense.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
-        let message = bytes.get(..length)?;
-        let body = message.get(HEADER..)?;
-        let kind = u16::from_ne_bytes([message[4], message[5]]);
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, body))
-    })
-}
-
-/// Returns the type and value of each attribute, up to the first whose length makes no sense.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let (head, _) = bytes.split_first_chunk::<ATTRIBUTE>()?;
-        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
-        let value = bytes.get(..length)?.get(ATTRIBUTE..)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((u16::from_ne_bytes([head[2], head[3]]) & TYPE, value))
-    })
-}
-
 /// Returns the packets in netlink messages.
 fn packets(bytes: &[u8]) -> impl Iterator<Item = Logged<'_>> {
     messages(bytes).filter(|(kind, _)| *kind == PACKET).filter_map(|(_, body)| {
         let (mut packet, mut mark, mut incoming, mut outgoing, mut prefix) = (None, 0, 0, 0, &[][..]);
         let number = |value: &[u8]| value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        for (kind, value) in attributes(body.get(HEADERS - HEADER..)?) {
+        for (kind, value) in attributes(body.get(OF_NETFILTER..)?) {
             match kind {
                 PAYLOAD => packet = Some(value),
                 MARK => mark = number(value),
@@ -209,22 +163,7 @@ fn packets(bytes: &[u8]) -> impl Iterator<Item = Logged<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A message as the kernel of this machine's byte order writes it.
-    fn message(kind: u16, attributes: &[(u16, &[u8])]) -> Vec<u8> {
-        let mut body = vec![0; HEADERS - HEADER];
-        for (kind, value) in attributes {
-            body.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
-            body.extend(kind.to_ne_bytes());
-            body.extend(*value);
-            body.resize(body.len().next_multiple_of(4), 0);
-        }
-        let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend(body);
-        bytes
-    }
+    use crate::netlink::tests::message;
 
     #[test]
     fn packets_are_found_among_other_messages_and_attributes() {

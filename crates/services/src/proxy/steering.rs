@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use netio::program::{find_program, ip};
-use netio::{Error, sys};
+use netio::{Error, counters, sys};
 use serde::{Deserialize, Serialize};
 
 use super::listen::ipv6;
@@ -393,20 +393,18 @@ impl Steering {
     /// to UEs and from them.
     ///
     /// # Errors
-    /// [`Error::System`] if `nft` fails; then it is unknown.
+    /// [`Error::System`] if the kernel does not tell; then it is unknown.
     pub(super) fn counts(&self) -> Result<(Counts, [u64; 2]), Error> {
-        let failed = |why: String| Error::System {
-            what: "read counters of nftables".into(),
-            source: std::io::Error::other(why),
+        let all = counters::of(&self.plan.table)?;
+        let of = |name: &str| {
+            let missing = || std::io::Error::other(format!("there is no counter `{name}`"));
+            all.get(name).ok_or_else(missing).map_err(Error::system("read counters of nftables"))
         };
-        let text = listed(&self.plan.table).map_err(failed)?;
-        let counted = |name, what| counted(&text, name, what).ok_or_else(|| failed("there is none".into()));
-        let of = |name| counted(name, "packets");
         let mut pairs = [[0; 2]; COUNTERS.len()];
         for (pair, names) in pairs.iter_mut().zip(COUNTERS) {
-            *pair = [of(names[0])?, of(names[1])?];
+            *pair = [of(names[0])?.packets, of(names[1])?.packets];
         }
-        Ok((Counts(pairs), [counted(QUIC[0], "bytes")?, counted(QUIC[1], "bytes")?]))
+        Ok((Counts(pairs), [of(QUIC[0])?.bytes, of(QUIC[1])?.bytes]))
     }
 
     /// Whether the table is still there, as far as can be told cheaply.
@@ -539,12 +537,6 @@ fn listed(table: &str) -> Result<String, String> {
     Ok(all[begin..begin + length].to_owned())
 }
 
-/// Returns the `packets` or `bytes` that a counter has counted, in the output of `nft`.
-fn counted(listed: &str, name: &str, what: &str) -> Option<u64> {
-    let (_, after) = listed.split_once(&format!("counter {name} {{"))?;
-    after.split_whitespace().skip_while(|word| *word != what).nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::settings::Mark;
@@ -583,15 +575,6 @@ mod tests {
         let rule = "rule add pref 99 fwmark 0x72610007 lookup ";
         assert!(plan.ip_commands("add").starts_with(&format!("{rule}{}\n", plan.routes)));
         assert_ne!(Plan::new(&settings, 7, 9, Slot::First).routes, plan.routes);
-    }
-
-    #[test]
-    fn counters_are_read_by_name() {
-        let listed = "table inet x {\n\tcounter steered {\n\t\tpackets 12 bytes 960\n\t}\n\tcounter arrived {\n\t\tpackets 3 \
-                      bytes 1\n\t}\n}\n";
-        let packets = |name| counted(listed, name, "packets");
-        assert_eq!([packets("steered"), packets("arrived"), packets("rived")], [Some(12), Some(3), None]);
-        assert_eq!(counted(listed, "arrived", "bytes"), Some(1));
     }
 
     #[test]
