@@ -138,9 +138,8 @@ pub struct Proxy {
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
     metrics: Option<MetricsServer>,
-    /// The thread of the log of connections, and those of flow records, of which all but the last one end soon.
-    logging: Option<JoinHandle<()>>,
-    exporting: Vec<JoinHandle<()>>,
+    /// The threads of the log of connections and of flow records.
+    recording: Vec<JoinHandle<()>>,
     answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     obstacles: Obstacles,
@@ -316,8 +315,7 @@ impl Proxy {
             controlling: None,
             others: Vec::new(),
             metrics: None,
-            logging: None,
-            exporting: Vec::new(),
+            recording: Vec::new(),
             answering: Answering::No,
             guardian_command: Box::new(guardian_command),
             obstacles,
@@ -478,7 +476,7 @@ impl Proxy {
     pub fn log_connections(&mut self, settings: &LogSettings) -> Result<(), Error> {
         let (log, thread) = ConnectionLog::open(settings)?;
         self.hall.records.set_log(Some(log));
-        self.logging = Some(thread);
+        self.recording.push(thread);
         Ok(())
     }
 
@@ -498,8 +496,8 @@ impl Proxy {
         let (exporter, thread) = started.unzip();
         // The one before sends what it has and ends, for which nobody waits here.
         self.hall.records.set_exporter(exporter);
-        self.exporting.retain(|thread| !thread.is_finished());
-        self.exporting.extend(thread);
+        self.recording.retain(|thread| !thread.is_finished());
+        self.recording.extend(thread);
         Ok(())
     }
 
@@ -665,8 +663,7 @@ impl Drop for Proxy {
         // Its last lines are written when nobody can add one.
         self.hall.records.set_log(None);
         self.hall.records.set_exporter(None);
-        self.exporting.drain(..).for_each(|thread| drop(thread.join()));
-        self.logging.take().into_iter().for_each(|thread| drop(thread.join()));
+        self.recording.drain(..).for_each(|thread| drop(thread.join()));
         self.orders.settings.drain(..).for_each(Setting::restore);
     }
 }

@@ -83,20 +83,7 @@ impl Exporter {
         tell: impl Fn(Notice) + Send + 'static,
     ) -> Result<(Exporter, JoinHandle<()>), Error> {
         let (ended, taken) = sync_channel(MOST_WAITING);
-        let export = Export {
-            messages: Messages::new(settings.domain, UNKNOWN - HEADERS[1]),
-            settings,
-            counts: Arc::clone(&counts),
-            taken,
-            tell,
-            socket: None,
-            unanswered: 0,
-            copies: 0,
-            since: None,
-            refreshed: Instant::now(),
-            failed: None,
-            overflowed: counts.overflowed.load(Relaxed),
-        };
+        let export = Export::new(settings, Arc::clone(&counts), taken, tell);
         let thread = thread::start("proxy-export", move || export.run())?;
         Ok((Exporter { ended, counts }, thread))
     }
@@ -132,6 +119,23 @@ struct Export<T> {
 }
 
 impl<T: Fn(Notice)> Export<T> {
+    fn new(settings: ExportSettings, counts: Arc<Counts>, taken: Receiver<Ended>, tell: T) -> Export<T> {
+        Export {
+            messages: Messages::new(settings.domain, UNKNOWN - HEADERS[1]),
+            settings,
+            overflowed: counts.overflowed.load(Relaxed),
+            counts,
+            taken,
+            tell,
+            socket: None,
+            unanswered: 0,
+            copies: 0,
+            since: None,
+            refreshed: Instant::now(),
+            failed: None,
+        }
+    }
+
     fn run(mut self) {
         (0..COPIES).for_each(|_| self.send_templates());
         loop {
@@ -426,21 +430,8 @@ mod tests {
         let exporter = Exporter { ended, counts: Arc::clone(&counts) };
         (0..5).for_each(|port| exporter.put(example(port)));
         drop(exporter);
-        let export = Export {
-            messages: Messages::new(1, UNKNOWN),
-            settings,
-            counts: Arc::clone(&counts),
-            taken,
-            tell: |notice| told.lock().expect("nobody panics").push(notice),
-            socket: None,
-            unanswered: 0,
-            copies: 0,
-            since: None,
-            refreshed: Instant::now(),
-            failed: None,
-            overflowed: 0,
-        };
-        export.run();
+        let tell = |notice| told.lock().expect("nobody panics").push(notice);
+        Export::new(settings, Arc::clone(&counts), taken, tell).run();
         assert_eq!(counts.get(), [0, 5]);
         assert_eq!(told.lock().expect("nobody panics").len(), 1);
     }
