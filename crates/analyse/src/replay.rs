@@ -14,8 +14,9 @@ mod directions;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use import::channel::{Channel, Quantity};
-use import::{Columns, rates, serving};
+use import::channel::Quantity;
+use import::serving::{self, Serving};
+use import::{Columns, rates};
 use record::Results;
 use record::tables::{FlowRow, Tables};
 
@@ -120,15 +121,7 @@ fn quoted(text: &str) -> String {
 /// The ends of a flow in the scenario.
 type Ends = (&'static str, &'static str);
 
-/// A moment at which a cell served.
-#[derive(Clone, Debug, PartialEq)]
-struct Serving {
-    at_s: f64,
-    cell: String,
-    rsrp_dbm: f64,
-}
-
-/// What served, in the order of time, and the radio access technology.
+/// What served, with its received powers, in the order of time, and the radio access technology.
 struct Radio {
     serving: Vec<Serving>,
     is_nr: bool,
@@ -244,7 +237,7 @@ impl<'a> Source<'a> {
                     (None, Some(pci)) => format!("pci-{pci}"),
                     (None, None) => "cell".to_owned(),
                 };
-                Some(Serving { at_s: row.t_s, cell, rsrp_dbm: row.rsrp_dbm? })
+                Some(Serving { at_s: row.t_s, cell, value: row.rsrp_dbm? })
             })
             .collect();
         let mut is_nr = is_nr;
@@ -254,11 +247,11 @@ impl<'a> Source<'a> {
             let rows = self.tables.radio.iter().filter(|row| self.is_of(row.point, row.run) && row.ue == ue);
             let rows = rows.filter(|row| !row.cell.is_empty());
             serving =
-                rows.map(|row| Serving { at_s: row.t_s, cell: sanitised(row.cell), rsrp_dbm: row.rsrp_dbm }).collect();
+                rows.map(|row| Serving { at_s: row.t_s, cell: sanitised(row.cell), value: row.rsrp_dbm }).collect();
             is_nr = false;
         }
         let frequency_mhz = usable().find_map(|row| row.frequency_mhz);
-        serving.retain(|one| one.at_s.is_finite() && (-200.0..=50.0).contains(&one.rsrp_dbm));
+        serving.retain(|one| one.at_s.is_finite() && (-200.0..=50.0).contains(&one.value));
         serving.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         for one in &mut serving {
             one.at_s -= self.start_s;
@@ -316,7 +309,8 @@ impl<'a> Source<'a> {
         text: &mut String,
         files: &mut Vec<(String, String)>,
     ) -> Result<(Ends, Ends), Error> {
-        let channels = channels(&radio.serving)?;
+        let channels = serving::channels(&radio.serving, Quantity::Rsrp, serving::MARGIN_DB)
+            .map_err(|error| Error::Invalid(format!("replay: {error}")))?;
         let delay_ms = ((base_ms - RADIO_RTT_MS) / 2.0).max(0.0);
         let (table, carrier) = match (radio.is_nr, radio.frequency_mhz) {
             (true, Some(mhz)) if (410.0..=7125.0).contains(&mhz) => {
@@ -470,12 +464,4 @@ fn sanitised(name: &str) -> String {
 /// Whether a flow's name is one of a scenario.
 fn is_simple(name: &str) -> bool {
     (1..=40).contains(&name.len()) && sanitised(name) == name
-}
-
-/// The channels of the cells that served.
-fn channels(serving: &[Serving]) -> Result<BTreeMap<String, Channel>, Error> {
-    let of = |one: &Serving| serving::Serving { at_s: one.at_s, cell: one.cell.clone(), value: one.rsrp_dbm };
-    let serving: Vec<serving::Serving> = serving.iter().map(of).collect();
-    serving::channels(&serving, Quantity::Rsrp, serving::MARGIN_DB)
-        .map_err(|error| Error::Invalid(format!("replay: {error}")))
 }

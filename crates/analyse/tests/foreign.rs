@@ -184,7 +184,7 @@ fn goodput_of_one_direction_is_what_was_seen_of_it_once() {
             let mut talk = Talk::new();
             let (mut state, mut seen) = (missed_per_mille, 0);
             if has_answer {
-                // Flow offload takes what comes after the handshake.
+                // With flow offload, the capture misses what follows the handshake.
                 talk.handshake(1_000, 5_000);
             } else {
                 talk.says(false, SYN, 1_000, 0, 0);

@@ -8,6 +8,16 @@ pub mod nr;
 
 pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
 
+use core::ops::RangeInclusive;
+
+/// What terminals can measure of a cell: SS-RSRP in dBm, SS-RSRQ and SS-SINR in dB (TS 38.133, tables 10.1.6.1-1, 10.1.11.1-1 and
+/// 10.1.16.1-1). These contain the ranges of LTE (TS 36.133, sections 9.1.4, 9.1.7 and 9.1.17).
+pub const RSRP_DBM: RangeInclusive<f64> = -156.0..=-31.0;
+/// See [`RSRP_DBM`].
+pub const RSRQ_DB: RangeInclusive<f64> = -43.0..=20.0;
+/// See [`RSRP_DBM`].
+pub const SINR_DB: RangeInclusive<f64> = -23.0..=40.0;
+
 /// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {

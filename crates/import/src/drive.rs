@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::Read;
 
 use channel::recorded::Quantity;
+use channel::tables::{RSRP_DBM, RSRQ_DB, SINR_DB};
 use csv::ByteRecord;
 use link::trace::Trace;
 
@@ -23,8 +24,6 @@ use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 2_000_000;
-/// Seconds between rows from which on the rates say little of what a link does.
-const COARSE_S: f64 = 0.5;
 
 /// Selects columns by their names or numbers. Missing fields are found by the columns' names.
 #[derive(Clone, Debug, Default)]
@@ -113,26 +112,26 @@ struct Kind {
     range: std::ops::RangeInclusive<f64>,
 }
 
-/// TS 38.133 table 10.1.6.1-1; TS 36.133 table 9.1.4-1 has -140 to -44, and down to -156 with an extension.
+/// A step of what a UE reports of quality and SINR. Some loggers take a report of less or more than all steps for one step beyond.
+const STEP_DB: f64 = 0.5;
 const RSRP: Kind = Kind {
     what: "RSRP",
     option: "--rsrp",
     names: &["rsrp", "ltersrp", "ssrsrp", "nrssrsrp", "nrrsrp", "servingrsrp", "rsrpserving"],
-    range: -156.0..=-31.0,
+    range: RSRP_DBM,
 };
-/// TS 38.133 table 10.1.11.1-1.
 const RSRQ: Kind = Kind {
     what: "RSRQ",
     option: "--rsrq",
     names: &["rsrq", "ltersrq", "ssrsrq", "nrssrsrq", "nrrsrq", "servingrsrq", "rsrqserving"],
-    range: -43.5..=20.0,
+    range: (*RSRQ_DB.start() - STEP_DB)..=*RSRQ_DB.end(),
 };
-/// TS 38.133 table 10.1.16.1-1; Android's RSSNR of LTE is from -20 to 30 dB.
+/// Android's RSSNR of LTE is from -20 to 30 dB.
 const SINR: Kind = Kind {
     what: "SINR",
     option: "--sinr",
     names: &["sinr", "snr", "rssnr", "lterssnr", "ltesinr", "ltesnr", "sssinr", "nrsssinr", "nrsinr", "nrsnr"],
-    range: -23.5..=40.5,
+    range: (*SINR_DB.start() - STEP_DB)..=(*SINR_DB.end() + STEP_DB),
 };
 /// TS 36.213 table 7.2.3-1, TS 38.214 table 5.2.2.1-2.
 const CQI: Kind =
@@ -359,10 +358,11 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
     let mut mbps = [None; 2];
     for (mbps, column) in mbps.iter_mut().zip(selected.rates) {
         let Some((column, unit)) = column else { continue };
-        *mbps = value(Some(column), "rate")?.map(|value| value * unit.bits / 1e6);
-        if mbps.is_some_and(|mbps| !(0.0..=1e7).contains(&mbps)) {
+        let bits = value(Some(column), "rate")?.map(|value| value * unit.bits);
+        if bits.is_some_and(|bits| !(0.0..=rates::MAX_RATE).contains(&bits)) {
             return Err(Error::line(line, "a rate must be from 0 to 10 Tbit/s"));
         }
+        *mbps = bits.map(|bits| bits / 1e6);
     }
     let parts: Option<Vec<String>> = selected.cell.iter().map(|&column| words(column)).collect();
     let cell = parts.map(|parts| parts.join("-")).filter(|cell| !cell.is_empty());
@@ -528,9 +528,7 @@ impl Drive {
         if missing > 0 {
             notes.push(format!("{missing} rows have no rate: that of the row before holds"));
         }
-        if self.step_s >= COARSE_S {
-            notes.push(rates::smooth(self.step_s));
-        }
+        notes.extend(rates::smooth(self.step_s));
         Ok(Some(Noted { value: sum.finish(self.seconds())?, notes }))
     }
 }

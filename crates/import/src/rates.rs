@@ -12,7 +12,7 @@ use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, shown, text};
 
 /// The highest accepted rate, in bit/s.
-const MAX_RATE: f64 = 1e13;
+pub(crate) const MAX_RATE: f64 = 1e13;
 /// Seconds between rows from which on the rates say little of what a link does.
 const COARSE_S: f64 = 0.5;
 /// The time that a row's rate or amount of data covers.
@@ -96,17 +96,15 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     selected.tell(covers, columns, &mut notes);
     let mut sum = Opportunities::new(begin, length);
     let end = rows.pass(&mut sum, selected.unit, covers, &mut notes)?;
-    if rows.times.step >= COARSE_S {
-        notes.push(smooth(rows.times.step));
-    }
+    notes.extend(smooth(rows.times.step));
     Ok(Noted { value: sum.finish(end)?, notes })
 }
 
-/// What to say of rates that are seconds apart.
-pub(crate) fn smooth(step: f64) -> String {
+/// What to say of rates that are so many seconds apart, if they are far.
+pub(crate) fn smooth(step: f64) -> Option<String> {
     let what =
         "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
-    format!("the rows are {} s apart: {what}", short(step))
+    (step >= COARSE_S).then(|| format!("the rows are {} s apart: {what}", short(step)))
 }
 
 /// The columns of a table.

@@ -475,12 +475,18 @@ fn root_packets_with_options_of_ip_do_not_look_like_a_firewall() {
     exchange(&mut client, &mut server);
 }
 
+/// Has the router track connections, and forbids nothing.
+fn track(net: &Net) {
+    let chain = "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }";
+    net.nft(ROUTER, &format!("{chain}; add rule inet fw f ct state established accept"));
+}
+
 #[test]
 fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
     for tracks in [false, true] {
         let Some(net) = Net::new() else { return };
         if tracks {
-            net.nft(ROUTER, "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ct state established accept");
+            track(&net);
         }
         let listeners = [net.listen(SERVER, SERVERS[0]), net.listen(SERVER, SERVERS[0])];
         let to = listeners.each_ref().map(|listener| listener.local_addr().expect("it is bound"));
@@ -513,7 +519,7 @@ fn root_a_forged_syn_of_a_split_connection_does_it_no_harm() {
     for tracks in [false, true] {
         let Some(net) = Net::new() else { return };
         if tracks {
-            net.nft(ROUTER, "add table inet fw; add chain inet fw f { type filter hook forward priority 0; }; add rule inet fw f ct state established accept");
+            track(&net);
         }
         let listener = net.listen(SERVER, SERVERS[0]);
         let to = listener.local_addr().expect("it is bound");

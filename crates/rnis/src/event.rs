@@ -2,6 +2,7 @@
 
 use crate::identity::{Rat, TempUeId};
 use crate::report::{RadioReport, UeId, micros_span, micros_time};
+use channel::tables::{RSRP_DBM, RSRQ_DB, SINR_DB};
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use units::{Span, Time};
@@ -162,12 +163,6 @@ pub struct Signal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sinr_db: Option<f64>,
 }
-
-/// What terminals can measure: SS-RSRP from -156 to -31 dBm, SS-RSRQ from -43 to 20 dB and SS-SINR from -23 to 40 dB (TS 38.133, tables
-/// 10.1.6.1-1, 10.1.11.1-1 and 10.1.16.1-1), which contain the ranges of LTE (TS 36.133, sections 9.1.4, 9.1.7 and 9.1.17).
-const RSRP_DBM: core::ops::RangeInclusive<f64> = -156.0..=-31.0;
-const RSRQ_DB: core::ops::RangeInclusive<f64> = -43.0..=20.0;
-const SINR_DB: core::ops::RangeInclusive<f64> = -23.0..=40.0;
 
 impl Signal {
     /// Returns what of a modem's values can have been measured. Modems tell unknown values as others: as -32768 or a tenth of it, as

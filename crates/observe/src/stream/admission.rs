@@ -93,7 +93,7 @@ impl Stream {
                     range.0 = near(range.0 as u32, self.highest);
                     range.1 = range.0 + len;
                 }
-                self.suspect.take().map_or(Admission::Own, |suspect| self.believe(&suspect, alone))
+                self.believe_suspect(alone)
             }
             (None, _) => Admission::Foreign,
             (Some(first), _) if first == tcp.seq => Admission::Own,
@@ -133,7 +133,7 @@ impl Stream {
     ) -> Admission {
         if let Some(suspect) = self.suspect.take_if(|suspect| suspect.is_probe && start == suspect.end()) {
             // Its sender takes the byte for sent.
-            return self.believe(&suspect, alone);
+            return Admission::Late(self.believe(&suspect, alone));
         }
         let (limit, is_permitted) = self.limit();
         if start <= limit {
@@ -153,7 +153,7 @@ impl Stream {
         if !self.follows((start, end, payload), needed, now) {
             return Admission::Foreign;
         }
-        self.suspect.take().map_or(Admission::Own, |suspect| self.believe(&suspect, alone))
+        self.believe_suspect(alone)
     }
 
     /// Whether enough has come before this data to believe it; otherwise it becomes a suspect.
@@ -189,8 +189,13 @@ impl Stream {
         if start == self.acked { Admission::Probe } else { Admission::Own }
     }
 
+    /// Takes what was suspect, if anything was, for the connection's, and so what has just come.
+    fn believe_suspect(&mut self, alone: bool) -> Admission {
+        self.suspect.take().map_or(Admission::Own, |suspect| Admission::Late(self.believe(&suspect, alone)))
+    }
+
     /// Takes a suspect for data of the connection's.
-    fn believe(&mut self, suspect: &Suspect, alone: bool) -> Admission {
+    fn believe(&mut self, suspect: &Suspect, alone: bool) -> Late {
         let mut late = Late { gap: (self.highest, suspect.start().max(self.highest)), ..Late::default() };
         self.highest = self.highest.max(suspect.end());
         for &(start, end, payload) in &suspect.ranges {
@@ -203,7 +208,7 @@ impl Stream {
                 late.delivered += self.arrive(start, end, alone);
             }
         }
-        Admission::Late(late)
+        late
     }
 
     /// An acknowledgement by `receiver` enters: what it says of what did not seem to be the connection's.
@@ -237,10 +242,7 @@ impl Stream {
             return None;
         }
         let suspect = self.suspect.take()?;
-        match self.believe(&suspect, alone) {
-            Admission::Late(late) => Some(late),
-            _ => None,
-        }
+        Some(self.believe(&suspect, alone))
     }
 
     /// The window scale of a packet of `receiver`'s; `None` if it is unknown. A scale counts only if both ends offered one (RFC 7323

@@ -6,6 +6,8 @@
 //! | RSRQ | table 9.1.7-1: 0 below -19.5 dB, 0.5 dB steps, 34 from -3 dB | table 10.1.11.1-1: 0 below -43 dB, 127 from 20 dB |
 //! | SINR | table 9.1.17-1: 0 below -23 dB, 0.5 dB steps, 127 from 40 dB | table 10.1.16.1-1: the same |
 
+use channel::tables::{RSRP_DBM, RSRQ_DB, SINR_DB};
+
 /// Returns the step in which a value lies: 0 below `low`, then one per `step`, at most `most`.
 fn index(value: f64, low: f64, step: f64, most: i32) -> i32 {
     if value.is_nan() || value < low {
@@ -24,15 +26,15 @@ pub(super) fn lte_rsrq(db: f64) -> i32 {
 }
 
 pub(super) fn nr_rsrp(dbm: f64) -> i32 {
-    index(dbm, -156.0, 1.0, 126)
+    index(dbm, *RSRP_DBM.start(), 1.0, 126)
 }
 
 pub(super) fn nr_rsrq(db: f64) -> i32 {
-    index(db, -43.0, 0.5, 127)
+    index(db, *RSRQ_DB.start(), 0.5, 127)
 }
 
 pub(super) fn sinr(db: f64) -> i32 {
-    index(db, -23.0, 0.5, 127)
+    index(db, *SINR_DB.start(), 0.5, 127)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ const REMEMBERED: Duration = Duration::from_secs(130);
 const REFUSING: Duration = Duration::from_secs(10);
 /// Hosts with a connection that was established within this time are served.
 const SERVED: Duration = Duration::from_secs(10);
+/// Connections of one pair count twice in this time at most.
+const SERVED_AGAIN: Duration = Duration::from_secs(1);
 /// If connections come by chance at some rate (a Poisson process), none comes in so many times their mean interval but once in a million
 /// (-ln 1e-6).
 const NO_CHANCE: f64 = 13.8;
@@ -574,7 +576,7 @@ impl Place {
         inner.proven.refresh(client, REMEMBERED, now);
         inner.refused.forget(&(self.ends.0.ip(), self.ends.1));
         inner.refusing.forget(&self.ends.1.ip());
-        inner.served.refresh((self.ue, self.server), Duration::from_secs(1), now);
+        inner.served.refresh((self.ue, self.server), SERVED_AGAIN, now);
         inner.heard.refresh((self.ends.0.ip(), self.ends.1.port()), REMEMBERED, now);
         if let Some(entry) = inner.known.get_mut(&self.ends) {
             entry.stage = Stage::Accepted;

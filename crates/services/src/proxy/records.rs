@@ -1,4 +1,4 @@
-//! Who is told of connections that have ended: the log of connections and the collector of flow records.
+//! Tells the log of connections and the collector of flow records which connections have ended.
 
 use std::sync::{Mutex, PoisonError};
 
