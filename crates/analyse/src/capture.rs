@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use import::packets::{Packet, Reader, frame_kind, ip_packet, link};
+use import::packets::{Others, Packet, Reader, ip_packet, link};
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::ip::TCP;
@@ -23,8 +23,6 @@ const MOST_CONNECTIONS: usize = 16_384;
 const MOST_INTERFACES: usize = 8;
 /// Packets between calls to show progress.
 const PACKETS_PER_STEP: u64 = 1 << 13;
-/// Kinds of frames without IP that are told apart.
-const MOST_KINDS: usize = 16;
 /// A silence after which nothing is sampled; connections are not sampled after 10 s.
 const LONGEST_GAP: Span = Span::from_secs(20);
 /// The ECN code point "congestion experienced".
@@ -102,8 +100,8 @@ pub(crate) fn sample(observer: &mut Observer, (sampled, interval): (&mut Time, &
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     pub(crate) all: u64,
-    /// Frames without an IP packet, by what they are, and with one that could not be read.
-    other: BTreeMap<String, u64>,
+    /// Frames without an IP packet, and with one that could not be read.
+    other: Others,
     broken: u64,
     pub(crate) tunnels: Tunnels,
     /// Frames of link types that cannot be read, and one of these types.
@@ -120,7 +118,7 @@ impl Frames {
         self.all += 1;
         let Some(ip) = ip_packet(packet.link, packet.data) else {
             if link::ALL.contains(&packet.link) {
-                self.note_other(packet);
+                self.other.note(packet);
             } else {
                 self.foreign = (self.foreign.0 + 1, packet.link);
             }
@@ -146,32 +144,21 @@ impl Frames {
         }
     }
 
-    #[cold]
-    fn note_other(&mut self, packet: &Packet<'_>) {
-        let kind = frame_kind(packet.link, packet.data);
-        let is_known = self.other.len() < MOST_KINDS || self.other.contains_key(&kind);
-        *self.other.entry(if is_known { kind } else { "others".to_owned() }).or_default() += 1;
-    }
-
     /// What to tell about them.
     pub(crate) fn notes<R: Read>(&self, all: &mut Collector<'_>, path: &Path, reader: &Reader<R>) {
         if reader.is_cut_short() {
             all.note(path, "ends within a packet; everything before it was analysed");
         }
-        if reader.without_time() > 0 {
-            let what = "packets have no time (simple packet blocks) and are left out";
-            all.note(path, format_args!("{} {what}", reader.without_time()));
-        }
-        if let Some(unknown) = reader.unknown_blocks_note() {
-            all.note(path, unknown);
+        for note in reader.without_time_note().into_iter().chain(reader.unknown_blocks_note()) {
+            all.note(path, note);
         }
         if self.foreign.0 > 0 {
             let (count, link) = self.foreign;
             all.note(path, format_args!("{count} of {} frames have an unsupported link type ({link})", self.all));
         }
-        if !self.other.is_empty() {
+        let count = self.other.total();
+        if count > 0 {
             let kinds: Vec<String> = self.other.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            let count: u64 = self.other.values().sum();
             all.note(path, format_args!("{count} of {} frames are not IP: {}", self.all, kinds.join(", ")));
         }
         let tunnels = &self.tunnels;

@@ -17,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use etherparse::{LaxPacketHeaders, NetHeaders, TransportHeader};
 use link::trace::Trace;
 
-use crate::packets::{Packet, Reader, frame_kind, ip_packet};
+use crate::packets::{Others, Packet, Reader, ip_packet};
 use crate::{Error, Noted, Opportunities, choose, shown};
 
 /// Maximum number of flows; packets of further flows are left out.
@@ -74,8 +74,8 @@ pub struct Capture {
 /// Frames that were left out.
 #[derive(Debug, Default)]
 struct LeftOut {
-    /// Frames without an IP packet, by what they were.
-    foreign: BTreeMap<String, u64>,
+    /// Frames without an IP packet.
+    foreign: Others,
     /// Packets whose headers could not be read.
     damaged: u64,
     /// Packets of flows beyond the limit.
@@ -157,12 +157,8 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
 impl LeftOut {
     /// Returns the flow of a packet, its size and what it says of the connection, or counts it.
     fn flow(&mut self, packet: &Packet<'_>) -> Option<(Flow, u32, State)> {
-        /// Kinds of frames that are counted singly.
-        const MOST_KINDS: usize = 12;
         let Some(ip) = ip_packet(packet.link, packet.data) else {
-            let kind = frame_kind(packet.link, packet.data);
-            let is_new = !self.foreign.contains_key(&kind) && self.foreign.len() >= MOST_KINDS;
-            *self.foreign.entry(if is_new { "others".to_owned() } else { kind }).or_default() += 1;
+            self.foreign.note(packet);
             return None;
         };
         let seen = flow(packet, ip);
@@ -176,16 +172,13 @@ impl LeftOut {
         if reader.is_cut_short() {
             notes.push("ends within a packet; everything before it was read".to_owned());
         }
-        if reader.without_time() > 0 {
-            let what = "packets have no time (simple packet blocks) and are left out";
-            notes.push(format!("{} {what}", reader.without_time()));
-        }
+        notes.extend(reader.without_time_note());
         notes.extend(reader.unknown_blocks_note());
-        if !self.foreign.is_empty() {
-            let mut kinds: Vec<(&String, &u64)> = self.foreign.iter().collect();
-            kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let all = self.foreign.total();
+        if all > 0 {
+            let mut kinds: Vec<(&str, u64)> = self.foreign.iter().collect();
+            kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
             let kinds: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-            let all: u64 = self.foreign.values().sum();
             notes.push(format!("{all} frames have no IP packet and are left out ({})", kinds.join(", ")));
         }
         if self.damaged > 0 {

@@ -7,7 +7,7 @@
 //! as after an interrupted tcpdump; packets may be longer than the snapshot length says; a pcapng file may have several
 //! sections of either byte order, and interfaces of different link types and time resolutions. Packets without a time (simple
 //! packet blocks) are left out and counted ([`Reader::without_time`]), and so are blocks of unknown types
-//! ([`Reader::unknown_blocks`]). A block or packet that says it is longer than [`MAX_BLOCK`] is damage: nothing behind it can
+//! ([`Reader::unknown_blocks_note`]). A block or packet that says it is longer than [`MAX_BLOCK`] is damage: nothing behind it can
 //! be found. A file may be compressed with gzip.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,9 @@ const MAX_INTERFACES: usize = 65_536;
 const MAX_NAMES: usize = 256;
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// Types of unknown blocks that are counted singly.
+/// Types of unknown blocks, and kinds of frames without IP, that are counted singly.
 const MAX_TYPES: usize = 16;
+const MAX_KINDS: usize = 16;
 /// The first bytes of a file that gzip wrote, and its method (RFC 1952, 2.3.1).
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 /// The first number of interfaces that a Linux cooked capture names by the kernel's index; those of pcapng are lower.
@@ -121,6 +122,7 @@ pub struct Reader<R> {
     names: Vec<String>,
     is_cut_short: bool,
     without_time: u64,
+    /// Blocks of unknown types, whose packets, if they have any, were not read.
     unknown_blocks: BTreeMap<u32, u64>,
 }
 
@@ -246,16 +248,17 @@ impl<R: Read> Reader<R> {
         self.without_time
     }
 
-    /// Types of blocks that are not known, and whose packets, if they have any, were therefore not read; with their numbers.
-    pub fn unknown_blocks(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.unknown_blocks.iter().map(|(kind, count)| (*kind, *count))
+    /// What to say of packets without a time.
+    pub fn without_time_note(&self) -> Option<String> {
+        let what = "packets have no time (simple packet blocks) and are left out";
+        (self.without_time > 0).then(|| format!("{} {what}", self.without_time))
     }
 
     /// What to say of blocks of unknown types.
     pub fn unknown_blocks_note(&self) -> Option<String> {
         let kinds: Vec<String> =
-            self.unknown_blocks().map(|(kind, count)| format!("{count} of type {kind:#x}")).collect();
-        let all: u64 = self.unknown_blocks().map(|(_, count)| count).sum();
+            self.unknown_blocks.iter().map(|(kind, count)| format!("{count} of type {kind:#x}")).collect();
+        let all: u64 = self.unknown_blocks.values().sum();
         (all > 0).then(|| format!("{all} blocks are of unknown types and left out ({})", kinds.join(", ")))
     }
 
@@ -584,8 +587,34 @@ fn behind_labels(mut rest: &[u8]) -> Option<&[u8]> {
     None
 }
 
+/// Frames without an IP packet, by what they are.
+#[derive(Clone, Debug, Default)]
+pub struct Others {
+    counts: BTreeMap<String, u64>,
+}
+
+impl Others {
+    /// Counts a frame.
+    #[cold]
+    pub fn note(&mut self, frame: &Packet<'_>) {
+        let kind = frame_kind(frame.link, frame.data);
+        let is_new = !self.counts.contains_key(&kind) && self.counts.len() >= MAX_KINDS;
+        *self.counts.entry(if is_new { "others".to_owned() } else { kind }).or_default() += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// The kinds with their numbers, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.counts.iter().map(|(kind, count)| (&**kind, *count))
+    }
+}
+
 /// What a frame without an IP packet is, in a message: a protocol, or the number of one.
-pub fn frame_kind(link: u16, frame: &[u8]) -> String {
+fn frame_kind(link: u16, frame: &[u8]) -> String {
     if !link::ALL.contains(&link) {
         return format!("link type {link}");
     }
