@@ -90,9 +90,10 @@ pub struct Flow {
     pub counters: Counters,
     /// Packets of either direction that were lost in the measured period; unknown with one vantage point.
     pub lost: Option<u64>,
-    /// Whether its packets tell of retransmissions and duplicate acknowledgements: those of TCP, the latter if acknowledgements
-    /// were seen.
-    pub tells: (bool, bool),
+    /// Whether its packets tell of retransmissions: those of TCP do.
+    pub tells_retransmissions: bool,
+    /// Whether they tell of acknowledgements: those of TCP, if acknowledgements were seen.
+    pub tells_acknowledgements: bool,
     /// Mean bytes in flight, from the start of the measured period until the connection was over; unknown without TCP's
     /// acknowledgements.
     pub mean_in_flight: Option<f64>,
@@ -236,7 +237,8 @@ fn flow_with(
         last_delivery: way.last_delivery,
         counters,
         lost: (!is_alone).then_some(counters.packets.lost + lost_back),
-        tells: (is_tcp, is_tcp && tells_flight),
+        tells_retransmissions: is_tcp,
+        tells_acknowledgements: is_tcp && tells_flight,
         owds,
         mean_in_flight: tells_flight.then_some(if open > 0.0 { counters.flight_area / open } else { 0.0 }),
         max_in_flight: tells_flight.then_some(way.max_flight),
