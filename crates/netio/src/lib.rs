@@ -7,6 +7,7 @@
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
 //! | `nflog` | packets that nftables logs |
+//! | `netlink` | messages of netlink |
 //! | `counters` | named counters of nftables |
 //! | `rules` | changes of the rules of nftables |
 //! | `sniff` | the headers of the packets of connections with one server |
