@@ -45,7 +45,7 @@ use crate::buildings::{Buildings, Car, Penetration};
 use crate::fading::{self, Doppler, Fading, Grid, Turns};
 use crate::pathloss::{self, Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
-use crate::recorded::Quantity;
+use crate::recorded::{Quantity, Start};
 use crate::tables::Direction;
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
@@ -72,8 +72,9 @@ pub enum Channel {
         /// Shadowing by buildings and terrain.
         shadowing: Option<Shadowing>,
     },
-    /// A recording for each cell, in the order of the cells; a cell without one is not received.
-    Recorded(Vec<Option<Arc<Recorded>>>),
+    /// A recording for each cell, in the order of the cells, and where the run begins in them; a cell without one is not
+    /// received.
+    Recorded(Vec<Option<Arc<Recorded>>>, Start),
 }
 
 /// Open-loop power control of the uplink, 36.213 5.1.1.1 and 38.213 7.1.1.
@@ -245,7 +246,7 @@ impl Air {
     pub fn among(config: &AirConfig, sites: &Arc<Sites>, mut random: Random) -> Air {
         let (shadowing, sight_m) = match config.channel {
             Channel::Modelled { shadowing, path_loss } => (shadowing, path_loss.sight_correlation_m()),
-            Channel::Recorded(_) => (None, PathLoss::default().sight_correlation_m()),
+            Channel::Recorded(..) => (None, PathLoss::default().sight_correlation_m()),
         };
         let mut masts: Vec<Mast> = Vec::with_capacity(sites.masts.len());
         let mut fades = Vec::new();
@@ -268,7 +269,7 @@ impl Air {
         }
         let path_loss = match config.channel {
             Channel::Modelled { path_loss, .. } => path_loss,
-            Channel::Recorded(_) => PathLoss::default(),
+            Channel::Recorded(..) => PathLoss::default(),
         };
         let around = surroundings::Config {
             mobility: &config.mobility,
@@ -336,7 +337,7 @@ impl Air {
     pub fn varies(&self) -> bool {
         // The bounds of the SINR are those of interference that does not fade.
         let fades = self.doppler_hz.is_some() || self.period.is_some() || self.faded.is_some();
-        self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
+        self.period.is_some() || matches!(self.channel, Channel::Recorded(..)) || self.fading.is_some() && fades
     }
 
     /// Returns the number of cells.
@@ -486,7 +487,7 @@ impl Air {
         (self.downlink_of, self.uplink_of) = (None, None);
         match self.channel {
             Channel::Modelled { path_loss, shadowing } => self.follow(path_loss, shadowing, now),
-            Channel::Recorded(_) => self.look_up(now),
+            Channel::Recorded(..) => self.look_up(now),
         }
     }
 
@@ -588,11 +589,11 @@ impl Air {
 
     /// Looks up the recorded channels at `now`.
     fn look_up(&mut self, now: Time) {
-        let Channel::Recorded(records) = &self.channel else { return };
+        let Channel::Recorded(records, start) = &self.channel else { return };
         (self.valid_from, self.valid_until) = (Time::ZERO, Time::MAX);
         for (index, record) in records.iter().enumerate() {
             let (Some(record), Some(cell)) = (record, self.sites.cells.get(index)) else { continue };
-            let (from, value, until) = record.at(now);
+            let (from, value, until, power_dbm) = start.look_up(record, now);
             self.valid_from = self.valid_from.max(from);
             self.valid_until = self.valid_until.min(until);
             let (value, noise_dbm) = (f64::from(value), self.ue_noise_dbm(cell));
@@ -601,7 +602,7 @@ impl Air {
                 Quantity::Cqi => Some(f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB),
                 Quantity::Rsrp => None,
             };
-            let power_dbm = record.power_dbm(now).map(f64::from);
+            let power_dbm = power_dbm.map(f64::from);
             let link = &mut self.links[index];
             self.rsrp_dbm[index] = match (sinr_db, power_dbm) {
                 // What is not loss is noise and interference in the UE's receiver.
@@ -642,7 +643,7 @@ impl Air {
             Channel::Modelled { path_loss, .. } if self.set_db.is_none() => {
                 path_loss.loss_db(cell.position, self.place, cell.carrier.uplink_hz, link.sees) - link.gain_db
             }
-            Channel::Modelled { .. } | Channel::Recorded(_) => downlink_db,
+            Channel::Modelled { .. } | Channel::Recorded(..) => downlink_db,
         };
         // The term 2^mu of 38.213 7.1.1.
         let widths = f64::from(cell.carrier.subcarrier_hz) / 15_000.0;

@@ -2,7 +2,8 @@
 //!
 //! The format is comma-separated values. The first line names the columns: `time_s` or `time_ms`, and `sinr_db`,
 //! `cqi` or `rsrp_dbm`; `rsrp_dbm` may stand beside one of the others. Each further line is a time, later than the previous line's, and a value for each column, which applies until
-//! the next line's time; the first value also applies before it, and the last one without end. Spaces around numbers,
+//! the next line's time; the first value also applies before it, and the last one without end, unless the recording
+//! repeats ([`Start`]). Spaces around numbers,
 //! empty lines at the end and CR LF are accepted.
 //!
 //! Measurements are converted to an SINR and a received power (see [`Channel::Recorded`](crate::Channel)). SINR and CQI
@@ -38,6 +39,45 @@ pub struct Recorded {
     powers: Option<Box<[f32]>>,
     /// The loss in dB of both directions, if no received power tells it.
     loss_db: Option<f64>,
+}
+
+/// Where a run begins in recordings that were made together, and whether they repeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// The moment of the recordings at which the run begins.
+    offset: Span,
+    /// The time after which the recordings repeat; without one, their last values hold without end.
+    period: Option<Span>,
+}
+
+impl Start {
+    /// Begins at `offset`; each recording's last value holds without end.
+    pub fn at(offset: Span) -> Start {
+        Start { offset, period: None }
+    }
+
+    /// Begins at `offset`, and repeats recordings after `period`. Without a period, as of values that never change, it is as
+    /// [`Start::at`].
+    pub fn repeating(offset: Span, period: Option<Span>) -> Start {
+        Start { offset, period: period.filter(|period| *period > Span::ZERO) }
+    }
+
+    /// Looks `record` up at `now`, a moment of the run: as [`Recorded::at`] with moments of the run, and the received power.
+    pub(crate) fn look_up(self, record: &Recorded, now: Time) -> (Time, f32, Time, Option<f32>) {
+        let run = u128::from(now.as_nanos());
+        let ahead = run + u128::from(self.offset.as_nanos());
+        let period = self.period.map(|period| u128::from(period.as_nanos()));
+        let place = period.map_or(ahead, |period| ahead % period);
+        let recorded = Time::from_nanos(u64::try_from(place).unwrap_or(u64::MAX));
+        let (begins, value, ends) = record.at(recorded);
+        let begins = run.saturating_sub(place - u128::from(begins.as_nanos()));
+        let ends = match (ends, period) {
+            (Time::MAX, None) => u128::from(u64::MAX),
+            (_, period) => run + (u128::from(ends.as_nanos()).min(period.unwrap_or(u128::MAX)) - place),
+        };
+        let moment = |nanos: u128| Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        (moment(begins), value, moment(ends), record.power_dbm(recorded))
+    }
 }
 
 /// The error for an invalid recording, with its position.
@@ -177,6 +217,13 @@ impl Recorded {
     /// Returns the time of the last value.
     pub fn end(&self) -> Time {
         self.samples[self.samples.len() - 1].0
+    }
+
+    /// Returns the time after which the recording can repeat: its last value is taken to hold as long as the one before it.
+    /// `None` if it has one value.
+    pub fn period(&self) -> Option<Span> {
+        let [.., (before, _), (last, _)] = *self.samples else { return None };
+        Some((last - Time::ZERO) + (last - before))
     }
 }
 

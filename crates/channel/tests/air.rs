@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use channel::pathloss::{Sight, Urban};
 use channel::phy::CQI_SINR_DB;
+use channel::recorded::Start;
 use channel::{
     Air, AirConfig, Antenna, Bandwidth, Carrier, Channel, Mobility, Occupied, PathLoss, Position, Random, Recorded,
     Shadowing, Sinr, Site, UplinkPower, fading, wideband_cqi,
@@ -375,7 +376,7 @@ fn fading_shapes_the_mean_and_reuses_its_room() {
 fn a_record_is_what_the_ue_has() {
     let record = |text: &str| Some(Arc::new(Recorded::parse(text).unwrap()));
     let air = |records| {
-        let config = AirConfig { channel: Channel::Recorded(records), ..AirConfig::default() };
+        let config = AirConfig { channel: Channel::Recorded(records, Start::default()), ..AirConfig::default() };
         Air::new(&config, &[site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)], random(1))
     };
     // An SINR is taken as it is, with all interference in it, and the neighbour is not heard.
@@ -408,10 +409,35 @@ fn a_record_is_what_the_ue_has() {
 }
 
 #[test]
+fn a_record_begins_where_it_is_told_and_begins_again_when_it_repeats() {
+    let (record, constant) = ("time_s,sinr_db\n0,10\n1,0\n2,-10\n", "time_s,sinr_db\n4,5\n");
+    let [record, constant] = [record, constant].map(|text| Arc::new(Recorded::parse(text).unwrap()));
+    // The last value holds for as long as the one before it.
+    assert_eq!((record.period(), constant.period()), (Some(Span::from_secs(3)), None));
+    let sites = [site(0.0, Bandwidth::Mhz10)];
+    let values = |record: &Arc<Recorded>, start| -> Vec<f64> {
+        let config =
+            AirConfig { channel: Channel::Recorded(vec![Some(Arc::clone(record))], start), ..AirConfig::default() };
+        let mut air = Air::new(&config, &sites, random(1));
+        (0..9).map(|n| libm::round(flat_downlink(&mut air, 0, ms(500 * n)))).collect()
+    };
+    let begun = [10.0, 10.0, 0.0, 0.0, -10.0, -10.0, -10.0, -10.0, -10.0];
+    assert_eq!(values(&record, Start::default()), begun);
+    assert_eq!(values(&record, Start::at(Span::from_millis(1500)))[..3], [0.0, -10.0, -10.0]);
+    assert_eq!(values(&record, Start::at(Span::from_secs(1_000_000_000))), [-10.0; 9]);
+    let repeated = [0.0, -10.0, -10.0, 10.0, 10.0, 0.0, 0.0, -10.0, -10.0];
+    for offset in [1500, 4500, 30_001_500] {
+        assert_eq!(values(&record, Start::repeating(Span::from_millis(offset), record.period())), repeated);
+    }
+    assert_eq!(values(&constant, Start::repeating(Span::from_secs(7), constant.period())), [5.0; 9]);
+}
+
+#[test]
 fn the_power_beside_an_sinr_sets_the_uplink_and_the_sinr_the_downlink() {
     let uplink = |text: &str| {
         let record = Some(Arc::new(Recorded::parse(text).unwrap()));
-        let config = AirConfig { channel: Channel::Recorded(vec![record, None]), ..AirConfig::default() };
+        let config =
+            AirConfig { channel: Channel::Recorded(vec![record, None], Start::default()), ..AirConfig::default() };
         let mut air = Air::new(&config, &[site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)], random(1));
         air.set_load(1, 1.0);
         let down = flat_downlink(&mut air, 0, ms(5));
@@ -428,7 +454,10 @@ fn the_power_beside_an_sinr_sets_the_uplink_and_the_sinr_the_downlink() {
     // With a loss beside it, an SINR is none of the uplink's.
     let record = |text: &str| Some(Arc::new(Recorded::parse(text).unwrap().with_loss(110.0)));
     let of = |text: &str| {
-        let config = AirConfig { channel: Channel::Recorded(vec![record(text), None]), ..AirConfig::default() };
+        let config = AirConfig {
+            channel: Channel::Recorded(vec![record(text), None], Start::default()),
+            ..AirConfig::default()
+        };
         let mut air = Air::new(&config, &[site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)], random(1));
         (flat_downlink(&mut air, 0, ms(5)), air.path_loss_db(0, ms(5)), flat_uplink(&mut air, 0, ms(5), 1))
     };

@@ -1,7 +1,7 @@
 //! Checks whether the repetitions of a scenario can differ.
 
 use crate::error::Fault;
-use crate::{Capacity, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic};
+use crate::{Capacity, Channel, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic, Ue};
 use units::Span;
 
 /// Returns a warning for a scenario with several runs if nothing in its network and traffic is random at any point: the
@@ -21,7 +21,7 @@ pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
 
 /// Returns whether anything in the network or the traffic is random.
 fn varies(scenario: &Scenario) -> bool {
-    scenario.radio().is_some()
+    scenario.radio().is_some_and(|radio| radio.ues.iter().any(ue))
         || scenario.links.iter().any(|link| {
             link.rate.as_ref().is_some_and(capacity) || link.loss.is_some_and(loss) || link.jitter.is_some_and(jitter)
         })
@@ -30,6 +30,12 @@ fn varies(scenario: &Scenario) -> bool {
 
 fn capacity(capacity: &Capacity) -> bool {
     matches!(capacity, Capacity::Synthetic { .. } | Capacity::Trace { offset: None, .. })
+}
+
+/// Whether a UE's channel or its place differs; what follows a recording from a given moment differs at most in the errors of
+/// single blocks.
+fn ue(ue: &Ue) -> bool {
+    ue.fading.is_some() || !matches!(ue.channel, Channel::Recorded { offset: Some(_), .. })
 }
 
 fn loss(loss: Loss) -> bool {

@@ -23,7 +23,7 @@ use crate::world::World;
 use channel::Direction;
 use des::Streams;
 use record::{Output, Tables};
-use recordings::Recordings;
+use recordings::{Playback, Recordings, Traces};
 use scenario::{ProxyPolicy, Scenario, Transport};
 use std::collections::VecDeque;
 use traffic::App;
@@ -51,8 +51,9 @@ pub(crate) fn world<'a>(
         visitors: 0,
         reports: None,
     };
-    add_links(&mut world, recordings, live);
-    add_radio(&mut world, recordings);
+    let begin = recordings.begin(scenario, &world.streams);
+    add_links(&mut world, &recordings.traces, begin, live);
+    add_radio(&mut world, Playback { channels: &recordings.channels, begin });
     for flow in &scenario.flows {
         add_flows(&mut world, flow)?;
     }
@@ -71,13 +72,11 @@ pub(crate) fn world<'a>(
     Ok(world)
 }
 
-fn add_links(world: &mut World, recordings: &Recordings, live: bool) {
+fn add_links(world: &mut World, traces: &Traces, begin: Option<Span>, live: bool) {
     let World { scenario, streams, parts, network, .. } = world;
-    let traces = &recordings.traces;
-    let begin = links::trace_offset(scenario, traces, streams);
     for (i, of) in (0..).zip(&scenario.links) {
         let part = parts.add(Kind::Link(i));
-        let service = links::service(of, scenario.duration, traces, begin, streams);
+        let service = links::service(of, scenario.duration, traces, begin.unwrap_or_default(), streams);
         // Senders are told when packets leave a queue in a host, which a foreseen link does not do.
         let carrier = links::link(of, service, streams, !(live || of.queue_in_host));
         network.links.push(PlacedLink::new(of.name.clone(), carrier, of.queue_in_host, part));
@@ -85,11 +84,11 @@ fn add_links(world: &mut World, recordings: &Recordings, live: bool) {
     }
 }
 
-fn add_radio(world: &mut World, recordings: &Recordings) {
+fn add_radio(world: &mut World, playback: Playback<'_>) {
     let World { scenario, id, streams, parts, network, .. } = world;
     let Some(radio_network) = scenario.radio() else { return };
     let part = parts.add(Kind::Radio);
-    let radio = radio::radio(scenario, &radio_network, *id, &recordings.channels, streams, part);
+    let radio = radio::radio(scenario, &radio_network, *id, playback, streams, part);
     parts.agenda.wake(part, radio.poll_timeout());
     network.radio = Some(Box::new(radio));
     for (ue, of) in (0..).zip(radio_network.ues) {

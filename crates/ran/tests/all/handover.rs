@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::support::{TTI, World, am, cell, each_mac, ms, network, ue, um};
 use aqm::{Limit, gate};
 use channel::fading::{self, Doppler, Profile};
+use channel::recorded::Start;
 use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
 use ran::rlc::{Completion, Mode};
 use ran::{Above, CellConfig, Config, Event, Handover, Room, Step, UeConfig};
@@ -240,7 +241,7 @@ fn recorded(serving: &[f64], neighbour: &[f64]) -> Config {
     };
     let mut config = network(Bandwidth::Mhz5, vec![ue(am(), 0.0)]);
     config.cells.push(cell(Bandwidth::Mhz5));
-    config.ues[0].air.channel = Channel::Recorded(vec![record(serving), record(neighbour)]);
+    config.ues[0].air.channel = Channel::Recorded(vec![record(serving), record(neighbour)], Start::default());
     config
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::support::{World, am, cell, loss_for, ms, network, ue};
 use channel::fading::{self, Doppler, Profile};
+use channel::recorded::Start;
 use channel::{Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
 use ran::{CellConfig, Config, Event, Step, UeConfig};
 use units::{Span, Time};
@@ -58,7 +59,7 @@ fn a_still_ue_whose_channel_fades_may_lose_its_link() {
 fn a_recorded_channel_is_judged_too() {
     let mut config = at(0.0, 0.0);
     let record = Recorded::parse("time_s,sinr_db\n0,10\n5,-10\n10,10\n").unwrap();
-    config.ues[0].air.channel = Channel::Recorded(vec![Some(Arc::new(record))]);
+    config.ues[0].air.channel = Channel::Recorded(vec![Some(Arc::new(record))], Start::default());
     let mut world = World::new(&config);
     world.run(ms(15_000));
     let link = config.handover.link;

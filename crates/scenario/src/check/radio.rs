@@ -408,7 +408,8 @@ fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
             c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
         }
         Channel::Fixed { loss_db } => c.range("loss_db", *loss_db, LOSS_DB),
-        Channel::Recorded { files, loss_db } => {
+        Channel::Recorded { files, loss_db, offset } => {
+            c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
             if let Some(loss_db) = loss_db {
                 c.range("loss_db", *loss_db, LOSS_DB);
             }

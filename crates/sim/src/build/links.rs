@@ -5,7 +5,7 @@ use crate::network::link::Carrier;
 use aqm::{codel, drop_tail, fq, fq_codel, pfifo_fast};
 use des::Streams;
 use link::{Schedule, Sharing, Trace};
-use scenario::{Capacity, Jitter, Loss, Queue, Scenario, Service};
+use scenario::{Capacity, Jitter, Loss, Queue, Service};
 use std::sync::Arc;
 use units::{Bytes, Rate, Span, Time};
 
@@ -36,26 +36,6 @@ pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Stream
         },
     };
     Carrier::new(config, streams.named(&format!("link {name} wire")), foresee)
-}
-
-/// The moment of the recorded traces at which a run begins: their beginning in a scenario of a single run, otherwise a
-/// random whole millisecond, another one in each run.
-///
-/// It is the same for all links of a run, so that traces that were recorded together, as both directions of a link, stay
-/// together.
-pub(super) fn trace_offset(scenario: &Scenario, traces: &Traces, streams: &Streams) -> Span {
-    use rand_xoshiro::rand_core::Rng;
-    if scenario.runs < 2 {
-        return Span::ZERO;
-    }
-    let period = |link: &scenario::Link| match &link.rate {
-        Some(Capacity::Trace { file, offset: None, .. }) => Some(trace_of(traces, file).period().as_millis()),
-        _ => None,
-    };
-    let longest = scenario.links.iter().filter_map(period).max().unwrap_or(0);
-    let draw = streams.named("trace offset").next_u64();
-    // The high half of a product is below `longest`, and equally likely each.
-    Span::from_millis(((u128::from(draw) * u128::from(longest)) >> 64) as u64)
 }
 
 fn trace_of<'a>(traces: &'a Traces, file: &str) -> &'a Arc<Trace> {

@@ -2,13 +2,14 @@
 
 use super::links::queue;
 use super::nr;
-use super::recordings::Channels;
+use super::recordings::{Playback, period};
 use super::surroundings::{self, Surroundings};
 use crate::network::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
 use aqm::{bql, dyn_rlc};
 use channel::pathloss::{Office, Sight};
+use channel::recorded::Start;
 use channel::tables::lte::Category;
 use channel::wandering::{self, Area, Pace};
 use channel::{
@@ -28,12 +29,12 @@ pub(super) fn radio(
     scenario: &Scenario,
     network: &RadioNetwork,
     id: RunId,
-    channels: &Channels,
+    playback: Playback<'_>,
     streams: &Streams,
     part: Part,
 ) -> Radio {
     let ues: Vec<String> = network.ues.iter().map(|ue| ue.name.clone()).collect();
-    let config = config(network, channels, streams, Time::ZERO + scenario.duration);
+    let config = config(network, playback, streams, Time::ZERO + scenario.duration);
     let stream = |stream: Stream| match stream {
         Stream::Air(ue) => streams.named(&format!("ue {} air", ues[ue as usize])),
         Stream::Decoding(ue) => streams.named(&format!("ue {} decoding", ues[ue as usize])),
@@ -58,7 +59,7 @@ pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
 }
 
 /// The network's settings.
-fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams, end: Time) -> ran::Config {
+fn config(network: &RadioNetwork, playback: Playback<'_>, streams: &Streams, end: Time) -> ran::Config {
     let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
     let lte = network.lte.map(|lte| (lte_carriers(&lte), mac(lte.mac)));
     let nr = network.nr.map(|nr| (nr::carriers(nr), nr::mac(nr)));
@@ -72,7 +73,7 @@ fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams, end: T
     };
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
-        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, &surroundings, (streams, end))).collect(),
+        ues: network.ues.iter().map(|ue| ue_config(ue, network, playback, &surroundings, (streams, end))).collect(),
         handover: handover(network.handover),
     }
 }
@@ -113,7 +114,7 @@ fn cell(cell: &scenario::Cell, (carrier, second): (Carrier, Option<Carrier>), ma
 fn ue_config(
     ue: &scenario::Ue,
     network: &RadioNetwork,
-    channels: &Channels,
+    playback: Playback<'_>,
     surroundings: &Surroundings,
     (streams, end): (&Streams, Time),
 ) -> UeConfig {
@@ -158,7 +159,7 @@ fn ue_config(
     UeConfig {
         air: AirConfig {
             mobility: mobility(ue, streams, end),
-            channel: channel(&ue.channel, network, channels),
+            channel: channel(&ue.channel, network, playback),
             fading: ue.fading.map(|fading| self::fading(fading, downlink_mhz(network))),
             interference_fades: ue.interference_fading,
             gain_db: ue.gain_db,
@@ -221,7 +222,7 @@ fn downlink_mhz(network: &RadioNetwork) -> f64 {
     network.nr.map(|nr| nr.frequency_mhz).or(lte).expect("a network has a carrier")
 }
 
-fn channel(channel: &scenario::Channel, network: &RadioNetwork, channels: &Channels) -> Channel {
+fn channel(channel: &scenario::Channel, network: &RadioNetwork, playback: Playback<'_>) -> Channel {
     let modelled = |path_loss, shadowing| Channel::Modelled { path_loss, shadowing };
     match channel {
         scenario::Channel::Friis => modelled(PathLoss::Friis, None),
@@ -253,13 +254,18 @@ fn channel(channel: &scenario::Channel, network: &RadioNetwork, channels: &Chann
             modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
         }
         scenario::Channel::Fixed { loss_db } => modelled(PathLoss::Fixed(*loss_db), None),
-        scenario::Channel::Recorded { files, loss_db } => {
+        scenario::Channel::Recorded { files, loss_db, offset } => {
+            let Playback { channels, begin } = playback;
             let record = |cell: &scenario::Cell| {
                 let record = &channels[files.get(&cell.name)?];
                 let with_loss = |loss_db: &f64| Arc::new(Recorded::clone(record).with_loss(*loss_db));
                 Some(loss_db.as_ref().map_or_else(|| Arc::clone(record), with_loss))
             };
-            Channel::Recorded(network.cells.iter().map(record).collect())
+            let start = match (offset, begin) {
+                (None, Some(begin)) => Start::repeating(begin, period(files, channels)),
+                (offset, _) => Start::at(offset.unwrap_or_default()),
+            };
+            Channel::Recorded(network.cells.iter().map(record).collect(), start)
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use channel::Recorded;
+use des::Streams;
 use link::Trace;
-use scenario::{Capacity, Loaded};
+use scenario::{Capacity, Loaded, Scenario};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use units::Span;
 
 /// The recorded traces that a scenario's links name, by the name that they use.
 pub(crate) type Traces = BTreeMap<String, Arc<Trace>>;
@@ -17,6 +19,46 @@ pub(crate) type Channels = BTreeMap<String, Arc<Recorded>>;
 pub(crate) struct Recordings {
     pub(crate) traces: Traces,
     pub(crate) channels: Channels,
+}
+
+/// The recorded channels of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Playback<'a> {
+    pub(super) channels: &'a Channels,
+    /// The moment at which those begin that have no offset of their own, and repeat.
+    pub(super) begin: Option<Span>,
+}
+
+impl Recordings {
+    /// The moment of the recordings at which a run begins: a random whole millisecond, another one in each run; `None` in a
+    /// scenario of a single run, which begins at their beginning.
+    ///
+    /// It is the same for all links and UEs of a run, so that what was recorded together, as both directions of a link, stays
+    /// together.
+    pub(super) fn begin(&self, scenario: &Scenario, streams: &Streams) -> Option<Span> {
+        use rand_xoshiro::rand_core::Rng;
+        if scenario.runs < 2 {
+            return None;
+        }
+        let traces = scenario.links.iter().filter_map(|link| match &link.rate {
+            Some(Capacity::Trace { file, offset: None, .. }) => Some(self.traces[file].period()),
+            _ => None,
+        });
+        let ues = scenario.radio().map_or(&[][..], |radio| radio.ues);
+        let channels = ues.iter().filter_map(|ue| match &ue.channel {
+            scenario::Channel::Recorded { files, offset: None, .. } => period(files, &self.channels),
+            _ => None,
+        });
+        let longest = traces.chain(channels).map(Span::as_millis).max().unwrap_or(0);
+        let draw = streams.named("trace offset").next_u64();
+        // The high half of a product is below `longest`, and equally likely each.
+        Some(Span::from_millis(((u128::from(draw) * u128::from(longest)) >> 64) as u64))
+    }
+}
+
+/// The time after which the recorded channels of a UE, by cell, repeat together.
+pub(super) fn period(files: &BTreeMap<String, String>, channels: &Channels) -> Option<Span> {
+    files.values().filter_map(|file| channels[file].period()).max()
 }
 
 /// Reads everything recorded that `loaded` names.
@@ -49,7 +91,7 @@ fn channel_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
 fn channel_losses(loaded: &Loaded) -> impl Iterator<Item = (&str, bool)> {
     let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
     let files = networks.flat_map(|radio| radio.ues).filter_map(|ue| match &ue.channel {
-        scenario::Channel::Recorded { files, loss_db } => {
+        scenario::Channel::Recorded { files, loss_db, .. } => {
             Some(files.values().zip(std::iter::repeat(loss_db.is_some())))
         }
         _ => None,

@@ -81,6 +81,55 @@ fn both_directions_of_a_run_begin_at_the_same_moment() {
     }
 }
 
+/// A cell that is good for the first half of a drive, and bad for the second one, as its SINR and as the rate of a link.
+fn drive(runs: u32, offset: &str) -> (Results, Vec<String>) {
+    let text = format!(
+        r#"
+duration = "4 s"
+runs = {runs}
+record = {{ samples = "100 ms" }}
+[lte]
+server_delay = "5 ms"
+[[lte.ues]]
+name = "phone"
+count = 2
+channel = {{ kind = "recorded", files = {{ cell-1 = "drive.csv" }}, loss_db = 100{offset} }}
+[[flows]]
+name = "down"
+to = "phone-1"
+traffic = {{ kind = "cbr", rate = "60 Mbit/s" }}
+"#
+    );
+    let mut drive = "time_s,cqi\n".to_owned();
+    for second in 0..20 {
+        let _ = writeln!(drive, "{second},{}", if second < 10 { 15 } else { 4 });
+    }
+    let loaded = load(&text, &[("drive.csv", &drive)]);
+    let warnings = loaded.warnings().iter().map(ToString::to_string).collect();
+    (run_on(&loaded, 2).results, warnings)
+}
+
+#[test]
+fn repetitions_begin_at_random_moments_of_a_recorded_channel_which_are_those_of_all_ues() {
+    let (results, warnings) = drive(8, "");
+    assert_eq!(warnings, [""; 0]);
+    let cqi = |run, ue: &str| -> Vec<u32> {
+        let rows = results.tables.radio.iter().filter(|row| row.run == run && row.ue == ue && row.t_s > 0.2);
+        rows.map(|row| row.cqi).collect()
+    };
+    let good = (0..8).filter(|run| cqi(*run, "phone-1")[0] == 15).count();
+    assert!((1..8).contains(&good), "{good} of 8 runs begin in the good half");
+    for run in 0..8 {
+        assert_eq!(cqi(run, "phone-1"), cqi(run, "phone-2"), "run {run}");
+    }
+    // A single run begins at the beginning.
+    let begins_well = |results: &Results| results.tables.radio.iter().all(|row| row.t_s < 0.2 || row.cqi == 15);
+    assert!(begins_well(&drive(1, "").0));
+    let (fixed, warnings) = drive(2, ", offset = \"0 s\"");
+    assert!(begins_well(&fixed));
+    assert!(matches!(&warnings[..], [one] if one.contains("not repetitions")), "{warnings:?}");
+}
+
 #[test]
 fn identical_runs_are_one_run_in_the_summary() {
     let fixed = results(3, ", offset = \"0 s\"");
