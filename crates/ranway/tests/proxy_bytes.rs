@@ -501,7 +501,9 @@ fn root_many_short_packets_take_no_more_than_the_receive_buffer() {
         writer.set_nonblocking(true).expect("it is open");
     }
     let (start, mut most) = (Instant::now(), 0);
-    while start.elapsed() < Duration::from_secs(10) {
+    // A busy machine takes longer until the proxy may take no more.
+    let is_short = |most| start.elapsed() < Duration::from_secs(if most > 64 << 10 { 10 } else { 60 });
+    while is_short(most) {
         for (_, writer) in &mut pairs {
             // Some have no more room.
             (0..10_000).for_each(|_| drop(writer.write(b"x")));
