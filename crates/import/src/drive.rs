@@ -506,17 +506,17 @@ impl Drive {
     }
 
     /// Returns the rates of a direction as a trace; `None` if the log has none. A row without a rate has that of the row before,
-    /// or, at the beginning, of the next that has one.
+    /// or, at the beginning, of the next that has one. `texture` is that of [`Columns::texture`](crate::Columns::texture).
     ///
     /// # Errors
     /// [`Error::File`] if nothing passes.
-    pub fn trace(&self, direction: Direction) -> Result<Option<Noted<Trace>>, Error> {
+    pub fn trace(&self, direction: Direction, texture: Option<f64>) -> Result<Option<Noted<Trace>>, Error> {
         let way = usize::from(direction == Direction::Up);
         let known: Vec<(f64, f64)> = self.rows.iter().filter_map(|row| Some((row.at_s, row.mbps[way]?))).collect();
         if known.is_empty() {
             return Ok(None);
         }
-        let mut sum = Opportunities::new(0.0, None);
+        let mut sum = Opportunities::new(0.0, None).vary(texture, way as u64);
         let mut begin = 0.0;
         let ends = known.iter().skip(1).map(|next| next.0).chain([self.seconds()]);
         for ((_, mbps), end) in known.iter().zip(ends) {
@@ -528,7 +528,7 @@ impl Drive {
         if missing > 0 {
             notes.push(format!("{missing} rows have no rate: that of the row before holds"));
         }
-        notes.extend(rates::smooth(self.step_s));
+        notes.extend(rates::smooth(self.step_s, texture));
         Ok(Some(Noted { value: sum.finish(self.seconds())?, notes }))
     }
 }

@@ -28,10 +28,12 @@ mod rates;
 pub mod route;
 pub mod serving;
 mod table;
+pub mod texture;
 mod times;
 mod units;
 
 use std::io::{self, Read};
+use texture::Texture;
 
 pub use link::trace::Trace;
 pub use rates::{Columns, Covers, Format, rates};
@@ -153,12 +155,20 @@ struct Opportunities {
     times: Vec<u32>,
     /// Bytes that do not yet fill an opportunity.
     left: f64,
+    /// How rates vary.
+    texture: Option<Texture>,
 }
 
 impl Opportunities {
     fn new(begin: f64, length: Option<f64>) -> Opportunities {
         let end = length.map_or(f64::INFINITY, |length| begin + length);
-        Opportunities { begin, end, times: Vec::new(), left: 0.0 }
+        Opportunities { begin, end, times: Vec::new(), left: 0.0, texture: None }
+    }
+
+    /// Lets rates vary as [`Columns::texture`] says, differently in each direction.
+    fn vary(mut self, spread: Option<f64>, direction: u64) -> Opportunities {
+        self.texture = spread.map(|spread| Texture::new(spread, direction));
+        self
     }
 
     /// Adds `bytes` at `at` seconds since the recording's start; times never decrease.
@@ -181,6 +191,26 @@ impl Opportunities {
     /// Adds bytes at `rate` bytes per second from `from` to `to` seconds since the recording's start.
     fn flow(&mut self, rate: f64, from: f64, to: f64) -> Result<(), Error> {
         let (from, to) = (from.max(self.begin), to.min(self.end));
+        if rate <= 0.0 || from >= to {
+            return Ok(());
+        }
+        let Some(mut texture) = self.texture.take() else { return self.steady(rate, from, to) };
+        let passed = match texture.parts(from, to) {
+            Some(parts) => {
+                let mut begin = from;
+                parts.into_iter().try_for_each(|(end, share)| {
+                    let part = std::mem::replace(&mut begin, end);
+                    self.steady(rate * (to - from) * share / (end - part), part, end)
+                })
+            }
+            None => self.steady(rate, from, to),
+        };
+        self.texture = Some(texture);
+        passed
+    }
+
+    /// The same, at a rate that does not vary.
+    fn steady(&mut self, rate: f64, from: f64, to: f64) -> Result<(), Error> {
         if rate <= 0.0 || from >= to {
             return Ok(());
         }

@@ -40,6 +40,11 @@ pub struct Columns {
     /// The time that a row covers. By default, a rate holds until the next row, an amount of data came since the previous
     /// row, and one whose column is called a total came since the start.
     pub covers: Option<Covers>,
+    /// The standard deviation of the natural logarithm of a rate within a row, which no row tells ([`USUAL`]): a random rate with
+    /// the same amount of data in each row. Without it, rates are steady.
+    ///
+    /// [`USUAL`]: crate::texture::USUAL
+    pub texture: Option<f64>,
 }
 
 /// A form of tables that a set or a tool has, whose names, if it has any, do not tell all.
@@ -94,16 +99,21 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     drop(text);
     let covers = selected.covers(columns, &rows)?;
     selected.tell(covers, columns, &mut notes);
-    let mut sum = Opportunities::new(begin, length);
+    let mut sum = Opportunities::new(begin, length).vary(columns.texture, 0);
     let end = rows.pass(&mut sum, selected.unit, covers, &mut notes)?;
-    notes.extend(smooth(rows.times.step));
+    notes.extend(smooth(rows.times.step, columns.texture));
     Ok(Noted { value: sum.finish(end)?, notes })
 }
 
 /// What to say of rates that are so many seconds apart, if they are far.
-pub(crate) fn smooth(step: f64) -> Option<String> {
-    let what =
-        "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+pub(crate) fn smooth(step: f64, texture: Option<f64>) -> Option<String> {
+    let what = match texture {
+        None => {
+            "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate (a \
+             texture makes it vary at random)"
+        }
+        Some(_) => "the trace varies within that time at random, which was not recorded",
+    };
     (step >= COARSE_S).then(|| format!("the rows are {} s apart: {what}", short(step)))
 }
 

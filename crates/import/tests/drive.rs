@@ -45,13 +45,13 @@ fn a_log_of_g_nettrack_needs_no_option() {
 #[test]
 fn rates_have_the_mean_of_their_column() {
     let drive = drive(LOG, &Columns::default()).unwrap().value;
-    let down = drive.trace(Direction::Down).unwrap().unwrap();
+    let down = drive.trace(Direction::Down, None).unwrap().unwrap();
     assert_eq!((down.value.period().as_millis(), down.value.mean_rate().as_mbps()), (6_000, 5.0));
     assert!(down.notes[0].starts_with("the rows are 1 s apart: the trace is smooth"), "{:?}", down.notes);
-    let up = drive.trace(Direction::Up).unwrap().unwrap();
+    let up = drive.trace(Direction::Up, None).unwrap().unwrap();
     assert_eq!(up.notes[0], "1 rows have no rate: that of the row before holds");
     let part = drive.part(3.0, Some(1.0)).unwrap();
-    let part = part.trace(Direction::Down).unwrap().unwrap().value;
+    let part = part.trace(Direction::Down, None).unwrap().unwrap().value;
     assert_eq!((part.period().as_millis(), part.mean_rate().as_mbps()), (1_000, 12.0));
 }
 

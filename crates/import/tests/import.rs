@@ -7,6 +7,7 @@ use channel::Recorded;
 use channel::recorded::Quantity;
 use import::buildings::{Block, Layout, Map, geojson};
 use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
+use import::texture::USUAL;
 use import::{Columns, Covers, Error, Unit, capture, mahimahi, rates};
 use link::trace::Trace;
 use pcap_file::DataLink;
@@ -45,6 +46,7 @@ fn rates_come_in_the_units_that_their_column_names() {
         unit: Some(Unit::MBPS),
         seconds: Some(1e-3),
         covers: None,
+        texture: None,
     };
     assert_eq!(rates(&b"a,b,c_mbps\n0,12,1\n1000,12,1\n"[..], &columns, 0.0, None).unwrap().value, wanted);
 }
@@ -167,7 +169,7 @@ fn a_unit_that_is_not_recognised_is_an_error_that_names_the_valid_ones() {
 fn times_are_numbers_dates_or_seconds_since_1970_and_what_was_assumed_is_said() {
     let wanted = rate("time_s,mbps\n0,12\n1,12\n2,12\n").unwrap();
     let smooth = |step: &str| {
-        let what = "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate";
+        let what = "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate (a texture makes it vary at random)";
         format!("the rows are {step} s apart: {what}")
     };
     for (text, notes) in [
@@ -220,6 +222,36 @@ fn times_are_numbers_dates_or_seconds_since_1970_and_what_was_assumed_is_said() 
         gap.notes[0],
         "1 long gaps between rows, the longest of 58 s at 2 s: the value before it holds for all of it"
     );
+}
+
+#[test]
+fn a_texture_varies_within_rows_and_keeps_what_each_carries() {
+    let rows = [24.0, 6.0, 60.0, 0.0, 12.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0];
+    let mut text = "time_s,mbps\n".to_owned();
+    for (second, mbps) in rows.iter().enumerate() {
+        text += &format!("{second},{mbps}\n");
+    }
+    let of = |texture| rates(text.as_bytes(), &Columns { texture, ..Columns::default() }, 0.0, None).unwrap();
+    let (steady, varied) = (of(None), of(Some(USUAL)));
+    assert!(steady.notes[0].contains("smooth within that time"), "{:?}", steady.notes);
+    assert!(varied.notes[0].contains("at random, which was not recorded"), "{:?}", varied.notes);
+    let (steady, varied) = (steady.value, varied.value);
+    assert_eq!((varied.period(), of(Some(USUAL)).value), (steady.period(), varied.clone()));
+    let within = |trace: &Trace, from: u32, to: u32| {
+        trace.times().iter().filter(|&&time| from < time && time <= to).count() as f64
+    };
+    for (second, mbps) in (0..).zip(&rows[..11]) {
+        let passed = within(&varied, 1000 * second, 1000 * (second + 1));
+        assert!((passed - mbps * 1e6 / 12_000.0).abs() <= 1.0, "second {second}: {passed} opportunities");
+    }
+    // The coefficient of variation of 20 ms within seconds: that of mahimahi's LTE recordings is 0.34 to 0.65.
+    let variation = |trace: &Trace| {
+        let parts: Vec<f64> = (250..550).map(|n| within(trace, 20 * n, 20 * n + 20)).collect();
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+        (parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / parts.len() as f64).sqrt() / mean
+    };
+    assert!(variation(&steady) < 0.01, "{}", variation(&steady));
+    assert!((0.34..0.65).contains(&variation(&varied)), "{}", variation(&varied));
 }
 
 #[test]
@@ -548,6 +580,7 @@ fn any_bytes_are_imported_or_a_fault() {
             unit: Some(Unit::KBPS),
             seconds: Some(1.0),
             covers: None,
+            texture: Some(1.5),
         };
         sound_trace(table(bytes, &columns));
         sound_trace(table(bytes, &Columns { unit: Some(Unit::BYTES), covers: Some(Covers::SinceStart), ..columns }));

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use units::{Bytes, Rate, Span, Time};
 
-pub use synthetic::{Synthetic, synthetic};
+pub use synthetic::{Synthetic, Variation, synthetic};
 
 /// Bytes of an opportunity.
 pub const OPPORTUNITY: u32 = 1500;

@@ -3,7 +3,7 @@
 mod drive;
 mod parts;
 
-use parts::{PartArgs, TimeUnit, at, noted, open, rate_unit};
+use parts::{PartArgs, TextureArgs, TimeUnit, at, noted, open, rate_unit};
 
 use crate::failure::Failure;
 use crate::out::{refuse_existing, write_new};
@@ -90,6 +90,8 @@ pub(crate) struct RatesArgs {
     /// What a row covers [default: until-next for rates; since-previous for amounts, and since-start for totals]
     #[arg(long, value_name = "TIME")]
     covers: Option<RowCovers>,
+    #[command(flatten)]
+    texture: TextureArgs,
     #[command(flatten)]
     part: PartArgs,
 }
@@ -348,8 +350,14 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
                 RowCovers::UntilNext => Covers::UntilNext,
                 RowCovers::SinceStart => Covers::SinceStart,
             });
-            let columns =
-                Columns { time: args.time.clone(), rate: args.rate.clone(), unit: args.unit, seconds, covers };
+            let columns = Columns {
+                time: args.time.clone(),
+                rate: args.rate.clone(),
+                unit: args.unit,
+                seconds,
+                covers,
+                texture: args.texture.spread(),
+            };
             let columns =
                 args.format.map_or_else(|| columns.clone(), |format| format.format().complete(columns.clone()));
             let FileArgs { file, out } = &args.file;

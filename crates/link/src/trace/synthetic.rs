@@ -48,28 +48,51 @@ impl Default for Synthetic {
     }
 }
 
+/// How a capacity varies around its mean: a log-normal process of mean 1 with one step per millisecond.
+#[derive(Clone, Debug)]
+pub struct Variation {
+    spread: f64,
+    /// The share of the logarithm that is kept in a step, and of what is new.
+    keep: f64,
+    innovate: f64,
+    /// The logarithm, standardized.
+    level: f64,
+}
+
+impl Variation {
+    /// A process whose logarithm has the standard deviation `spread`, and an autocorrelation that falls to 1/e after
+    /// `correlation`.
+    pub fn new(spread: f64, correlation: Span, random: &mut Random) -> Variation {
+        let keep = libm::exp(-1e6 / correlation.as_nanos().max(1) as f64);
+        Variation { spread, keep, innovate: (1.0 - keep * keep).sqrt(), level: normal(random) }
+    }
+
+    /// Returns the factor of the next millisecond.
+    pub fn next(&mut self, random: &mut Random) -> f64 {
+        self.level = self.keep * self.level + self.innovate * normal(random);
+        // exp(spread * x - spread^2 / 2) has mean 1 for a standard normal x.
+        libm::exp(self.spread * self.level - self.spread * self.spread / 2.0)
+    }
+}
+
 /// Generates a trace. Equal parameters and streams give the same trace on any machine. The last opportunity is always
 /// at the end of the duration, so that the trace has the requested period.
 pub fn synthetic(parameters: &Synthetic, random: &mut Random) -> Trace {
     let millis = parameters.duration.as_nanos().div_ceil(1_000_000).clamp(1, u64::from(u32::MAX)) as u32;
-    let spread = parameters.spread;
     let per_ms = |span: Span| 1e6 / span.as_nanos().max(1) as f64;
-    let keep = libm::exp(-per_ms(parameters.correlation));
-    let innovate = (1.0 - keep * keep).sqrt();
     let (begin_outage, end_outage) = (per_ms(parameters.outage_every), per_ms(parameters.outage));
     let bytes_per_ms = |rate: Rate| rate.bits_per_sec() as f64 / 8000.0;
-    // exp(spread * x - spread^2 / 2) has mean 1 for a standard normal x.
     let (mean, peak) = (bytes_per_ms(parameters.mean), bytes_per_ms(parameters.peak));
 
     let mut times = Vec::new();
-    let mut level = normal(random);
+    let mut variation = Variation::new(parameters.spread, parameters.correlation, random);
     let mut outage = false;
     let mut bytes = 0.0;
     for ms in 1..=millis {
-        level = keep * level + innovate * normal(random);
+        let factor = variation.next(random);
         outage ^= unit(random) < if outage { end_outage } else { begin_outage };
         if !outage {
-            bytes += (mean * libm::exp(spread * level - spread * spread / 2.0)).min(peak);
+            bytes += (mean * factor).min(peak);
         }
         while bytes >= f64::from(OPPORTUNITY) {
             bytes -= f64::from(OPPORTUNITY);

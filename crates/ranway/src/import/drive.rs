@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use import::drive::{self, Columns, Direction};
 use import::{Noted, Unit};
 
-use super::parts::{PartArgs, TimeUnit, at, noted, open, rate_unit};
+use super::parts::{PartArgs, TextureArgs, TimeUnit, at, noted, open, rate_unit};
 use crate::failure::Failure;
 use crate::out::{counted, refuse_existing, write_new};
 use crate::terminal;
@@ -74,6 +74,8 @@ pub(crate) struct DriveArgs {
     /// The technology of the scenario's cells [default: nr if most rows are of 5G, else lte]
     #[arg(long)]
     technology: Option<Technology>,
+    #[command(flatten)]
+    texture: TextureArgs,
     #[command(flatten)]
     part: PartArgs,
 }
@@ -145,7 +147,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
         terminal::message!("note: {}: {what}", args.file.display());
     }
     for (direction, name) in [(Direction::Down, "down.trace"), (Direction::Up, "up.trace")] {
-        match drive.trace(direction) {
+        match drive.trace(direction, args.texture.spread()) {
             Ok(None) => {}
             Ok(Some(Noted { value, notes })) => {
                 for note in notes {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, ValueEnum};
-use import::{Noted, Unit};
+use import::{Noted, Unit, texture};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -20,6 +20,22 @@ pub(crate) struct PartArgs {
     /// Maximum length in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) length: Option<f64>,
+}
+
+/// How rates vary within rows.
+#[derive(ClapArgs)]
+pub(crate) struct TextureArgs {
+    /// Let rates vary at random within rows, each of which keeps its amount of data. SPREAD is the standard deviation of the
+    /// rate's natural logarithm; if left out, it is 0.7, about that of LTE's recordings within a second
+    #[arg(long = "texture", value_name = "SPREAD", num_args = 0..=1, require_equals = true, value_parser = spread)]
+    spread: Option<Option<f64>>,
+}
+
+impl TextureArgs {
+    /// Returns the spread, if rates are to vary.
+    pub(super) fn spread(&self) -> Option<f64> {
+        self.spread.map(|spread| spread.unwrap_or(texture::USUAL))
+    }
 }
 
 /// The unit of a time.
@@ -48,6 +64,11 @@ impl TimeUnit {
 
 pub(super) fn rate_unit(text: &str) -> Result<Unit, String> {
     Unit::parse(text).ok_or_else(|| format!("expected {}", Unit::VALID))
+}
+
+fn spread(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=3.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 3, such as 0.7".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
