@@ -44,6 +44,7 @@ mod nr;
 mod placement;
 mod policy_text;
 mod priorities;
+mod propagation;
 mod proxy;
 mod radio;
 mod reference;
@@ -65,13 +66,13 @@ pub use host::{Hosts, NamedHost, Processing};
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, ModemFull, Office,
-    PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
+    Above, Bearer, Cell, Completed, CqiOf, Dedicated, Limit, Lte, Mac, ModemFull, PowerControl, Rlc, Scheduler, Ue,
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reordering, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
+pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;

@@ -5,8 +5,9 @@ mod propagation;
 use super::*;
 use crate::Drop;
 use crate::layout::Layout;
-use crate::lte::{Cell, Channel, Limit};
+use crate::lte::{Cell, Limit};
 use crate::placement::{placed, placed_count};
+use crate::propagation::Channel;
 
 /// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;

@@ -1,7 +1,7 @@
 //! Checks of second carriers, and of the UEs that receive them.
 
 use super::*;
-use crate::lte::Channel;
+use crate::propagation::Channel;
 use channel::tables::lte::Category;
 
 /// Checks that a carrier does not overlap another one. Each has its centre frequency and width in MHz.

@@ -1,7 +1,7 @@
 //! Where a path loss model holds: carriers, heights, distances.
 
 use super::*;
-use crate::lte::Sight;
+use crate::propagation::Sight;
 
 /// Where a model holds.
 struct Validity {
