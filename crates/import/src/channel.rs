@@ -98,44 +98,34 @@ impl Channel {
 pub struct Ns3 {
     /// The UE's IMSI.
     pub imsi: Option<u64>,
+    /// The UE's RNTI, of logs without IMSIs.
+    pub rnti: Option<u64>,
     /// The cell's number.
     pub cell: Option<u64>,
     /// Whether to import received power (RSRP) instead of SINR.
     pub rsrp: bool,
 }
 
-/// Reads `DlRsrpSinrStats.txt` or `UlSinrStats.txt`, written by ns-3's LTE module (`PhyStatsCalculator`) and 5G-LENA:
-/// tab-separated columns `time`, `cellId`, `IMSI`, and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios. With `rsrp`,
-/// the channel has the received power beside the SINR.
+/// Reads a log of what UEs hear, written by ns-3: tab-separated columns with names.
 ///
-/// ns-3 logs only the serving cell; several component carriers are averaged.
+/// | file | columns |
+/// | --- | --- |
+/// | `DlRsrpSinrStats.txt` of the LTE module (`PhyStatsCalculator`) | `time`, `cellId`, `IMSI`, `rsrp` in W, `sinr` as a ratio |
+/// | `DlDataSinr.txt`, `DlCtrlSinr.txt` of 5G-LENA (`NrPhyRxTrace`) | `Time`, `CellId`, `RNTI`, `SINR(dB)` |
+/// | `RxPacketTrace.txt` of 5G-LENA, and of ns3-mmwave (`MmWavePhyTrace`) | `Time` or `time`, `direction` or `DL/UL`, `cellId`, `rnti`, `SINR(dB)` |
+///
+/// With `rsrp`, the channel has the received power beside the SINR. Of rows of both directions, those of the uplink are left out.
+/// ns-3 logs only the serving cell; several component carriers, bandwidth parts and streams are averaged.
 ///
 /// # Errors
-/// [`Error::Choose`] if there are several UEs or cells and none was selected; [`Error::Line`], [`Error::File`],
-/// [`Error::Io`].
+/// [`Error::Choose`] if there are several UEs or cells and none was selected; [`Error::Line`], [`Error::File`], also of a log of
+/// the uplink; [`Error::Io`].
 pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     let text = text(from)?;
     let mut reader = ReaderBuilder::new().delimiter(b'\t').trim(Trim::All).flexible(true).from_reader(&text[..]);
-    let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?.clone();
-    let column = |names: &[&str]| {
-        head.iter().position(|name| {
-            let name = name.trim_ascii_start().strip_prefix(b"%").unwrap_or(name).trim_ascii();
-            names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
-        })
-    };
-    let (values, quantity) = match which.rsrp {
-        true => (&["rsrp"][..], Quantity::Rsrp),
-        false => (&["sinr", "sinrlinear"][..], Quantity::Sinr),
-    };
-    let place = |names: &[&str]| {
-        column(names).ok_or_else(|| {
-            let what = format!("the first line has no column `{}`: not a log of ns-3's PhyStatsCalculator", names[0]);
-            Error::line(1, what)
-        })
-    };
-    let (time, cell, imsi, value) = (place(&["time"])?, place(&["cellid"])?, place(&["imsi"])?, place(values)?);
-
-    let beside = if which.rsrp { None } else { column(&["rsrp"]) };
+    let columns = Ns3Columns::of(reader.byte_headers().map_err(|error| Error::File(error.to_string()))?, which)?;
+    let quantity = if which.rsrp { Quantity::Rsrp } else { Quantity::Sinr };
+    let beside = columns.power.filter(|_| !which.rsrp);
     let mut found: BTreeMap<(u64, u64), [Samples; 2]> = BTreeMap::new();
     let (mut record, mut rows) = (ByteRecord::new(), 0);
     while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
@@ -145,9 +135,14 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
             let number = digits.and_then(|digits| digits.parse::<f64>().ok()).filter(|number| number.is_finite());
             number.ok_or_else(|| Error::line(line, format!("the {what} is not a number")))
         };
-        let who = (number(imsi, "IMSI")? as u64, number(cell, "cell")? as u64);
-        let (at, linear) = (number(time, "time")?, number(value, "value")?);
-        if which.imsi.is_some_and(|imsi| imsi != who.0) || which.cell.is_some_and(|cell| cell != who.1) {
+        if columns.direction.is_some_and(|column| record.get(column).is_some_and(|of| !of.eq_ignore_ascii_case(b"DL")))
+        {
+            continue;
+        }
+        let who = (number(columns.ue, columns.ue_name)? as u64, number(columns.cell, "cell")? as u64);
+        let (at, value) = (number(columns.time, "time")?, number(columns.value, "value")?);
+        let (imsi, rnti) = if columns.ue_name == IMSI { (which.imsi, None) } else { (None, which.rnti) };
+        if imsi.or(rnti).is_some_and(|ue| ue != who.0) || which.cell.is_some_and(|cell| cell != who.1) {
             continue;
         }
         if !(0.0..=MAX_SECONDS).contains(&at) {
@@ -163,8 +158,10 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
             return Err(Error::line(line, "is earlier than the previous line of the same UE and cell"));
         }
         // A UE has no SINR before it is scheduled.
-        if linear > 0.0 && power > 0.0 {
-            let db = 10.0 * libm::log10(linear);
+        if columns.is_db {
+            samples.push((at, value));
+        } else if value > 0.0 && power > 0.0 {
+            let db = 10.0 * libm::log10(value);
             samples.push((at, if which.rsrp { db + 30.0 } else { db }));
             powers.push((at, 10.0 * libm::log10(power) + 30.0));
         }
@@ -179,9 +176,75 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
             if beside.is_some() { channel.beside(&Channel::new(Quantity::Rsrp, powers)?) } else { Ok(channel) }
         }
         several => {
-            let of = several.iter().map(|((imsi, cell), _)| format!("--imsi {imsi} --cell {cell}")).collect();
+            let option = columns.ue_name.to_lowercase();
+            let of = several.iter().map(|((ue, cell), _)| format!("--{option} {ue} --cell {cell}")).collect();
             Err(choose("several UEs or cells in the log", of))
         }
+    }
+}
+
+/// What numbers UEs in a log of ns-3: in the network, and in a cell.
+const IMSI: &str = "IMSI";
+const RNTI: &str = "RNTI";
+
+/// The columns of a log of ns-3.
+struct Ns3Columns {
+    time: usize,
+    cell: usize,
+    ue: usize,
+    /// [`IMSI`] or [`RNTI`].
+    ue_name: &'static str,
+    value: usize,
+    /// Whether the values are in dB, and not ratios or W.
+    is_db: bool,
+    /// The received power.
+    power: Option<usize>,
+    /// `DL` or `UL`.
+    direction: Option<usize>,
+}
+
+impl Ns3Columns {
+    fn of(head: &ByteRecord, which: &Ns3) -> Result<Ns3Columns, Error> {
+        let column = |names: &[&str]| {
+            head.iter().position(|name| {
+                let name = name.trim_ascii_start().strip_prefix(b"%").unwrap_or(name).trim_ascii();
+                names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+            })
+        };
+        let place = |names: &[&str]| {
+            column(names).ok_or_else(|| {
+                let logs = "DlRsrpSinrStats.txt, or of 5G-LENA's or ns3-mmwave's DlDataSinr.txt and RxPacketTrace.txt";
+                Error::line(1, format!("the first line has no column `{}`: not that of ns-3's {logs}", names[0]))
+            })
+        };
+        let (time, cell) = (place(&["time"])?, place(&["cellid"])?);
+        if column(&["sinrlinear"]).is_some() && !which.rsrp {
+            let what = "it has the SINR of the uplink at the base station, and a recorded channel is what a UE hears: import \
+                        DlRsrpSinrStats.txt, whose received power sets the uplink's loss, too";
+            return Err(Error::File(what.to_owned()));
+        }
+        let (ue, ue_name) = match (column(&[IMSI]), column(&[RNTI])) {
+            // Of a log with both, the number in the network, which handovers do not change.
+            (Some(imsi), _) => (imsi, IMSI),
+            (None, Some(rnti)) => (rnti, RNTI),
+            (None, None) => (place(&[IMSI])?, IMSI),
+        };
+        let wrong = match (ue_name, which.imsi, which.rnti) {
+            (IMSI, _, Some(_)) => Some("--rnti: the log has IMSIs: select a UE with --imsi"),
+            (RNTI, Some(_), _) => Some("--imsi: the log has no IMSIs: select a UE with --rnti"),
+            _ => None,
+        };
+        if let Some(what) = wrong {
+            return Err(Error::File(what.to_owned()));
+        }
+        let (power, decibels) = (column(&["rsrp"]), column(&["sinr(db)"]));
+        let (value, is_db) = match (which.rsrp, decibels) {
+            (true, _) => (place(&["rsrp"])?, false),
+            (false, Some(decibels)) => (decibels, true),
+            (false, None) => (place(&["sinr"])?, false),
+        };
+        let direction = column(&["direction", "dl/ul"]);
+        Ok(Ns3Columns { time, cell, ue, ue_name, value, is_db, power, direction })
     }
 }
 

@@ -8,7 +8,7 @@
 //! | a capture | [`packets::Reader`] | its packets |
 //! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
-//! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
+//! | `DlRsrpSinrStats.txt` of ns-3, `DlDataSinr.txt` and `RxPacketTrace.txt` of its NR modules | [`channel::ns3`] | [`channel::Channel`] |
 //! | a map (GeoJSON) | [`buildings::geojson`] | [`buildings::Map`] |
 //! | a track (GPX), a timetable (GTFS) | [`route::gpx`], [`route::gtfs`] | [`route::Route`] |
 //! | vectors exported by `opp_scavetool` as CSV-R | [`channel::omnet`] | [`channel::Channel`] |

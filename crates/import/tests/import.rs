@@ -404,7 +404,7 @@ fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     let power = ns3(NS3.as_bytes(), &Ns3 { rsrp: true, ..one }).unwrap();
     assert_eq!(power.to_csv(), "time_s,rsrp_dbm\n0.100,-90.000\n0.200,-100.000\n");
     let uplink = "% time\tcellId\tIMSI\tRNTI\tsinrLinear\tcomponentCarrierId\n0.5\t1\t1\t1\t1000\t0\n";
-    assert_eq!(ns3(uplink.as_bytes(), &Ns3::default()).unwrap().samples, [(0.5, 30.0)]);
+    assert!(fault(ns3(uplink.as_bytes(), &Ns3::default())).starts_with("it has the SINR of the uplink"));
     assert_eq!(
         fault(ns3(NS3.as_bytes(), &Ns3::default())),
         "several UEs or cells in the log; choose one of --imsi 1 --cell 1, --imsi 2 --cell 1"
@@ -412,9 +412,37 @@ fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     assert_eq!(fault(ns3(NS3.as_bytes(), &Ns3 { cell: Some(9), ..Ns3::default() })), "no line matches the UE and cell");
     assert!(fault(ns3(&b"a\tb\n"[..], &Ns3::default())).starts_with("line 1: the first line has no column `time`"));
     assert!(
-        fault(ns3(uplink.replace("1000", "x").as_bytes(), &Ns3::default()))
-            .starts_with("line 2: the value is not a number")
+        fault(ns3(NS3.replace("\t10\t", "\tx\t").as_bytes(), &Ns3 { imsi: Some(1), ..Ns3::default() }))
+            .starts_with("line 3: the value is not a number")
     );
+    assert!(fault(ns3(NS3.as_bytes(), &Ns3 { rnti: Some(1), ..Ns3::default() })).contains("select a UE with --imsi"));
+}
+
+/// The heads are those that 5G-LENA's `NrPhyRxTrace` and ns3-mmwave's `MmWavePhyTrace` write.
+#[test]
+fn logs_of_5g_lena_and_ns3_mmwave_become_the_channel_of_one_ue() {
+    let sinr = "Time\tCellId\tRNTI\tBWPId\tSINR(dB)\n0.278214\t1\t1\t0\t52.1445\n0.278214\t1\t2\t0\t32.7601\n0.28\t1\t1\t0\t-3.5\n";
+    let of = |text: &str, which: &Ns3| ns3(text.as_bytes(), which).unwrap().samples;
+    let one = Ns3 { rnti: Some(1), ..Ns3::default() };
+    assert_eq!(of(sinr, &one), [(0.278, 52.1445), (0.28, -3.5)]);
+    assert_eq!(
+        fault(ns3(sinr.as_bytes(), &Ns3::default())),
+        "several UEs or cells in the log; choose one of --rnti 1 --cell 1, --rnti 2 --cell 1"
+    );
+    assert!(fault(ns3(sinr.as_bytes(), &Ns3 { imsi: Some(1), ..Ns3::default() })).contains("select a UE with --rnti"));
+    assert!(fault(ns3(sinr.as_bytes(), &Ns3 { rsrp: true, ..one.clone() })).contains("no column `rsrp`"));
+    // The SINR of the uplink is the base station's.
+    let lena = "Time\tdirection\tframe\tsubF\tslot\t1stSym\tnSymbol\tcellId\tbwpId\tstreamId\trnti\ttbSize\tmcs\trv\tSINR(dB)\tCQI\tcorrupt\tTBler
+0.4\tDL\t40\t0\t0\t1\t12\t2\t0\t0\t1\t1256\t28\t0\t25.5\t15\t0\t0
+0.401\tUL\t40\t1\t0\t1\t12\t2\t0\t0\t1\t1256\t28\t0\t-9\t15\t0\t0
+";
+    assert_eq!(of(lena, &Ns3::default()), [(0.4, 25.5)]);
+    let mmwave =
+        "DL/UL\ttime\tframe\tsubF\tslot\t1stSym\tsymbol#\tcellId\trnti\tccId\ttbSize\tmcs\trv\tSINR(dB)\tcorrupt\tTBler
+UL\t0.3001\t30\t0\t1\t1\t1\t1\t1\t0\t40\t0\t0\t7\t0\t0
+DL\t0.3002\t30\t0\t1\t1\t22\t1\t1\t0\t3000\t28\t0\t31.25\t0\t0
+";
+    assert_eq!(of(mmwave, &one), [(0.3, 31.25)]);
 }
 
 const OMNET: &str = "run,type,module,name,attrname,attrvalue,value,vectime,vecvalue

@@ -28,7 +28,7 @@ pub(crate) enum ImportCommand {
     Capture(CaptureArgs),
     /// A trace in mahimahi's format: check it, and optionally extract a part
     Mahimahi(MahimahiArgs),
-    /// A log of ns-3's LTE module or 5G-LENA, as a recorded channel
+    /// A log of ns-3's LTE module, 5G-LENA or ns3-mmwave, as a recorded channel
     Ns3(Ns3Args),
     /// A vector from OMNeT++ (Simu5G, INET), as a recorded channel
     Omnet(OmnetArgs),
@@ -189,12 +189,14 @@ pub(crate) struct MahimahiArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Reads DlRsrpSinrStats.txt and UlSinrStats.txt (PhyStatsCalculator, LteHelper::EnablePhyTraces). \
-These files contain each UE's values for its serving cell: SINR and received power of the downlink, or SINR of the uplink.
+    after_help = "Reads DlRsrpSinrStats.txt of the LTE module (LteHelper::EnablePhyTraces), which has SINR and received power; \
+DlDataSinr.txt and DlCtrlSinr.txt of 5G-LENA (NrHelper::EnableDlDataPhyTraces), and RxPacketTrace.txt of 5G-LENA and ns3-mmwave, which \
+have the SINR. All have each UE's values for its serving cell. An SINR of the uplink is the base station's, and is not read.
 
 Examples:
   ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --out cell-2.csv
   ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --rsrp --out cell-2.csv
+  ranway import ns3 DlDataSinr.txt --rnti 1 --cell 2 --out cell-2.csv
 
 A scenario uses it as the channel of a UE, a file for each cell:
   channel = { kind = \"recorded\", files = { west = \"cell-2.csv\" } }"
@@ -205,6 +207,9 @@ pub(crate) struct Ns3Args {
     /// The UE, if there are several
     #[arg(long)]
     imsi: Option<u64>,
+    /// The UE by its number in the cell, in logs without IMSIs
+    #[arg(long)]
+    rnti: Option<u64>,
     /// The cell, if there are several
     #[arg(long)]
     cell: Option<u64>,
@@ -384,7 +389,7 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
         }
         ImportCommand::Ns3(args) => {
             let FileArgs { file, out } = &args.file;
-            let which = Ns3 { imsi: args.imsi, cell: args.cell, rsrp: args.rsrp };
+            let which = Ns3 { imsi: args.imsi, rnti: args.rnti, cell: args.cell, rsrp: args.rsrp };
             let channel = import::channel::ns3(open(file)?, &which);
             write_channel(out, &channel.map_err(at(file))?)
         }
