@@ -242,8 +242,7 @@ def commands(page: str, block: str) -> Iterator[Snippet]:
 
 def snippets(page: Path) -> Iterator[Snippet]:
     name = str(page.relative_to(ROOT))
-    included = re.sub(r"\{\{#include (\S+)\}\}", lambda found: (page.parent / found[1]).read_text(), page.read_text())
-    for kind, block in re.findall(r"^```(\w+)\n(.*?)^```", included, re.MULTILINE | re.DOTALL):
+    for kind, block in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
         if kind == "console":
             yield from commands(name, block)
         elif kind in ("sh", "bash", "python"):

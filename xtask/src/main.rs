@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bill;
+mod includes;
 mod layers;
 mod licences;
 mod modules;

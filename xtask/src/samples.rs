@@ -1,9 +1,10 @@
-//! Output of commands in the README and the book, which is what they print today.
+//! Output of commands in the README and the book, which is what they print today, and files that pages show.
 //!
 //! A block of text that begins with [`MARK`] and a console block is written again: each line `$ COMMAND` is run, and what it
 //! prints takes the place of what follows it, up to the next such line. Commands run in virtual time, so that the same
 //! program prints the same on any machine; lines that tell the wall-clock time are left out.
 
+use crate::includes;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,7 +41,11 @@ pub(crate) fn write(bin: &Path) -> Result<()> {
     pages.extend(markdown(Path::new("docs/src"))?);
     for page in pages {
         let text = std::fs::read_to_string(&page)?;
-        let new = renew(&text, &run).with_context(|| page.display().to_string())?;
+        let folder = page.parent().context("a page is in a folder")?;
+        let read = |path: &str| Ok(std::fs::read_to_string(folder.join(path))?);
+        let new = includes::fill(&text, &read)
+            .and_then(|text| renew(&text, &run))
+            .with_context(|| page.display().to_string())?;
         if new != text {
             std::fs::write(&page, new)?;
         }

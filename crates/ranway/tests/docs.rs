@@ -103,8 +103,12 @@ fn every_scenario_in_the_text_of_a_page_loads() {
     let mut seen = 0;
     for page in pages() {
         let text = read(&page);
-        let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
-        for block in blocks.filter(|block| !block.contains("{{#include") && !is_of_a_paper(block)) {
+        let parts: Vec<&str> = text.split("```toml\n").collect();
+        // The files that a page shows are loaded with what they include.
+        let is_file = |before: &str| before.lines().last().is_some_and(|line| line.starts_with(FILE));
+        let blocks = parts.windows(2).filter(|parts| !is_file(parts[0]));
+        let blocks = blocks.filter_map(|parts| parts[1].split_once("```")).map(|(block, _)| block);
+        for block in blocks.filter(|block| !is_of_a_paper(block)) {
             Scenario::parse(block).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
             seen += 1;
         }
@@ -112,11 +116,14 @@ fn every_scenario_in_the_text_of_a_page_loads() {
     assert!(seen > 0, "the README shows a scenario");
 }
 
+/// Begins the line before a file that a page shows.
+const FILE: &str = "<!-- the file ";
+
 /// Returns the targets of a page's links, and the files that it includes.
 fn targets<'a>(prose: &'a str, text: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut links = between(prose, "](", ')');
     links.extend(prose.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, to)| to));
-    (links, between(text, "{{#include ", '}'))
+    (links, between(text, FILE, ';'))
 }
 
 fn is_relative(target: &str) -> bool {
