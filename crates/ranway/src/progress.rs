@@ -1,10 +1,16 @@
 //! A progress bar with a time estimate.
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::Progress;
 
 /// The bar's resolution.
 const STEPS: u64 = 10_000;
+/// The bar's width in characters; what a line has beside it and its name: the figures, the frame, and the last column, after
+/// which some terminals begin a new line.
+const LONGEST: usize = 30;
+const SHORTEST: usize = 5;
+const FIGURES: usize = 52;
 
 /// A progress bar on standard error; hidden if that is not a terminal, or on request.
 pub(crate) struct Bar(ProgressBar);
@@ -30,7 +36,9 @@ impl Bar {
             return Bar(ProgressBar::hidden());
         }
         let bar = ProgressBar::new(length);
-        let style = ProgressStyle::with_template(&format!("{{prefix}} [{{bar:30}}] {figures}"));
+        let columns = Term::stderr().size_checked().map_or(usize::MAX, |(_, columns)| columns.into());
+        let width = columns.saturating_sub(what.chars().count() + FIGURES).clamp(SHORTEST, LONGEST);
+        let style = ProgressStyle::with_template(&format!("{{prefix}} [{{bar:{width}}}] {figures}"));
         bar.set_style(style.expect("a constant template").progress_chars("=> "));
         bar.set_prefix(what.to_owned());
         Bar(bar)

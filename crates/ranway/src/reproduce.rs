@@ -390,8 +390,12 @@ pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(
             None => "no such built-in paper, experiment or folder",
         };
         let near = scenario::nearest(name, names.iter().map(String::as_str));
-        let hint = near.map_or_else(|| "; available".into(), |near| format!("; did you mean `{near}`? Available"));
-        return Err(Failure::Invalid(format!("`{name}`: {why}{hint}: {}", names.join(", "))));
+        let hint = match (near, here) {
+            (Some(near), _) => format!("; did you mean `{near}`?"),
+            (None, Some(_)) => format!("; there are {}", names.join(", ")),
+            (None, None) => "; `ranway list` shows all names".to_owned(),
+        };
+        return Err(Failure::Invalid(format!("`{name}`: {why}{hint}")));
     }
     Ok(chosen)
 }

@@ -261,10 +261,10 @@ fn what_is_no_paper_at_all_is_answered_with_those_that_there_are() {
     fs::create_dir(dir.path().join("empty")).unwrap();
     paper(dir.path(), "mine");
     for (name, hint) in [
-        ("nowhere/paper", "no such built-in paper, experiment or folder; available:"),
+        ("nowhere/paper", "no such built-in paper, experiment or folder; `ranway list` shows all names"),
         ("empty", "has no `paper.toml`"),
         ("empty/", "empty/paper.toml: no such file"),
-        ("mine/two-flows", "no such experiment; did you mean `mine/one-flow`? Available: mine, mine/one-flow"),
+        ("mine/two-flows", "no such experiment; did you mean `mine/one-flow`?\n"),
     ] {
         let output = reproduce(dir.path(), &[name]);
         assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output.stderr));

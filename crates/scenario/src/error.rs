@@ -98,20 +98,22 @@ pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a 
     nearest(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// Returns the name of which `wrong` is most likely a misspelling, if one is near.
+/// Returns the name of which `wrong` is most likely a misspelling, if one is near, or that it begins.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The cost is the product of the lengths; a string longer than any name is not a misspelling of one.
     if wrong.len() > 64 {
         return None;
     }
     let wrong = wrong.to_lowercase();
-    let near = names
-        .into_iter()
-        .take(MAX_NAMES)
-        .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
-        .min();
-    near.map(|(_, name)| name)
+    /// So many letters begin a name that is meant, and are not only near it.
+    const BEGINNING: usize = 4;
+    let ranked = names.into_iter().take(MAX_NAMES).map(|name| {
+        let lower = name.to_lowercase();
+        let begins = wrong.len() >= BEGINNING && lower.starts_with(&wrong);
+        (!begins, strsim::damerau_levenshtein(&wrong, &lower), name)
+    });
+    let near = ranked.filter(|(is_other, distance, name)| !is_other || *distance <= 1 + name.chars().count() / 4).min();
+    near.map(|(_, _, name)| name)
 }
 
 /// Formats a value in a message: a number with an exponent, if it has very many digits without one.
