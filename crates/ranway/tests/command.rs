@@ -135,7 +135,7 @@ fn typos_in_each_place_are_answered_with_what_would_be_right() {
         (&["run", "dumbel"][..], "dumbbell"),
         (&["run", "dumbbell", "--set", "dumbbell.rate=35 MB"][..], "Mbit/s"),
         (&["run", "dumbbell", "--set", "flows.*.cc=cubik"][..], "cubic"),
-        (&["reproduce", "mdcc-toward"][..], "mdcc-towards/wireless-loss"),
+        (&["reproduce", "mdcc-toward"][..], "did you mean `mdcc-towards`?"),
         (&["report", "nowhere"][..], "nowhere"),
         (&["rum", "dumbbell"][..], "'run'"),
         (&["rnu", "dumbbell"], "'run'"),
@@ -213,6 +213,31 @@ fn events_and_captures_are_written_on_request() {
     let out = dir.path().join("ranway-out/dumbbell");
     assert!(fs::metadata(out.join("captures/point-0-run-0.pcapng")).unwrap().len() > 10_000);
     assert!(fs::metadata(out.join("events.parquet")).unwrap().len() > 10_000);
+}
+
+/// The analysis of a capture at the sender's host finds what the simulated sender knows.
+#[test]
+fn a_capture_at_a_host_is_that_of_its_own_packets() {
+    let dir = scratch();
+    let set = ["record.pcap=[\"sender\"]", "duration=\"10 s\"", "warmup=\"0 s\"", "flows.*.cc=\"cubic\"", "runs=1"];
+    let more: Vec<&str> = set.iter().flat_map(|key| ["--set", key]).collect();
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--out", "run"], &more[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = ranway(dir.path(), &["analyse", "run/captures/point-0-run-0.pcapng", "--quiet", "--out", "seen"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures = |results: &str| -> Vec<Vec<f64>> {
+        let wanted = "goodput_mbps,rtt_p50_ms,retransmission_rate";
+        let output = ranway(dir.path(), &["table", results, "--figures", wanted, "--format", "csv"]);
+        let table = String::from_utf8(output.stdout).expect("text");
+        let row = |line: &str| [6, 3, 0].map(|at| line.split(',').nth_back(at + 2).unwrap().parse().unwrap()).to_vec();
+        table.lines().skip(1).map(row).collect()
+    };
+    let (known, seen) = (figures("run"), figures("seen"));
+    assert_eq!((known.len(), seen.len()), (1, 1));
+    let (known, seen) = (&known[0], &seen[0]);
+    assert_eq!(known[1..], seen[1..], "RTT and retransmissions");
+    // A capture does not tell when the data came, but when it was acknowledged.
+    assert!((known[0] - seen[0]).abs() < 0.01 * known[0], "{known:?} and {seen:?}");
 }
 
 #[test]

@@ -87,7 +87,8 @@ pub struct Record {
     pub events: bool,
     /// Whether to write a table with one row for each transport block. It is large.
     pub radio: bool,
-    /// Links whose packets are captured to pcapng files, or `["*"]` for all.
+    /// Links, or hosts at the ends of flows, whose packets are captured to pcapng files, or `["*"]` for all links. A host's
+    /// capture is that of its own packets, as tcpdump's there; a name of both is the link.
     pub pcap: Vec<String>,
 }
 

@@ -128,6 +128,8 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     }
     // The table has already been merged into each flow's own.
     s.tcp = Tcp::default();
+    let ends: std::collections::BTreeSet<&str> =
+        s.flows.iter().flat_map(|flow| [flow.from.as_str(), flow.to.as_str()]).collect();
     for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {
         let message = match network.by_name.get(name.as_str()) {
             Some(&index) if index < network.wired => continue,
@@ -135,7 +137,11 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
                 let link = s.radio().map_or("", |radio| radio.core_link);
                 format!("`{name}` is a radio hop and cannot be captured; capture `{link}`, the link in front of it")
             }
-            None => unknown("link", name, s.links.iter().map(|link| link.name.as_str())),
+            None if ends.contains(name.as_str()) => continue,
+            None => {
+                let links = s.links.iter().map(|link| link.name.as_str());
+                unknown("link or host with flows", name, links.chain(ends.iter().copied()))
+            }
         };
         c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
     }

@@ -167,7 +167,7 @@ s.toml:7:8: links[0].name: duplicate link `bottleneck`
 s.toml:7:8: links[0].name: duplicate link `bottleneck-reverse`
 "#);
     assert_snapshot!(with("[[links]]\nname = \"bottleneck-reverse\"\nfrom = \"r1\"\nto = \"x\"\nduplex = false\n[[flows]]"), @"s.toml:7:8: links[0].name: duplicate link `bottleneck-reverse`");
-    assert_snapshot!(with("[record]\npcap = [\"botleneck\"]\n[[flows]]"), @"s.toml:7:9: record.pcap[0]: unknown link `botleneck`; did you mean `bottleneck`?");
+    assert_snapshot!(with("[record]\npcap = [\"botleneck\"]\n[[flows]]"), @"s.toml:7:9: record.pcap[0]: unknown link or host with flows `botleneck`; did you mean `bottleneck`?");
     assert_snapshot!(with("[[flows]]\nname = \"../a\""), @"s.toml:7:8: flows[0].name: invalid name `../a`; use 1 to 100 letters, digits, spaces, or - _ . :");
 }
 

@@ -236,7 +236,7 @@ fn a_radio_hop_cannot_be_captured() {
     assert_snapshot!(with("[[flows]]\n[record]\npcap = [\"*\", \"s1\", \"radio-a-1\", \"radio-a-2-reverse\", \"s11\"]"), @r#"
 s:9:20: record.pcap[2]: `radio-a-1` is a radio hop and cannot be captured; capture `s1`, the link in front of it
 s:9:33: record.pcap[3]: `radio-a-2-reverse` is a radio hop and cannot be captured; capture `s1`, the link in front of it
-s:9:54: record.pcap[4]: unknown link `s11`; did you mean `s1`?
+s:9:54: record.pcap[4]: unknown link or host with flows `s11`; did you mean `s1`?
 "#);
 }
 

@@ -13,14 +13,18 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
     let record = &scenario.record;
     let links: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
     let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name);
-    let wanted: Vec<&str> = links.iter().filter(|l| captured(l)).map(String::as_str).collect();
+    let nodes = scenario.nodes();
+    // A name of both is the link.
+    let is_host = |name: &str| record.pcap.iter().any(|p| p == name) && !links.iter().any(|link| link == name);
+    let at_links = links.iter().map(|link| captured(link).then_some(link.as_str()));
+    let at_nodes = nodes.iter().map(|node| is_host(node).then_some(*node));
+    let places: Vec<Option<&str>> = at_links.chain(at_nodes).collect();
+    let wanted: Vec<&str> = places.iter().copied().flatten().collect();
+    let mut next = 0..;
+    let mut interfaces: Vec<Option<u32>> = places.iter().map(|place| place.and_then(|_| next.next())).collect();
+    let at_hosts = interfaces.split_off(links.len());
     if !record.events && wanted.is_empty() {
         return Ok(None);
-    }
-    let mut interfaces = vec![None; links.len()];
-    let places = links.iter().enumerate().filter(|(_, l)| captured(l)).map(|(i, _)| i);
-    for (interface, link) in places.enumerate() {
-        interfaces[link] = Some(interface as u32);
     }
     let captures = match output {
         Some(output) if !wanted.is_empty() => {
@@ -29,7 +33,6 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
         }
         _ => None,
     };
-    let nodes = scenario.nodes();
     let node = |name: &str| nodes.iter().position(|n| *n == name).unwrap_or_default() as u32;
     let copies = |f: &Flow| vec![(f.name.clone(), [node(&f.from), node(&f.to)]); f.count as usize];
     Ok(Some(Box::new(Watch {
@@ -37,6 +40,7 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
         events: record.events.then(Events::default),
         captures,
         interfaces,
+        at_hosts,
         flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
         radio_hops: scenario.radio().into_iter().flat_map(|radio| radio.ues).map(hop_names).collect(),
         links,

@@ -38,6 +38,8 @@ pub(crate) struct Watch {
     pub(crate) captures: Option<Capture>,
     /// By link: the interface in the capture, if the link is captured.
     pub(crate) interfaces: Vec<Option<u32>>,
+    /// By host: the same.
+    pub(crate) at_hosts: Vec<Option<u32>>,
     pub(crate) links: Vec<String>,
     /// By UE: the names of its radio hops, downlink first.
     pub(crate) radio_hops: Vec<[String; 2]>,
@@ -71,8 +73,17 @@ impl Watch {
 
     fn write(&mut self, at: Time, what: &Happening) {
         match what {
-            Happening::Sent(packet, parcel) => self.row("send", None, packet, parcel, "", at),
-            Happening::Received(packet, parcel) => self.row("receive", None, packet, parcel, "", at),
+            Happening::Sent(packet, parcel) => {
+                self.row("send", None, packet, parcel, "", at);
+                // What is on its way already is a middlebox's.
+                if packet.hop() == 0 {
+                    self.capture_at(parcel.towards.other(), packet, parcel, at);
+                }
+            }
+            Happening::Received(packet, parcel) => {
+                self.row("receive", None, packet, parcel, "", at);
+                self.capture_at(parcel.towards, packet, parcel, at);
+            }
             Happening::Entered(hop, packet, parcel) => self.row("enqueue", Some(*hop), packet, parcel, "", at),
             Happening::Left(hop, packet, parcel) => {
                 let detail = if packet.ecn() == Ecn::Ce { "ce" } else { "" };
@@ -174,6 +185,14 @@ impl Watch {
             len: packet.len(),
             detail,
         });
+    }
+
+    /// Captures a packet at the host at an end of its flow, if that is captured.
+    fn capture_at(&mut self, end: End, packet: &Packet, parcel: &Parcel, now: Time) {
+        let host = self.flows[parcel.owner.flow as usize].1[end as usize];
+        if let Some(interface) = self.at_hosts[host as usize] {
+            self.capture(interface, packet, parcel, now);
+        }
     }
 
     fn capture(&mut self, interface: u32, packet: &Packet, parcel: &Parcel, now: Time) {
