@@ -67,6 +67,9 @@ struct SweepFile {
     /// A digest of everything that the jobs depend on.
     inputs: String,
     meta: Meta,
+    /// The digests of the same sweep with fewer runs, whose jobs are jobs of this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<String>,
 }
 
 impl SweepFile {
@@ -108,6 +111,30 @@ impl SweepFile {
     fn difference(&self, other: &SweepFile) -> Option<&'static str> {
         let runs = (self.runs != other.runs).then_some("number of runs");
         difference(&self.meta, &other.meta).or(runs).or((self.inputs != other.inputs).then_some(INPUTS))
+    }
+
+    /// This sweep with more runs, as `wanted` has them; `None` if something else differs.
+    ///
+    /// A run does not depend on how many there are, unless it is the only one: recordings begin at their beginning then.
+    fn grown(&self, wanted: &SweepFile) -> Option<SweepFile> {
+        let without_runs = |meta: &Meta| {
+            let mut meta = Meta { runs: 0, ..meta.clone() };
+            if let Some(scenario) = meta.scenario.as_object_mut() {
+                scenario.remove("runs");
+            }
+            meta
+        };
+        let same = self.inputs == wanted.inputs && without_runs(&self.meta) == without_runs(&wanted.meta);
+        let more = |(before, after): (&u32, &u32)| before == after || *before >= 2 && before < after;
+        let grows = self.runs.len() == wanted.runs.len() && self.runs.iter().zip(&wanted.runs).all(more);
+        let earlier = || self.earlier.iter().cloned().chain([self.id()]).collect();
+        (same && grows).then(|| SweepFile {
+            format: FORMAT,
+            runs: wanted.runs.clone(),
+            inputs: wanted.inputs.clone(),
+            meta: wanted.meta.clone(),
+            earlier: earlier(),
+        })
     }
 
     /// Checks that this file, which was found in the directory at `path`, is of the sweep that is wanted there.
@@ -195,7 +222,8 @@ impl SweepDir {
     /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point; `inputs` are texts of everything
     /// that the jobs depend on, in an order that does not change: every point's scenario, traces, recorded channels.
     ///
-    /// A `sweep.json` that is lost or damaged is made anew if the first finished jobs are all of this sweep.
+    /// A `sweep.json` that is lost or damaged is made anew if the first finished jobs are all of this sweep. A sweep whose points
+    /// had fewer runs, but two at least, grows: its finished jobs are kept.
     ///
     /// # Errors
     /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::NotJob`] if `sweep.json` is lost or damaged and some
@@ -213,12 +241,16 @@ impl SweepDir {
             digest.update(text);
         }
         let meta = Meta { partial: None, ..meta.clone() };
-        let wanted = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: hex(digest), meta };
+        let wanted = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: hex(digest), meta, earlier: Vec::new() };
         let (dir, made) = Dir::open_or_make(path)?;
         let unreadable = match SweepFile::read(&dir) {
             Ok(Some(file)) => {
+                if let Some(grown) = file.grown(&wanted).filter(|_| file.difference(&wanted).is_some()) {
+                    grown.write(&dir)?;
+                    return Ok(SweepDir::new(dir, grown, false));
+                }
                 file.check_same(&wanted, path)?;
-                return Ok(SweepDir::new(dir, wanted, false));
+                return Ok(SweepDir::new(dir, file, false));
             }
             Ok(None) => None,
             Err(error) => Some(error),
@@ -229,7 +261,7 @@ impl SweepDir {
         // Of several processes that begin at the same time, the last one's file stays; all should be the same.
         let file = SweepFile::read(&dir)?.ok_or_else(|| Error::NotSweep { path: path.to_owned() })?;
         file.check_same(&wanted, path)?;
-        Ok(SweepDir::new(dir, wanted, restored))
+        Ok(SweepDir::new(dir, file, restored))
     }
 
     /// Opens the directory of a sweep.
@@ -383,7 +415,7 @@ impl SweepDir {
         let mut archive = tar::Archive::new(io::BufReader::new(file).take(LARGEST));
         let mut entries = entries(&mut archive).map_err(|error| damaged(&error))?;
         let description = read_description(&mut entries).map_err(|error| damaged(&error))?;
-        if description.sweep != self.id {
+        if description.sweep != self.id && !self.file.earlier.contains(&description.sweep) {
             return Err(of_another_sweep(&path));
         }
         if description.job != job {

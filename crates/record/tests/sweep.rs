@@ -125,7 +125,7 @@ fn directories_of_something_else_are_refused() {
     let path = temp.path().join("jobs");
     open(&path, &results, 2).unwrap();
     let said = |error: Error| error.to_string();
-    assert!(said(open(&path, &results, 3).unwrap_err()).contains("another sweep, with a different number of runs"));
+    assert!(said(open(&path, &results, 1).unwrap_err()).contains("another sweep, with a different number of runs"));
     let mut other = made_up::sweep("A sweep", 2, 10);
     other.meta.seed += 1;
     assert!(said(open(&path, &other, 2).unwrap_err()).contains("with a different seed"));

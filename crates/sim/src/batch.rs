@@ -418,7 +418,12 @@ fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
 /// # Errors
 /// See [`SweepDir::open_or_create`].
 pub fn sweep_dir(loaded: &Loaded, path: &Path) -> Result<SweepDir, record::Error> {
-    let scenario = |point: &scenario::Point| serde_json::to_string(&point.scenario).expect("a scenario is plain data");
+    // A run does not depend on how many there are, unless it is the only one.
+    let scenario = |point: &scenario::Point| {
+        let mut scenario = point.scenario.clone();
+        scenario.runs = scenario.runs.min(2);
+        serde_json::to_string(&scenario).expect("a scenario is plain data")
+    };
     let inputs = loaded.points().iter().map(scenario).chain(recordings::texts(loaded).map(str::to_owned));
     SweepDir::open_or_create(path, &meta(loaded), &runs(loaded), inputs)
 }
