@@ -3,7 +3,7 @@
 import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type Kind, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
 import type { Choice } from "./location";
 import { h, select, sortable, type TableColumn } from "./dom";
-import { number, percent, text } from "./format";
+import { number, percent, rounded, text } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
 import { dashOf, colour, shapeOf, COLOURS } from "./palette";
 import { distributionLine, distributionOf, linePlot, type Line, type Look } from "./plots";
@@ -306,14 +306,6 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
 export function withInterval(stat: Stat | null, show: (x: number) => string): string {
   if (stat === null) return "–";
   if (stat.ci95 === null) return show(stat.mean);
-  const mean = show(stat.mean);
-  const unit = /\s*%$/.exec(mean)?.[0] ?? "";
-  return `${mean.slice(0, mean.length - unit.length)} ± ${interval(stat, show)}${unit}`;
-}
-
-/** Half the confidence interval with one more decimal than the mean, so that the two can be read together. */
-export function interval(stat: Stat, show: (x: number) => string): string {
-  const ci95 = (stat.ci95 ?? 0) * (show === percent ? 100 : 1);
-  const decimals = /\.(\d+)/.exec(show(stat.mean))?.[1]?.length ?? 0;
-  return ci95 === 0 ? "0" : ci95.toFixed(Math.min(decimals + 1, 6));
+  const [mean, half, unit] = rounded(stat.mean, stat.ci95, show === percent);
+  return `${mean} ± ${half}${unit}`;
 }

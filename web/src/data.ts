@@ -39,10 +39,34 @@ export function titleOf(result: Result): string {
   return `${result.timing.lateness === undefined ? "Simulation" : "Emulation"}: ${named}`;
 }
 
-/** The results' titles, with a number where several have the same. */
+/** The results' titles; those of the same title have what differs between them, or a number. */
 export function namesOf(data: Data): string[] {
   const titles = data.results.map(titleOf);
-  return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`));
+  const names = titles.map((title, i) => {
+    const same = data.results.filter((_, other) => titles[other] === title);
+    return same.length === 1 ? title : [title, difference(data.results[i]!, same)].filter((part) => part !== "").join(": ");
+  });
+  return names.map((name, i) => (names.indexOf(name) === names.lastIndexOf(name) ? name : `${name} (${names.slice(0, i + 1).filter((other) => other === name).length})`));
+}
+
+/** Differences that a name tells at most. */
+const MOST_DIFFERENCES = 2;
+
+/** What a result's scenario has that others of the same title have not: the values of a few keys, or nothing. */
+function difference(result: Result, same: Result[]): string {
+  const all = same.map(({ meta }) => new Map([...leaves(meta.scenario), ["seed", text(meta.seed)], ["runs", text(meta.runs)], ["version", text(meta.version)]]));
+  const own = all[same.indexOf(result)]!;
+  const differ = [...new Set(all.flatMap((leaves) => [...leaves.keys()]))].filter((key) => new Set(all.map((leaves) => leaves.get(key))).size > 1);
+  // A key within another one, such as the seed of the scenario, is told once.
+  const keys = differ.filter((key) => !differ.some((other) => other !== key && key.endsWith(`.${other}`)));
+  if (keys.length > MOST_DIFFERENCES) return "";
+  return keys.map((key) => `${key.split(".").at(-1)!} = ${own.get(key) ?? "–"}`).join(", ");
+}
+
+/** The values of a scenario by their paths. */
+function leaves(value: unknown, path = ""): [string, string][] {
+  if (typeof value !== "object" || value === null) return [[path, text(value)]];
+  return Object.entries(value).flatMap(([key, inner]) => leaves(inner, path === "" ? key : `${path}.${key}`));
 }
 
 /** Returns all cases, ordered by result. With several results, the result is one of the varied values. */

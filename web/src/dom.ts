@@ -1,6 +1,6 @@
 // HTML elements. No string of the data is ever interpreted as HTML.
 
-import { saveCsv } from "./offer";
+import { saveCsv, saveLatex } from "./offer";
 
 type Child = Node | string | null | undefined | false;
 
@@ -68,9 +68,10 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title
   let limit = order?.all === true ? rows.length : matchMedia(PHONE).matches ? CARDS_AT_FIRST : ROWS_AT_FIRST;
   const remember = (): void => void orders.set(title, { by: columns[by]?.head ?? "", falling, all: limit >= rows.length && rows.length > ROWS_AT_FIRST });
   const numeric = columns.map((column) => rows.every((row) => typeof column.value(row) !== "string"));
+  const shown = (row: T, column: TableColumn<T>): string => column.text?.(row) ?? String(column.value(row) ?? "–");
   const body = h("tbody");
   const more = h("button", { type: "button", class: "more" });
-  const heads = columns.map((column, i) => {
+  const buttons = columns.map((column, i) => {
     const button = h("button", { type: "button" }, column.head);
     if (column.title !== undefined) button.title = column.title;
     button.addEventListener("click", () => {
@@ -93,11 +94,11 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title
         return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
       });
     }
-    heads.forEach((head, i) => head.setAttribute("aria-sort", i !== by ? "none" : falling ? "descending" : "ascending"));
+    buttons.forEach((head, i) => head.setAttribute("aria-sort", i !== by ? "none" : falling ? "descending" : "ascending"));
     body.replaceChildren(
       ...sorted.slice(0, limit).map((row) => {
         const cells = columns.map((column, i) =>
-          h("td", { "data-head": column.title ?? column.head, ...(numeric[i] && { class: "number" }) }, column.text?.(row) ?? String(column.value(row) ?? "–")),
+          h("td", { "data-head": column.title ?? column.head, ...(numeric[i] && { class: "number" }) }, shown(row, column)),
         );
         const line = h("tr", {}, ...cells);
         if (onRow !== undefined) {
@@ -120,7 +121,10 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title
     draw();
   });
   draw();
+  const tex = h("button", { type: "button", class: "more", title: "Save all rows as LaTeX" }, "LaTeX");
+  const heads = columns.map((column) => column.head);
+  tex.addEventListener("click", () => saveLatex(title, heads, numeric, rows.map((row) => columns.map((column) => shown(row, column)))));
   const save = h("button", { type: "button", class: "more", title: "Save all rows as CSV" }, "CSV");
-  save.addEventListener("click", () => saveCsv(title, columns.map((column) => column.head), rows.map((row) => columns.map((column) => column.value(row)))));
-  return h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body), h("div", { class: "below" }, more, save));
+  save.addEventListener("click", () => saveCsv(title, heads, rows.map((row) => columns.map((column) => column.value(row)))));
+  return h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, ...buttons)), body), h("div", { class: "below" }, more, save, tex));
 }

@@ -22,6 +22,14 @@ export function percent(share: number | null | undefined): string {
   return `${x === 0 ? "0" : x >= 10 ? x.toFixed(1) : x >= 0.01 ? x.toFixed(2) : x >= 1e-4 ? x.toFixed(4) : x.toExponential(1)}${THIN}%`;
 }
 
+/** A mean, half of its interval and their unit: two significant digits of the interval, and as many decimals of the mean (as `record::means`). */
+export function rounded(mean: number, ci95: number, isShare = false): [mean: string, half: string, unit: string] {
+  const [scale, unit] = isShare ? [100, `${THIN}%`] : [1, ""];
+  const decimals = ci95 > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(ci95 * scale)), 0), 9) : undefined;
+  if (decimals === undefined) return [isShare ? (mean * scale).toFixed(2) : number(mean), "0", unit];
+  return [(mean * scale).toFixed(decimals), (ci95 * scale).toFixed(decimals), unit];
+}
+
 export function bytes(x: number | null | undefined): string {
   if (x === null || x === undefined) return "–";
   for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const) {

@@ -1,6 +1,6 @@
 // The report page: the scenario, the results and their course over time.
 
-import { comparison, interval, withInterval, type Chooser } from "./compare";
+import { comparison, withInterval, type Chooser } from "./compare";
 import {
   column,
   datagramFlows,
@@ -24,7 +24,7 @@ import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { factsOf } from "./facts";
 import { goodputAgainstRtt, rttBoxes, stackedInFlight } from "./flows";
-import { bytes, count, number, percent, seconds, text } from "./format";
+import { bytes, count, number, percent, rounded, seconds, text } from "./format";
 import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
 import { cellMarks } from "./marks";
@@ -272,12 +272,13 @@ function cards(): HTMLElement {
           ? "one run"
           : one.summary.identical_runs === true
             ? `${stat.n} identical runs`
-            : `± ${interval(stat, show)} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
+            : `± ${rounded(stat.mean, stat.ci95, show === percent).slice(1).join("")} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
+    const mean = stat === null ? "–" : stat.ci95 === null || show !== number ? show(stat.mean) : rounded(stat.mean, stat.ci95)[0];
     return h(
       "div",
       { class: i === 0 ? "value" : "value second" },
       chosen().length > 1 && h("span", { class: "who", title: one.label }, prefix(i).trim()),
-      h("b", {}, stat === null ? "–" : show(stat.mean), unit !== "" && stat !== null && h("small", {}, ` ${unit}`)),
+      h("b", {}, mean, unit !== "" && stat !== null && h("small", {}, ` ${unit}`)),
       h("span", { class: "spread" }, spread),
     );
   };

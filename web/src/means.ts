@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { h } from "./dom";
-import { number } from "./format";
+import { number, rounded } from "./format";
 import { legend, type Entry } from "./legend";
 import { colour, dashOf, markerPath, shapeOf } from "./palette";
 import { axis, caption, logTicks, PlotHost, style, ticks, widthOf } from "./plots";
@@ -42,6 +42,9 @@ const NAMES_WIDE = 150;
 const NAMES_HALF = 70;
 /** Minimum distance of ticks, as a share of the axis. */
 const CLOSEST_MARKS = 0.06;
+/** Characters of a turned name at most, and the height in pixels that each takes. */
+const TURNED_NAME = 40;
+const TURNED_HEIGHT = 3.5;
 /** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
 const LOG_BARS = 100;
 
@@ -81,6 +84,9 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
   const bottom = logY ? 10 ** Math.floor(Math.log10(smallest)) : smallest >= 0 ? 0 : Math.min(...all.map(low));
   const text = Math.max(...(names ?? [""]).map((name) => name.length)) * (names?.length ?? 0);
   const turned = text > (wide ? NAMES_WIDE : NAMES_HALF) || host.clientWidth < text * 7;
+  const short = (name: string): string => (turned && name.length > TURNED_NAME ? `${name.slice(0, TURNED_NAME - 1)}…` : name);
+  const shown = names?.map(short);
+  const depth = turned ? 30 + TURNED_HEIGHT * Math.max(...(shown ?? [""]).map((name) => name.length)) : 0;
   const line = (one: MeanSeries): uPlot.AlignedData => {
     const sorted = [...one.means].sort((a, b) => a.x - b.x);
     return [sorted.map((m) => m.x), sorted.map((m) => m.mean)];
@@ -90,16 +96,16 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
   const u = new uPlot(
     {
       width: widthOf(host),
-      height: turned ? 360 : 280,
+      height: turned ? 270 + depth : 280,
       legend: { show: false },
       cursor: { drag: { x: false, y: false } },
       scales: { x: { time: false, range, ...(log && { distr: 3 as const }) }, y: { range: [bottom, top], ...(logY && { distr: 3 as const }) } },
       axes: [
         {
-          ...axis(xLabel, 2, names === undefined ? (log ? logTicks : ticks) : (_, at) => at.map((i) => names[i] ?? "")),
+          ...axis(xLabel, 2, names === undefined ? (log ? logTicks : ticks) : (_, at) => at.map((i) => shown?.[i] ?? "")),
           ...(names !== undefined && { splits: () => names.map((_, i) => i), grid: { show: false } }),
           ...(marks !== undefined && { splits: () => marks, filter: (_: uPlot, at: number[]) => at }),
-          ...(turned && { rotate: 30, size: 90 }),
+          ...(turned && { rotate: 30, size: depth }),
           ...(xLabel === "" && { labelSize: 0 }),
         },
         axis(logY ? `${yLabel} (logarithmic)` : yLabel, 3, logY ? logTicks : ticks),
@@ -128,7 +134,7 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
   }));
   const said = (s: number, y: number): string => {
     const ci95 = series[s]!.means.find((m) => m.mean === y)?.ci95 ?? null;
-    return ci95 === null ? number(y) : `${number(y)} ± ${number(ci95)}`;
+    return ci95 === null ? number(y) : rounded(y, ci95).slice(0, 2).join(" ± ");
   };
   host.append(legend(u, entries, said, options.heading));
   const boxes = all.some((m) => m.around != null);
