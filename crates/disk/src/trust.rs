@@ -8,9 +8,15 @@ use rustix::process::{geteuid, getuid};
 
 use crate::error::Error;
 
-/// Returns whether this process has privileges that its caller lacks.
+/// Returns whether this process has privileges that its caller lacks. Root of a user namespace of one user has those of that
+/// user alone.
 pub(crate) fn is_privileged() -> bool {
-    geteuid().is_root()
+    geteuid().is_root() && !std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| is_of_one(&map))
+}
+
+/// Returns whether the map of a user namespace (`user_namespaces(7)`) has a single user.
+fn is_of_one(map: &str) -> bool {
+    map.split_ascii_whitespace().skip(2).eq(["1"])
 }
 
 /// Returns the user on whose behalf root acts.
@@ -93,6 +99,14 @@ mod tests {
         let mut stat = fs::stat("/").expect("there is a root");
         (stat.st_uid, stat.st_gid, stat.st_mode) = (uid, gid, (0o040_000 | mode) as _);
         stat
+    }
+
+    #[test]
+    fn a_namespace_of_one_user_is_told_by_its_map() {
+        assert!(is_of_one("         0       1000          1\n"));
+        for map in ["         0          0 4294967295\n", "0 1000 1\n1 100000 65536\n", "0 100000 65536\n", ""] {
+            assert!(!is_of_one(map), "{map}");
+        }
     }
 
     #[test]
