@@ -8,6 +8,7 @@ use crate::forward::{self, Forward};
 use crate::host_queue;
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab, Router};
+use crate::names::GivenName;
 use crate::passage::Passage;
 use crate::port::Port;
 use crate::proxy::{self, Proxy};
@@ -63,6 +64,8 @@ pub struct Options {
     pub nat: Option<Nat>,
     /// The node of the network at which another namespace forwards the hosts' packets ([`routers`] lists the valid ones).
     pub router: Option<String>,
+    /// Names of hosts in namespaces beside those of their nodes.
+    pub names: Vec<GivenName>,
     /// The program `ranway`, which runs the scenario's proxy; without it, the one in `PATH`.
     pub program: Option<PathBuf>,
     /// Where the cells' reports go, if anywhere.
@@ -83,6 +86,7 @@ impl Default for Options {
             output: None,
             nat: None,
             router: None,
+            names: Vec::new(),
             program: None,
             reports: None,
             watch: None,
@@ -206,7 +210,7 @@ impl Emulation {
         let proxy = scenario.radio().and_then(|radio| radio.proxy_in_cells());
         let router = options.router.as_deref().map(|node| Router { node, has_sides: false });
         let router = proxy.as_ref().map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
-        let mut lab = Lab::new(&names, router, options.mtu, options.nat.as_ref())?;
+        let mut lab = Lab::named(&names, router, options.mtu, options.nat.as_ref(), &options.names)?;
         for queue in host_queue::plan(scenario, &names)? {
             queue.install(&lab, options.mtu)?;
         }
@@ -270,6 +274,14 @@ impl Emulation {
         match &self.site {
             Site::Lab(lab) => lab.id(),
             Site::Attached(claim) => claim.id(),
+        }
+    }
+
+    /// Its directory, which lives as long as it does.
+    pub fn dir(&self) -> &Path {
+        match &self.site {
+            Site::Lab(lab) => lab.dir().path(),
+            Site::Attached(claim) => claim.directory().path(),
         }
     }
 

@@ -22,6 +22,7 @@ use nix::sched::CloneFlags;
 use scenario::host_addresses;
 
 use crate::Error;
+use crate::names::{GivenName, NameServer, Names};
 use crate::tidy::{Claim, FILES, NAMESPACES};
 use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
 
@@ -60,8 +61,8 @@ const STEERING: &str = "core/rps_default_mask";
 const FORWARDING: [(&str, &str); 3] =
     [("ipv4/conf/all/send_redirects", "0"), ("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1")];
 
-/// The /etc/resolv.conf of every host. The machine's name server cannot be reached, and a program would wait for it for many
-/// seconds; at this address nothing listens, which it learns at once.
+/// The /etc/resolv.conf of every host: [`NameServer`]. The machine's name server cannot be reached, and a program would wait for
+/// it for many seconds.
 const RESOLVER: &str = "nameserver 127.0.0.1\n";
 
 /// A real host.
@@ -99,6 +100,8 @@ pub struct Lab {
     has_sides: bool,
     /// Whether hosts have name servers that they can reach, if they reach anything outside.
     resolves: Option<bool>,
+    /// Answers programs that ask a name server, if hosts do not ask one outside.
+    names: Option<NameServer>,
     /// [`tun::overflowed`] at the beginning.
     overflowed: u64,
     /// Dropped last.
@@ -106,24 +109,41 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// As [`Lab::named`], with no names but those of the nodes.
+    ///
+    /// # Errors
+    /// As [`Lab::named`].
+    pub fn new(names: &[String], router: Option<Router>, mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
+        Lab::named(names, router, mtu, nat, &[])
+    }
+
     /// Creates hosts for the scenario's nodes `names`, of which the first is the server, and a last one for the router, whose
-    /// kernel forwards packets. With `nat`, the server is their router to the networks of this machine.
+    /// kernel forwards packets. With `nat`, the server is their router to the networks of this machine. `given` are further
+    /// names of hosts.
     ///
     /// # Errors
     /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for invalid options; and
     /// [`Error::System`].
-    pub fn new(names: &[String], router: Option<Router>, mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
+    pub fn named(
+        names: &[String],
+        router: Option<Router>,
+        mtu: u32,
+        nat: Option<&Nat>,
+        given: &[GivenName],
+    ) -> Result<Lab, Error> {
         check_mtu(mtu)?;
         if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
             return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
         }
+        let nodes: Vec<String> =
+            names.iter().map(String::as_str).chain(router.map(|r| r.node)).map(String::from).collect();
+        let plain = plain_names(&nodes);
+        let mut known = all_names(&plain, router.map(|_| names.len()));
+        given.iter().try_for_each(|given| known.give(given))?;
         check()?;
         nat.map_or(Ok(()), |_| uplink::check())?;
         let resolver = nat.map(|nat| Resolver::find(nat, PREFIX)).transpose()?;
         let claim = Claim::new()?;
-        let nodes: Vec<String> =
-            names.iter().map(String::as_str).chain(router.map(|r| r.node)).map(String::from).collect();
-        let plain = plain_names(&nodes);
         let hosts = nodes.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
             let (v4, v6) = host_addresses(n);
             Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
@@ -134,11 +154,15 @@ impl Lab {
             router: router.map(|_| names.len()),
             has_sides: router.is_some_and(|router| router.has_sides),
             resolves: None,
+            names: None,
             overflowed: tun::overflowed().unwrap_or(0),
             claim,
         };
         let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
-        lab.set_up(&plain, mtu, &file, nat.is_some())?;
+        lab.set_up(&known.hosts_file(), mtu, &file, nat.is_some())?;
+        if nat.is_none() {
+            lab.names = Some(NameServer::start(&lab, known)?);
+        }
         if let Some(resolver) = resolver {
             lab.set_up_uplink(resolver.as_ref(), mtu)?;
             lab.resolves = Some(resolver.is_some());
@@ -146,8 +170,7 @@ impl Lab {
         Ok(lab)
     }
 
-    fn set_up(&mut self, plain: &[String], mtu: u32, resolver: &str, nat: bool) -> Result<(), Error> {
-        let names = hosts_file(plain, self.router);
+    fn set_up(&mut self, names: &str, mtu: u32, resolver: &str, nat: bool) -> Result<(), Error> {
         let mut namespaces = String::new();
         for host in &self.hosts {
             let (files, made) = Dir::open_or_make(&Path::new(FILES).join(&host.netns))?;
@@ -406,9 +429,9 @@ fn plain_names(names: &[String]) -> Vec<String> {
     plain
 }
 
-/// The /etc/hosts of every host: all by name, and by what they are where no name says otherwise.
-fn hosts_file(plain: &[String], router: Option<usize>) -> String {
-    let mut file = String::from("127.0.0.1 localhost\n::1 localhost\n");
+/// The names of every host: its own, and what it is where no name says otherwise.
+fn all_names(plain: &[String], router: Option<usize>) -> Names {
+    let mut all = Names::default();
     for (n, name) in plain.iter().enumerate() {
         let mut names = vec![name.clone()];
         let aliases = match n {
@@ -418,11 +441,9 @@ fn hosts_file(plain: &[String], router: Option<usize>) -> String {
             _ => vec![format!("ue{n}")],
         };
         names.extend(aliases.into_iter().filter(|alias| !plain.iter().any(|p| p.eq_ignore_ascii_case(alias))));
-        let (v4, v6) = host_addresses(n);
-        let names = names.join(" ");
-        let _ = writeln!(file, "{v4} {names}\n{v6} {names}");
+        all.add(host_addresses(n), names);
     }
-    file
+    all
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@
 //! | `port` | an end of the network: a host's TUN interface, or an existing interface |
 //! | `lateness` | how late packets were delivered, and whether that makes the run invalid |
 //! | `lab` | the hosts: a network namespace for each |
+//! | `names` | names of hosts: `/etc/hosts`, and a name server in each |
 //! | `host_queue` | queues in hosts, in front of a link |
 //! | `proxy` | the scenario's proxy: `ranway proxy` in a router |
 //! | `passage` | delays of data through the proxy |
 //! | `reports` | the cells' reports to the proxy and to other readers |
 //! | `uplink` | the route from the server's namespace to the networks of this machine |
 //! | `tidy` | removes everything a lab created, even after a crash |
+//! | `rootless` | hosts without root, in namespaces of the user |
 //! | `account` | another user, for a command in a host |
 //! | `serve` | a web server and iperf3 at the server's end |
 //! | `control` | commands for a running emulation |
@@ -48,10 +50,12 @@ mod host_queue;
 pub mod kernel;
 pub mod lab;
 mod lateness;
+mod names;
 mod passage;
 mod port;
 mod proxy;
 pub mod reports;
+pub mod rootless;
 mod rows;
 pub mod serve;
 mod tidy;
@@ -59,6 +63,7 @@ pub mod uplink;
 
 pub use emulation::{Emulation, Finished, Options, check, check_router, hosts, routers, single};
 pub use engine::{Glance, News, Watch};
+pub use names::GivenName;
 
 /// Why a network with real hosts cannot be run.
 #[derive(Debug, thiserror::Error)]

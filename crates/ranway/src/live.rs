@@ -23,6 +23,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Emulate(args) => emulate::emulate(args),
         Command::Control(args) => emulate::control(args),
+        Command::Rootless(args) => emulate::rootless(args),
         Command::Mdcc(command) => mdcc::run(command),
         Command::Pep(args) => pep::run(args),
         Command::Backlog(args) => backlog::run(args),

@@ -3,19 +3,46 @@
 use crate::args::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use std::error::Error as _;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::path::Path;
 
 /// The commands of the feature `live`.
 #[cfg(any(test, not(feature = "live")))]
-const LIVE: [&str; 11] =
-    ["emulate", "control", "mdcc", "pep", "backlog", "rnis", "measure", "campaign", "proxy", "oracle", "analyse"];
+const LIVE: [&str; 12] = [
+    "emulate", "control", "rootless", "mdcc", "pep", "backlog", "rnis", "measure", "campaign", "proxy", "oracle",
+    "analyse",
+];
 
 /// Parses the command line. If it is invalid, exits with a message, and a suggestion if one is close enough.
 pub(crate) fn parse() -> Args {
     Args::try_parse().unwrap_or_else(|mut error| {
         suggest(&mut error);
+        name_numbers(&mut error);
         error.exit()
     })
+}
+
+/// Says what a number must be, where clap quotes the standard library.
+fn name_numbers(error: &mut clap::Error) {
+    let Some(source) = error.source().filter(|_| error.kind() == ErrorKind::ValueValidation) else { return };
+    let what = if let Some(wrong) = source.downcast_ref::<ParseIntError>() {
+        match wrong.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "the number is too large",
+            _ => "expected a whole number, such as 3",
+        }
+    } else if source.is::<ParseFloatError>() {
+        "expected a number, such as 0.5"
+    } else {
+        return;
+    };
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return;
+    };
+    let said = format!("invalid value '{value}' for '{option}': {what}\n\nFor more information, try '--help'.\n");
+    *error = clap::Error::raw(ErrorKind::ValueValidation, said);
 }
 
 /// Suggests commands with missing, wrong or swapped letters, which clap misses in short names; and `run` if the first

@@ -10,10 +10,13 @@ use common::{
 };
 use record::Results;
 use record::tables::FlowRow;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::has_program;
 
 #[test]
 fn root_the_command_has_its_own_streams_and_exit_code() {
@@ -505,4 +508,41 @@ fn root_without_privileges_one_line_names_what_is_missing() {
     let said = text(&output.stderr);
     assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
     assert!(said.contains("root"), "{said}");
+}
+
+/// Runs a command as a user without rights, in a mount namespace in which anybody may open `/dev/net/tun`, as on a desktop.
+fn as_nobody(dir: &Path, command: &str) -> Output {
+    let script = format!(
+        "mknod tun c 10 200 && chmod 666 tun && mount --bind tun /dev/net/tun && rm tun && \
+         exec setpriv --reuid 65534 --regid 65534 --clear-groups {command}"
+    );
+    fs::set_permissions(dir, Permissions::from_mode(0o777)).expect("it is ours");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", &script]).current_dir(dir).output().expect("unshare of util-linux")
+}
+
+#[test]
+fn root_is_not_needed_where_users_may_have_namespaces() {
+    if !may() {
+        return;
+    }
+    let (dir, ranway) = (scratch(LINK), env!("CARGO_BIN_EXE_ranway"));
+    let allowed = as_nobody(dir.path(), "unshare --user --map-root-user --mount mount -t tmpfs none /mnt");
+    if !has_program(allowed.status.success(), "user namespaces for everybody") {
+        return;
+    }
+    let command = "sh -c 'id -u && ping -c 2 -i 0.2 api.example.com >&2 && curl -s http://server/5kB | wc -c'";
+    let options = "--out out --max-lateness '200 ms' --name api.example.com=server";
+    let output = as_nobody(dir.path(), &format!("{ranway} emulate net.toml {options} -- {command}"));
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}{complained}");
+    assert!(complained.contains("note: without root: no real-time priority"), "{complained}");
+    assert!(said.lines().take(2).eq(["0", "5000"]), "{said}");
+    // What is written is the user's.
+    let results = fs::metadata(dir.path().join("out/flows.parquet")).expect("results");
+    assert_eq!(results.uid(), 65_534);
+    let refused = as_nobody(dir.path(), &format!("{ranway} emulate net.toml --nat -- true"));
+    assert!(text(&refused.stderr).contains("--nat needs root"), "{}", text(&refused.stderr));
+    let inside = as_nobody(dir.path(), &format!("{ranway} rootless -- id -u"));
+    assert_eq!(text(&inside.stdout).trim(), "0", "{}", text(&inside.stderr));
 }

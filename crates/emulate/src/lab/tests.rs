@@ -85,7 +85,7 @@ fn names_become_plain_and_stay_different() {
 
 #[test]
 fn hosts_are_known_by_their_names_and_by_what_they_are() {
-    let file = hosts_file(&["core", "phone", "ue", "car"].map(String::from), None);
+    let file = all_names(&["core", "phone", "ue", "car"].map(String::from), None).hosts_file();
     let expected = "127.0.0.1 localhost\n\
                     ::1 localhost\n\
                     10.0.0.1 core server\n\

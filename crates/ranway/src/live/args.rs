@@ -9,6 +9,7 @@ use crate::live::rnis::RnisArgs;
 use crate::live::secrets::MetricsArgs;
 use crate::source::SourceArgs;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use emulate::GivenName;
 use emulate::reports::Target;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,10 +19,12 @@ use units::{Rate, Span};
 /// The subcommands that meet real networks, programs and captures.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Connect real programs through a scenario's network in real time (needs root)
+    /// Connect real programs through a scenario's network in real time
     Emulate(EmulateArgs),
     /// Query or change a running emulation
     Control(ControlArgs),
+    /// Run a program, such as pytest, in namespaces in which emulations need no root
+    Rootless(RootlessArgs),
     /// Manage multi-domain congestion control in the kernel (needs root)
     #[command(subcommand)]
     Mdcc(MdccCommand),
@@ -67,6 +70,7 @@ Examples:
   ranway emulate lte-download -- ping -c 10 server            beside a simulated download
   ranway emulate lte-cell --nat -- curl https://example.org/  the Internet behind the cell
   ranway emulate lte-cell --ue 2 --shell                      a shell at the second UE
+  ranway emulate lte-cell --name api.example.com=server -- ./client-test
   ranway emulate dumbbell --kernel                            the scenario's flows, sent by the kernel
   ranway emulate lte-cell --router core -- traceroute server  a router in the core network
   ranway emulate lte-cell --attach eth1 eth2                  the network between two cables
@@ -76,6 +80,9 @@ joined them that carries IP packets through the network: from the server's side 
 the second. ARP, neighbour discovery, multicast and non-IP frames pass without delay. The emulation runs until Ctrl-C or \
 `ranway control stop`, and then writes its results. The interfaces should have no addresses; receive offloads that merge \
 frames (GRO, LRO) are off while it runs.
+
+Without root, the hosts are in namespaces of this user (user_namespaces(7)), where the machine allows it: without real-time \
+priority, --nat, --attach, --user, --dashboard, and `ranway control` from outside.
 
 Exit codes: the command's own; without a command, or after one that succeeded, 3 if packets were delivered too late \
 for the results to be valid; otherwise as for `ranway` in general."
@@ -110,6 +117,9 @@ pub(crate) struct EmulateArgs {
     /// Give the hosts IPv4 access to this machine's networks, through the server and address translation
     #[arg(long, conflicts_with = "attach")]
     pub(crate) nat: bool,
+    /// Another name of a host for programs in hosts, such as api.example.com=server; may be repeated
+    #[arg(long = "name", value_name = "NAME=HOST", conflicts_with = "attach", value_parser = GivenName::parse)]
+    pub(crate) names: Vec<GivenName>,
     /// A name server for the hosts behind --nat, instead of this machine's; up to three times
     #[arg(long, value_name = "ADDRESS", requires = "nat")]
     pub(crate) dns: Vec<Ipv4Addr>,
@@ -142,6 +152,21 @@ pub(crate) struct EmulateArgs {
     pub(crate) wide: bool,
     /// The command to run at the UE; without one, the scenario's flows run for the scenario's duration
     #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "The program is root of new namespaces (user, network, mount; see user_namespaces(7)) and may set up hosts there; outside \
+it has this user's rights. An emulation in it has no real-time priority, no way to the machine's networks and interfaces, and is not seen \
+by `ranway control` outside. `ranway emulate` goes into such namespaces by itself.
+
+Examples:
+  ranway rootless -- pytest tests/"
+)]
+pub(crate) struct RootlessArgs {
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }
 

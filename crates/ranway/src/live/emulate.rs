@@ -1,7 +1,7 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::failure::{Failure, warned};
-use crate::live::args::{ControlArgs, EmulateArgs};
+use crate::live::args::{ControlArgs, EmulateArgs, RootlessArgs};
 use crate::live::dashboard::OfEmulation;
 use crate::live::status_line::StatusLine;
 use crate::out::{commit, default_out, stem};
@@ -12,12 +12,13 @@ use emulate::account::Account;
 use emulate::lab::Lab;
 use emulate::reports::Target;
 use emulate::uplink::Nat;
-use emulate::{Emulation, Finished, Glance, Options, control};
+use emulate::{Emulation, Finished, Glance, Options, control, rootless};
 use netio::process::{Attended, Happened, Signals};
 use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{Bytes, Rate, Span};
@@ -36,6 +37,7 @@ const NOT_FOUND: u8 = 127;
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
+    become_root(args)?;
     let loaded = load(args)?;
     // All checks of the input come before anything is written.
     let scenario = emulate::single(&loaded)?;
@@ -66,6 +68,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         output: None,
         nat: None,
         router: args.router.clone(),
+        names: args.names.clone(),
         program: Some(std::env::current_exe()?),
         reports: args.reports.clone(),
         watch: None,
@@ -202,6 +205,37 @@ fn load(args: &EmulateArgs) -> Result<Loaded, Failure> {
 }
 
 /// Checks a UE's number, counted from 1. The first host is the server, so the number is the UE's index among the hosts.
+/// Without root, goes into namespaces in which this process is root, unless the emulation needs the machine's own.
+fn become_root(args: &EmulateArgs) -> Result<(), Failure> {
+    let needs_root = [
+        (args.attach.is_some(), "--attach"),
+        (args.nat, "--nat"),
+        (args.user.is_some(), "--user"),
+        (args.dashboard.is_wanted(), "--dashboard"),
+    ];
+    if !rootless::is_needed() {
+        return Ok(());
+    }
+    if let Some((_, option)) = needs_root.into_iter().find(|(is_set, _)| *is_set) {
+        return Err(Failure::Invalid(format!("{option} needs root: use sudo")));
+    }
+    rootless::enter()?;
+    if !args.quiet {
+        terminal::message!("note: without root: {}", rootless::LACKS);
+    }
+    Ok(())
+}
+
+/// Becomes a program in namespaces in which emulations need no root.
+pub(crate) fn rootless(args: &RootlessArgs) -> Result<(), Failure> {
+    if rootless::is_needed() {
+        rootless::enter()?;
+    }
+    let (program, rest) = args.command.split_first().expect("it is required");
+    let error = std::process::Command::new(program).args(rest).exec();
+    Err(Failure::Invalid(format!("{}: {error}", program.display())))
+}
+
 fn which_ue(ue: usize, hosts: &[String]) -> Result<usize, Failure> {
     if ue == 0 || ue >= hosts.len() {
         let ues = hosts.iter().skip(1).enumerate().map(|(i, name)| format!("{} ({name})", i + 1));
