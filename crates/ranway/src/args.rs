@@ -5,7 +5,7 @@ use crate::import::ImportCommand;
 use crate::source::SourceArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use record::Job;
+use record::{Against, Job};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Schema,
     /// Regenerate the report of existing results
     Report(ReportArgs),
+    /// Print means and confidence intervals, or paired differences, as text, CSV or LaTeX
+    Table(TableArgs),
     /// Those that meet real networks, programs and captures
     #[cfg(feature = "live")]
     #[command(flatten)]
@@ -205,7 +207,7 @@ pub(crate) struct MergeArgs {
 /// What happens when the jobs of a sweep have finished.
 #[derive(ClapArgs)]
 pub(crate) struct EndArgs {
-    /// Keep the jobs' own files
+    /// Keep the jobs' own files, with which the sweep can grow: the same command with more --runs computes only the new ones
     #[arg(long)]
     pub(crate) keep: bool,
     /// Print nothing but errors
@@ -214,6 +216,9 @@ pub(crate) struct EndArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print tables at full width, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 /// One of several shares of the jobs of a sweep.
@@ -298,6 +303,61 @@ pub(crate) struct ReportArgs {
     /// The report file to write [default: report.html in DIR]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Print tables at full width, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "A row is a flow at a point of the sweep, with means over the runs and half of their 95 % confidence intervals \
+(Student's t). With --against, a row has the differences to the point with that value: runs of the same number share their random \
+numbers, so that intervals are those of paired differences.
+
+Examples:
+  ranway table results
+  ranway table results --figures goodput_mbps,rtt_p95_ms --format latex --out table.tex
+  ranway table results --against cc=cubic --format csv"
+)]
+pub(crate) struct TableArgs {
+    /// A results directory written by `ranway run` or `ranway sweep`
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The figures, named as in summary.json [default: the usual ones that have values]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub(crate) figures: Vec<String>,
+    /// A value of a swept key with which all others are compared
+    #[arg(long, value_name = "KEY=VALUE", value_parser = against)]
+    pub(crate) against: Option<Against>,
+    /// The form of the table
+    #[arg(long, value_enum, default_value_t = TableForm::Text)]
+    pub(crate) format: TableForm,
+    /// The file to write instead of printing the table
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the text at full width, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
+
+/// The form of a table.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableForm {
+    /// columns for a terminal
+    Text,
+    /// numbers, intervals and counts of runs, separated by commas
+    Csv,
+    /// a tabular with the rules of booktabs
+    Latex,
+}
+
+fn against(text: &str) -> Result<Against, String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+            Ok(Against { key: key.trim().to_owned(), value: value.trim().to_owned() })
+        }
+        _ => Err("expected a swept key and one of its values, such as cc=cubic".to_owned()),
+    }
 }
 
 #[derive(ClapArgs)]

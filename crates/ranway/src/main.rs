@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "live")]
         Command::Live(command) => live::run(&command),
         Command::Report(args) => show::report(&args),
+        Command::Table(args) => show::table(&args),
         Command::Import(command) => import::run(&command),
         Command::Compare(args) => show::compare(&args),
         Command::Reproduce(args) => reproduce::run(&args),

@@ -1,10 +1,10 @@
 //! Lists, built-in files, and reports of existing results.
 
-use crate::args::{CompareArgs, ReportArgs, ShowArgs};
+use crate::args::{CompareArgs, ReportArgs, ShowArgs, TableArgs, TableForm};
 use crate::table::{self, summary};
 use crate::{failure::Failure, terminal};
 use console::Term;
-use record::{Results, report};
+use record::{Means, Results, report};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -53,7 +53,26 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     let results = read(&args.dir)?;
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("report.html"));
+    write!(terminal::stdout(), "{}", summary(&results, table::width(&Term::stdout(), args.wide)))?;
     write(&out, &report::html(&results))
+}
+
+/// Prints or writes a table of means.
+pub(crate) fn table(args: &TableArgs) -> Result<(), Failure> {
+    let results = read(&args.dir)?;
+    let means = Means::of(&results, &args.figures, args.against.clone()).map_err(Failure::Invalid)?;
+    let text = match args.format {
+        TableForm::Csv => means.csv(),
+        TableForm::Latex => means.latex(),
+        TableForm::Text => {
+            let width = table::width(&Term::stdout(), args.wide || args.out.is_some());
+            table::means(&means, width)
+        }
+    };
+    match &args.out {
+        Some(out) => Ok(disk::write(out, text.as_bytes())?),
+        None => Ok(write!(terminal::stdout(), "{text}")?),
+    }
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {

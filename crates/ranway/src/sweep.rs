@@ -8,7 +8,9 @@ use crate::interrupt;
 use crate::out::{counted, default_out, stem};
 use crate::progress::Bar;
 use crate::run::{load, wrong};
+use crate::table;
 use crate::terminal::{self, message};
+use console::Term;
 use record::{Job, Output, SweepDir, assemble};
 use scenario::Loaded;
 use sim::{Batch, Options};
@@ -175,8 +177,7 @@ fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(
         let answer = serde_json::json!({ "out": out.display().to_string(), "summary": summary, "timing": timing });
         writeln!(stdout, "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !ending.quiet {
-        let points = counted(summary.points.len() as u64, "point");
-        writeln!(stdout, "{points}, {:.0} s of simulated time in {:.1} CPU s", timing.simulated_s, timing.cpu_s)?;
+        write!(stdout, "{}", table::of_summary(&summary, &timing, table::width(&Term::stdout(), ending.wide)))?;
         writeln!(stdout, "report: {}", out.join("report.html").display())?;
     }
     Ok(())

@@ -2,8 +2,9 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use console::{Term, measure_text_width};
+use record::means::with_interval;
 use record::tables::TcpFlowRow;
-use record::{FlowSummary, Limited, Results, Stat};
+use record::{FlowSummary, Limited, Means, Point, Results, Stat, Summary, Timing};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -56,12 +57,27 @@ pub(crate) fn width(term: &Term, wide: bool) -> Option<usize> {
         .map(|columns: usize| columns.max(NARROWEST))
 }
 
+/// Formats a table of means, in lines of at most `width` characters.
+pub(crate) fn means(means: &Means, width: Option<usize>) -> String {
+    let (head, rows) = means.cells();
+    let mut table = table(&head.iter().map(String::as_str).collect::<Vec<_>>(), width);
+    for place in means.texts()..head.len() {
+        table.column_mut(place).expect("the table has it").set_cell_alignment(CellAlignment::Right);
+    }
+    rows.iter().for_each(|row| _ = table.add_row(row));
+    format!("{table}\n")
+}
+
 /// Formats the summary of a run: one row for each flow at each point, in lines of at most `width` characters.
 pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
-    let summary = results.summary();
+    of_summary(&results.summary(), &results.timing, width)
+}
+
+/// The same, of results whose summary was made before.
+pub(crate) fn of_summary(summary: &Summary, timing: &Timing, width: Option<usize>) -> String {
     let mut text = String::new();
-    if !results.meta.title.is_empty() {
-        let _ = writeln!(text, "{}", results.meta.title);
+    if !summary.title.is_empty() {
+        let _ = writeln!(text, "{}", summary.title);
     }
     if let Some(partial) = &summary.partial {
         let (finished, of) = (partial.finished, partial.of);
@@ -70,7 +86,7 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     let all = || summary.points.iter().flat_map(|point| point.flows.iter().map(move |flow| (point, flow)));
     let rows = all().take(MAX_ROWS).map(|(point, flow)| {
         let cells = COLUMNS.iter().map(|column| (column.cell)(flow)).collect();
-        (results.meta.points[point.point as usize].label(), cells)
+        (Point { values: point.values.clone() }.label(), cells)
     });
     // For TCP, round-trip times are more informative than one-way delays.
     let one_way = all().any(|(_, flow)| flow.transport != "tcp" && flow.owd_p50_ms.is_some());
@@ -78,18 +94,17 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     if all().count() > MAX_ROWS {
         let _ = writeln!(text, "{} more rows are in the report", all().count() - MAX_ROWS);
     }
-    if let Some(note) = identical(&summary) {
+    if let Some(note) = identical(summary) {
         wrap(&note, width.unwrap_or(usize::MAX)).iter().for_each(|part| _ = writeln!(text, "{part}"));
     }
-    let t = &results.timing;
-    let _ = match t.lateness {
-        Some(_) => writeln!(text, "{:.0} s emulated, {} packets", t.simulated_s, t.packets),
+    let _ = match timing.lateness {
+        Some(_) => writeln!(text, "{:.0} s emulated, {} packets", timing.simulated_s, timing.packets),
         None => {
-            let taken = match t.wall_s {
+            let taken = match timing.wall_s {
                 Some(wall) => format!("{wall:.2} s"),
-                None => format!("{:.2} s of processor time", t.cpu_s),
+                None => format!("{:.2} s of processor time", timing.cpu_s),
             };
-            writeln!(text, "{:.0} s simulated in {taken}, {} data packets", t.simulated_s, t.packets)
+            writeln!(text, "{:.0} s simulated in {taken}, {} data packets", timing.simulated_s, timing.packets)
         }
     };
     text
@@ -173,7 +188,7 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
 }
 
 /// Returns a warning if repetitions gave identical results.
-fn identical(summary: &record::Summary) -> Option<String> {
+fn identical(summary: &Summary) -> Option<String> {
     let points = summary.points.iter().filter(|point| point.identical_runs).count();
     let runs = summary.runs;
     let which = if points == summary.points.len() { String::new() } else { format!(" of {points} points") };
@@ -308,11 +323,11 @@ pub(crate) fn table(head: &[&str], width: Option<usize>) -> Table {
     table
 }
 
-/// Formats a value with its confidence interval, if it has one.
+/// Formats a value with its confidence interval, which tells its digits, if it has one.
 fn stat(stat: Option<&Stat>, digits: usize) -> Option<String> {
     let stat = stat?;
     Some(match stat.ci95 {
-        Some(ci) => format!("{:.digits$} ± {:.digits$}", stat.mean, ci),
+        Some(_) => with_interval(stat.mean, stat.ci95),
         None => format!("{:.digits$}", stat.mean),
     })
 }

@@ -45,7 +45,7 @@ fn a_sweep_writes_what_a_run_writes() {
     let dir = scratch();
     succeed(dir.path(), &["run", "s.toml", "--out", "run"]);
     let (out, _) = succeed(dir.path(), &["sweep", "s.toml", "--out", "sweep"]);
-    assert!(out.contains("3 points, 240 s of simulated time") && out.contains("report: sweep/report.html"), "{out}");
+    assert!(out.contains("240 s simulated in ") && out.contains("report: sweep/report.html"), "{out}");
     assert_same(&dir.path().join("run"), &dir.path().join("sweep"));
     assert_eq!(names(dir.path()), ["run", "s.toml", "sweep"]);
     // Again: earlier results are replaced.
@@ -98,6 +98,61 @@ fn a_stopped_sweep_is_resumed_without_running_finished_jobs_again() {
     assert!(said.contains(&format!("{} of 12 jobs have finished before", finished.len())), "{said}");
     assert_eq!(finished.iter().map(modified).collect::<Vec<_>>(), before);
     assert_same(&dir.path().join("run"), &dir.path().join("sweep"));
+}
+
+#[test]
+fn a_sweep_that_was_kept_grows_by_the_new_runs_alone() {
+    let dir = scratch();
+    let more = |runs: &'static str| ["sweep", "s.toml", "--out", "a", "--keep", "--runs", runs];
+    succeed(dir.path(), &more("2"));
+    let (_, said) = succeed(dir.path(), &more("5"));
+    assert!(said.contains("6 of 15 jobs have finished before"), "{said}");
+    let (_, said) = succeed(dir.path(), &more("6"));
+    assert!(said.contains("15 of 18 jobs have finished before"), "{said}");
+    succeed(dir.path(), &["run", "s.toml", "--out", "run", "--runs", "6"]);
+    assert_same(&dir.path().join("run"), &dir.path().join("a"));
+    // It does not shrink, and one run is another thing than the first of several.
+    let said = refused(dir.path(), &more("3"));
+    assert!(said.contains("with a different number of runs"), "{said}");
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "b", "--keep", "--runs", "1"]);
+    let said = refused(dir.path(), &["sweep", "s.toml", "--out", "b", "--runs", "2"]);
+    assert!(said.contains("with a different "), "{said}");
+    // Another loss is another sweep.
+    let said = refused(dir.path(), &["sweep", "s.toml", "--out", "a", "--runs", "9", "--set", "dumbbell.rtt=50 ms"]);
+    assert!(said.contains("with a different "), "{said}");
+}
+
+#[test]
+fn a_table_of_means_comes_as_text_csv_and_latex_and_as_paired_differences() {
+    let dir = scratch();
+    let (out, _) = succeed(dir.path(), &["sweep", "s.toml", "--out", "a"]);
+    let (text, _) = succeed(dir.path(), &["table", "a"]);
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.contains("goodput Mbit/s") && text.contains(" ± "), "{text}");
+    assert!(out.contains("dumbbell.loss = 0.01"), "{out}");
+    let (csv, _) = succeed(dir.path(), &["table", "a", "--figures", "goodput_mbps", "--format", "csv"]);
+    let head = csv.lines().next().expect("a head");
+    assert_eq!(head, "dumbbell.loss,flow,cc,goodput_mbps,goodput_mbps_ci95,goodput_mbps_n");
+    let goodput = |line: &str| line.split(',').nth(3).and_then(|number| number.parse::<f64>().ok()).expect("a number");
+    let rates: Vec<f64> = csv.lines().skip(1).map(goodput).collect();
+    assert!(rates[0] > rates[1] && rates[1] > rates[2], "{csv}");
+    let paired = ["table", "a", "--figures", "goodput_mbps", "--format", "csv", "--against", "loss=0"];
+    let (csv, _) = succeed(dir.path(), &paired);
+    let differences: Vec<f64> = csv.lines().skip(1).map(goodput).collect();
+    assert_eq!(differences.len(), 2, "{csv}");
+    assert!((differences[1] - (rates[2] - rates[0])).abs() < 1e-9, "{csv}");
+    succeed(dir.path(), &["table", "a", "--format", "latex", "--out", "a.tex"]);
+    let tex = fs::read_to_string(dir.path().join("a.tex")).expect("it is written");
+    assert!(tex.contains("\\begin{tabular}{lll") && tex.contains("$\\pm$"), "{tex}");
+    for (args, what) in [
+        (["table", "a", "--figures", "goodput"], "there is no figure `goodput`: there are goodput_mbps, "),
+        (["table", "a", "--against", "loss=1"], "`dumbbell.loss` is never 1: it is 0, 0.001, 0.01"),
+        (["table", "a", "--against", "rate=1"], "`rate` is not one of the swept keys: dumbbell.loss"),
+        (["table", "a", "--against", "loss"], "expected a swept key and one of its values, such as cc=cubic"),
+    ] {
+        let said = refused(dir.path(), &args);
+        assert!(said.contains(what), "{said}");
+    }
 }
 
 #[test]

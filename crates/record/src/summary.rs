@@ -252,8 +252,7 @@ impl Summary {
     pub fn of(results: &Results) -> Summary {
         let runs = gather(&results.tables);
         let points = results.meta.points.iter().enumerate();
-        let emulated = results.timing.lateness.is_some();
-        let strangers = emulated || results.meta.scenario.get("analysed").is_some();
+        let (emulated, strangers) = kinds(results);
         let summarise =
             |(point, at): (usize, &Point)| summarise(point as u32, at.values.clone(), &runs, emulated, strangers);
         Summary { lateness: results.timing.lateness, ..Summary::with(&results.meta, points.map(summarise).collect()) }
@@ -277,6 +276,23 @@ impl PointSummary {
     pub(crate) fn of(point: u32, at: &Point, tables: &Tables, emulated: bool) -> PointSummary {
         summarise(point, at.values.clone(), &gather(tables), emulated, emulated)
     }
+}
+
+/// The summary of each run alone, by point and run.
+pub(crate) fn by_run(results: &Results) -> BTreeMap<(u32, u32), PointSummary> {
+    let (emulated, strangers) = kinds(results);
+    let runs = gather(&results.tables);
+    let alone = |(at, run): ((u32, u32), Run<'_>)| {
+        let values = results.meta.points[at.0 as usize].values.clone();
+        (at, summarise(at.0, values, &BTreeMap::from([(at, run)]), emulated, strangers))
+    };
+    runs.into_iter().map(alone).collect()
+}
+
+/// Whether results are of real hosts, and whether their connections are those of strangers.
+fn kinds(results: &Results) -> (bool, bool) {
+    let emulated = results.timing.lateness.is_some();
+    (emulated, emulated || results.meta.scenario.get("analysed").is_some())
 }
 
 /// The rows of a (point, run).
@@ -600,7 +616,7 @@ fn jain(rows: &[FlowRow<'_>], strangers: bool) -> Option<f64> {
 
 /// The 97.5 % quantile of Student's t: a table, and beyond it the first two terms of the Cornish-Fisher expansion, which
 /// are within 0.0002 of it.
-fn student_t(degrees: usize) -> f64 {
+pub fn student_t(degrees: usize) -> f64 {
     if let Some(t) = STUDENT_T.get(degrees - 1) {
         return *t;
     }
