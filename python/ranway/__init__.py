@@ -21,7 +21,7 @@ import json
 from typing import Any
 
 from ranway import _ranway, plot
-from ranway._emulate import Emulation, Host, emulate
+from ranway._emulate import Emulation, Host, Running, attach, emulate
 from ranway._errors import RanwayError, ScenarioError
 from ranway._jobs import Job
 from ranway._progress import Progress
@@ -39,9 +39,11 @@ __all__ = [
     "Progress",
     "RanwayError",
     "Results",
+    "Running",
     "Scenario",
     "ScenarioError",
     "__version__",
+    "attach",
     "builtin",
     "emulate",
     "merge",

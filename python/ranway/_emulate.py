@@ -4,22 +4,36 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ranway import _ranway
+from ranway import _inside, _ranway
 from ranway._errors import ScenarioError
 from ranway._results import Results
 from ranway._scenario import Scenario
 
 
 class Host:
-    """A network namespace of a running emulation. Its interface `cell0` leads into the network."""
+    """A network namespace of a running emulation. Its interface `cell0` leads into the network.
 
-    __slots__ = ("_started", "address", "address6", "name", "netns")
+    In a `with` block, code of this process is in the host:
+
+        with cell.ue:
+            requests.get("http://server/10MB")
+
+    That holds for the thread that enters the block, and for threads that it starts there, such as those of a new event
+    loop. Sockets stay in the host in which they were made. The hosts' names are known to `socket.getaddrinfo`; files
+    and other settings are those of this process. Code outside that connects to a host's address gets a `RanwayError`:
+    on this machine, the address belongs to nobody, or to another.
+    """
+
+    __slots__ = ("_before", "_started", "address", "address6", "name", "netns")
 
     def __init__(self, name: str, netns: str, address: str, address6: str) -> None:
         self.name = name
@@ -31,6 +45,22 @@ class Host:
         self.address6 = address6
         """Its IPv6 address."""
         self._started: list[subprocess.Popen[Any]] = []
+        # By thread, as blocks may be nested.
+        self._before = threading.local()
+
+    def __enter__(self) -> Self:
+        stack: list[int] = self._before.__dict__.setdefault("stack", [])
+        stack.append(_inside.enter(self._place))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _inside.leave(self._before.stack.pop())
+
+    @property
+    def _place(self) -> Path:
+        return Path("/run/netns", self.netns)
 
     def run(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[Any]:
         """Runs a command in the namespace and waits for it, like `subprocess.run`, which receives the `options`."""
@@ -57,8 +87,8 @@ class Host:
         return f"<Host {self.name} {self.address} in {self.netns}>"
 
 
-class Emulation:
-    """A running emulation, from `emulate`. Leaving its `with` block ends it; `results` is available from then on.
+class Running:
+    """A network that runs in real time, from `attach`. Leaving its `with` block ends it; `results` is available then.
 
     Without a `with` block it ends when it is garbage collected, and there are no results.
     """
@@ -66,18 +96,6 @@ class Emulation:
     def __init__(self, running: _ranway.Emulation) -> None:
         self._running = running
         self._results: Results | None = None
-        hosts = [Host(*host) for host in running.hosts()]
-        self.router = hosts.pop() if running.has_router() else None
-        """The host that forwards packets between the others; None without `router` and without a proxy."""
-        self.server = hosts[0]
-        """The host behind the network, with a web server on port 80: `http://server/10MB`."""
-        self.ues = hosts[1:]
-        """The UEs, in the scenario's order; in a network without radio, the receiving hosts."""
-
-    @property
-    def ue(self) -> Host:
-        """The first UE."""
-        return self.ues[0]
 
     @property
     def results(self) -> Results:
@@ -109,12 +127,45 @@ class Emulation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end(stacklevel=3)
+
+    def _end(self, stacklevel: int) -> None:
         results, notes = self._running.finish()
         self._results = Results(results)
+        for note in notes:
+            warnings.warn(note, stacklevel=stacklevel)
+
+
+class Emulation(Running):
+    """A running emulation, from `emulate`. Leaving its `with` block ends it; `results` is available from then on.
+
+    Without a `with` block it ends when it is garbage collected, and there are no results.
+    """
+
+    def __init__(self, running: _ranway.Emulation) -> None:
+        super().__init__(running)
+        hosts = [Host(*host) for host in running.hosts()]
+        self._guarded = [(host.name, host._place, host.address, host.address6) for host in hosts]
+        self.router = hosts.pop() if running.has_router() else None
+        """The host that forwards packets between the others; None without `router` and without a proxy."""
+        self.server = hosts[0]
+        """The host behind the network, with a web server on port 80: `http://server/10MB`."""
+        self.ues = hosts[1:]
+        """The UEs, in the scenario's order; in a network without radio, the receiving hosts."""
+        _inside.add(self._guarded)
+        # Without a `with` block, too.
+        weakref.finalize(self, _inside.remove, self._guarded)
+
+    @property
+    def ue(self) -> Host:
+        """The first UE."""
+        return self.ues[0]
+
+    def _end(self, stacklevel: int) -> None:
+        _inside.remove(self._guarded)
+        super()._end(stacklevel + 1)
         for host in (self.server, *self.ues, *([self.router] if self.router else [])):
             host._reap()
-        for note in notes:
-            warnings.warn(note, stacklevel=2)
 
 
 def emulate(
@@ -128,6 +179,7 @@ def emulate(
     nat: bool = False,
     dns: Sequence[str] = (),
     router: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Emulation:
     """Connects network namespaces through the network of `scenario`, in real time. Needs root.
 
@@ -145,6 +197,8 @@ def emulate(
     - `dns`: IPv4 addresses of name servers for the hosts with `nat`, instead of this machine's own; three at most.
     - `router`: a node of the network, such as `core`, at which another namespace forwards the hosts' packets. Each of
       its two sides is a flow of its own in the results.
+    - `names`: further names of hosts, such as `{"api.example.com": "server"}`. Programs in hosts find all hosts by
+      name: in `/etc/hosts`, and by asking a name server, which is at 127.0.0.1 in each host (not with `nat`).
 
     An emulation is a single run: a sweep is rejected. Everything created for it is removed when it ends, even if this
     process is killed. Notes beside the results, such as packets to addresses that no host has, are issued as warnings
@@ -152,21 +206,59 @@ def emulate(
 
     Raises `ScenarioError`, `OSError` or `RanwayError`, the last also if the machine lacks something that it needs.
     """
-    if not isinstance(scenario, Scenario):
-        scenario = Scenario(scenario)
-    if pcap and out is None:
-        raise ValueError("pcap=True needs out=DIRECTORY to write the capture to")
     if dns and not nat:
         raise ValueError("dns=ADDRESSES needs nat=True")
+    options = {"kernel": kernel, "nat": nat, "dns": list(dns), "router": router, "names": dict(names or {})}
+    return Emulation(_ranway.emulate(_single(scenario), _options(mtu, max_lateness, pcap, out, options)))
+
+
+def attach(
+    scenario: Scenario | str | os.PathLike[str],
+    wan: str,
+    ran: str,
+    *,
+    ue: int = 1,
+    mtu: int = 1500,
+    max_lateness: str = "0.5 ms",
+    pcap: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> Running:
+    """Puts the network of `scenario` between two Ethernet interfaces, as `ranway emulate --attach`. Needs root.
+
+        with ranway.attach("lte-cell", "eth1", "eth2") as cell:
+            cell.control("sinr ue 3")
+            ...
+
+    The hosts are the devices connected to the interfaces: those behind `wan` stand for the server, those behind `ran`
+    for the UE with the number `ue`, from 1. The interfaces are in this thread's network namespace, and are restored at
+    the end. The other options and errors are those of `emulate`.
+    """
+    if ue < 1:
+        raise ValueError(f"ue={ue}: UEs are counted from 1")
+    loaded = _single(scenario)
+    options: dict[str, Any] = {"kernel": False, "nat": False, "dns": [], "router": None, "names": {}}
+    return Running(_ranway.attach(loaded, (wan, ran), ue, _options(mtu, max_lateness, pcap, out, options)))
+
+
+def _options(
+    mtu: int, max_lateness: str, pcap: bool, out: str | os.PathLike[str] | None, more: dict[str, Any]
+) -> dict[str, Any]:
+    """Returns the options as the simulator takes them."""
+    if pcap and out is None:
+        raise ValueError("pcap=True needs out=DIRECTORY to write the capture to")
+    # Polars makes system calls resume after Ctrl-C (SA_RESTART), so that `run` would keep waiting for its process.
+    signal.siginterrupt(signal.SIGINT, True)
+    return {"mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out, **more}
+
+
+def _single(scenario: Scenario | str | os.PathLike[str]) -> _ranway.Loaded:
+    """Returns a scenario as a single run."""
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario(scenario)
     if len(points := scenario.points) > 1:
         swept = list(points[0])
         raise ScenarioError(
             f"the scenario has a sweep over {', '.join(swept)}, and an emulation is one run: "
             f"choose a value with set({{{swept[0]!r}: VALUE}})"
         )
-    scenario = scenario.set(runs=1)
-    # Polars makes system calls resume after Ctrl-C (SA_RESTART), so that `run` would keep waiting for its process.
-    signal.siginterrupt(signal.SIGINT, True)
-    options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out, "nat": nat}
-    running = _ranway.emulate(scenario._loaded, {**options, "dns": list(dns), "router": router})
-    return Emulation(running)
+    return scenario.set(runs=1)._loaded

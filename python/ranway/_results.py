@@ -4,7 +4,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -24,7 +24,8 @@ class Results:
 
     The tables are Polars DataFrames. A row belongs to a `point` of the sweep and a `run` of that point, both numbered
     from 0; after these two come the values that were swept, a column for each, named by its key (`loss`,
-    `dumbbell.queue`). If the table has a column of that name, such as `cc` in `flows`, the swept one is `sweep.cc`.
+    `dumbbell.queue`). If the table has a column of that name, such as `cc` in `flows`, the swept one is `sweep.cc`. If
+    the values are amounts with units, a second column has them as numbers: `rate_mbps`, `delay_s`, `size_bytes`.
 
     Two results are equal if scenario and values are equal, regardless of the time taken.
     """
@@ -157,28 +158,65 @@ class Results:
         if name not in self._tables:
             frame = pl.read_parquet(io.BytesIO(self._inner.parquet(name)))
             self._tables[name] = _with_swept(frame, self.points)
-        frame = self._tables[name]
-        if as_ == "polars":
-            return frame
-        if as_ not in ("pandas", "arrow"):
-            raise ValueError(f"as_={as_!r}: must be 'polars', 'pandas' or 'arrow'")
-        try:
-            return frame.to_pandas() if as_ == "pandas" else frame.to_arrow()
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(f"{error.name} is missing: pip install ranway[pandas]", name=error.name) from None
+        return _as(self._tables[name], as_)
 
-    def summary_frame(self) -> pl.DataFrame:
+    @overload
+    def summary_frame(self, as_: Literal["polars"] = "polars") -> pl.DataFrame: ...
+    @overload
+    def summary_frame(self, as_: Literal["pandas"]) -> "pandas.DataFrame": ...
+    @overload
+    def summary_frame(self, as_: Literal["arrow"]) -> "pyarrow.Table": ...
+    def summary_frame(self, as_: str = "polars") -> Any:
         """Returns the summary values of each flow: one row per point, run and flow, and one column per swept key.
 
         The copies of a flow are combined, as in `summary`: rates cover the time in which any of them was measured,
         quantiles of round-trip times (`rtt_p50_ms`), one-way delays (`owd_p50_ms`) and completion times
         (`completion_p50_s`) cover all their samples. `loss` is the share of the packets sent that were lost, of UDP;
         `retransmission_rate` is the share of segments that were retransmissions, of TCP. A swept key with the name of
-        another column, such as `loss`, has the column `sweep.loss`.
+        another column, such as `loss`, has the column `sweep.loss`; one whose values are amounts with units has another
+        column of numbers, such as `rate_mbps`. `as_` is as in `table`.
         """
-        keys = list(dict.fromkeys(key for point in self.points for key in point))
-        swept = [f"sweep.{key}" if f"sweep.{key}" in self.flows.columns else key for key in keys]
-        return _summary.tidy(self.flows, self.rtts, self.owds, self.transfers, swept)
+        swept = self.flows.columns[2 : 2 + len(_swept(self.points, ()))]
+        return _as(_summary.tidy(self.flows, self.rtts, self.owds, self.transfers, swept), as_)
+
+    @overload
+    def means(
+        self,
+        figures: Sequence[str] = (),
+        *,
+        against: Mapping[str, Any] | None = None,
+        as_: Literal["polars"] = "polars",
+    ) -> pl.DataFrame: ...
+    @overload
+    def means(
+        self, figures: Sequence[str] = (), *, against: Mapping[str, Any] | None = None, as_: Literal["pandas"]
+    ) -> "pandas.DataFrame": ...
+    @overload
+    def means(
+        self, figures: Sequence[str] = (), *, against: Mapping[str, Any] | None = None, as_: Literal["csv", "latex"]
+    ) -> str: ...
+    def means(
+        self, figures: Sequence[str] = (), *, against: Mapping[str, Any] | None = None, as_: str = "polars"
+    ) -> Any:
+        """Returns the means of `figures` (names of `summary`) over the runs: one row per point and flow.
+
+        `NAME_ci95` is half of the 95 % confidence interval (Student's t), and `NAME_n` the number of runs. Without
+        names, the usual figures that have values are returned. With `against`, a swept key and one of its values, such
+        as `{"flows.cc": "cubic"}`, a row has the differences to the point with that value: runs of the same number
+        share their random numbers, so that intervals are those of paired differences.
+
+        `as_` is `"polars"`, `"pandas"`, `"csv"` or `"latex"` (a `tabular` with the rules of booktabs).
+        """
+        if as_ not in ("polars", "pandas", "csv", "latex"):
+            raise ValueError(f"as_={as_!r}: must be 'polars', 'pandas', 'csv' or 'latex'")
+        if against is not None and len(against) != 1:
+            raise ValueError("against: must be one swept key and its value")
+        base = [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in (against or {}).items()]
+        text = self._inner.means(list(figures), base[0] if base else None, as_ == "latex")
+        if as_ in ("csv", "latex"):
+            return text
+        names = {"flow": pl.String, "cc": pl.String}
+        return _as(pl.read_csv(io.StringIO(text), schema_overrides=names, infer_schema_length=None), as_)
 
     def write(self, dir: str | os.PathLike[str]) -> None:
         """Writes tables, summary and report to the directory `dir`, atomically.
@@ -257,16 +295,34 @@ def _restore(files: dict[str, bytes]) -> Results:
 
 def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]]) -> pl.DataFrame:
     """Returns the table with the columns of swept keys after `point` and `run`."""
-    keys = list(dict.fromkeys(key for point in points for key in point))
-    if not keys:
+    columns = [column.gather(frame["point"]) for column in _swept(points, frame.columns)]
+    return pl.DataFrame([*frame[:, :2], *columns, *frame[:, 2:]]) if columns else frame
+
+
+def _swept(points: list[dict[str, Any]], taken: Sequence[str]) -> list[pl.Series]:
+    """Returns the values of each swept key by point, and their numbers if they are amounts with units."""
+    columns = []
+    for key in dict.fromkeys(key for point in points for key in point):
+        values = [point.get(key) for point in points]
+        name = f"sweep.{key}" if key in taken else key
+        columns.append(_column(name, values))
+        amounts = _ranway.amounts(json.dumps(values))
+        if amounts is not None:
+            suffix, numbers = amounts
+            columns.append(pl.Series(f"{name}_{suffix}", numbers, dtype=pl.Float64))
+    return columns
+
+
+def _as(frame: pl.DataFrame, as_: str) -> Any:
+    """Returns a table as a Polars DataFrame, a pandas DataFrame or an Arrow table."""
+    if as_ == "polars":
         return frame
-    columns = [
-        _column(f"sweep.{key}" if key in frame.columns else key, [point.get(key) for point in points]).gather(
-            frame["point"]
-        )
-        for key in keys
-    ]
-    return pl.DataFrame([*frame[:, :2], *columns, *frame[:, 2:]])
+    if as_ not in ("pandas", "arrow"):
+        raise ValueError(f"as_={as_!r}: must be 'polars', 'pandas' or 'arrow'")
+    try:
+        return frame.to_pandas() if as_ == "pandas" else frame.to_arrow()
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error.name} is missing: pip install ranway[pandas]", name=error.name) from None
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:

@@ -8,6 +8,9 @@ black.
 Further keywords select rows by column: a value or a list of values of `flow`, `link`, `ue`, `point`, or of a swept key
 (`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
 
+Plots over time show a single run, or with `run=None` the mean over the runs with a band, its 95 % confidence interval
+(`throughput`, `rtt`, `cwnd`, `in_flight`, `delay`, `queue`); copies of a flow are one line then, their mean.
+
 Plots over time mark where another cell began to serve a UE, with the cell's name, and in orange where a handover failed
 or the link was lost. Plots of flows mark the UEs at which these flows end; plots of links and of measurements mark all
 UEs and modems. Marks are left out if there are too many to distinguish.
@@ -20,11 +23,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 
-from ranway import _select
+from ranway import _ranway, _select
 from ranway._cells import mark_cells
 from ranway._results import Results
 
@@ -114,6 +118,8 @@ _PROBES = {
 }
 # The most moments of a stack; of more, every n-th is drawn.
 _MOST_TIMES = 4000
+# The swept values are ticks if they are so few, and so far apart as shares of the axis.
+_MOST_TICKS, _CLOSEST_TICKS = 9, 0.08
 # What a modem measures of its cell.
 _SIGNALS = {
     "rsrp": ("rsrp_dbm", "dBm"),
@@ -146,33 +152,42 @@ _FIGURES = {
 
 
 def throughput(
-    r: Results, *, ax: "Axes | None" = None, run: int = 0, bin_s: float | None = None, **where: Any
+    r: Results, *, ax: "Axes | None" = None, run: int | None = 0, bin_s: float | None = None, **where: Any
 ) -> "Axes":
     """Goodput of each flow over time, averaged over bins of `bin_s` seconds (about 120 bins if it is not given)."""
-    lines = _select.lines(r, "samples", "flow", {"run": run, **where})
+    lines = _select.lines(r, "samples", "flow", _of_run(run, where))
     with _axes(ax) as ax:
         for line in lines:
-            of_all = r.samples.filter((pl.col("run") == run) & (pl.col("point") == line.rows["point"][0]))
-            times, rates = _binned(of_all["t_s"], line.rows, bin_s)
-            ax.plot(times, rates, color=line.colour, linestyle=line.dashes, label=line.label)
+            binned = []
+            for part in line.rows.partition_by("run", maintain_order=True):
+                of_all = r.samples.filter(
+                    (pl.col("run") == part["run"][0]) & (pl.col("point") == line.rows["point"][0])
+                )
+                times, rates = _binned(of_all["t_s"], part, bin_s)
+                binned.append(pl.DataFrame({"run": part["run"][0], "t_s": times, "rate": rates}))
+            if run is None:
+                _draw_band(ax, line, pl.concat(binned), "rate", 1)
+            else:
+                x, y = binned[0]["t_s"], binned[0]["rate"]
+                ax.plot(x, y, color=line.colour, linestyle=line.dashes, label=line.label)
         _finish_time(ax, r, "flow", "Goodput (Mbit/s)", lines)
         ax.set_ylim(bottom=0)
         return ax
 
 
-def rtt(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+def rtt(r: Results, *, ax: "Axes | None" = None, run: int | None = 0, **where: Any) -> "Axes":
     """Round-trip time of each copy of a flow over time: the latest sample at each sampling time."""
-    return _over_time(r, "flow", "rtt_ms", 1, "Round-trip time (ms)", ax, {"run": run, **where})
+    return _over_time(r, "flow", "rtt_ms", 1, "Round-trip time (ms)", ax, _of_run(run, where))
 
 
-def cwnd(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+def cwnd(r: Results, *, ax: "Axes | None" = None, run: int | None = 0, **where: Any) -> "Axes":
     """Congestion window of each copy of a flow over time."""
-    return _over_time(r, "flow", "cwnd_bytes", 1e-3, "Congestion window (kB)", ax, {"run": run, **where})
+    return _over_time(r, "flow", "cwnd_bytes", 1e-3, "Congestion window (kB)", ax, _of_run(run, where))
 
 
-def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+def in_flight(r: Results, *, ax: "Axes | None" = None, run: int | None = 0, **where: Any) -> "Axes":
     """Bytes in flight of each copy of a flow over time, as its sender estimates them."""
-    return _over_time(r, "flow", "in_flight_bytes", 1e-3, "In flight (kB)", ax, {"run": run, **where})
+    return _over_time(r, "flow", "in_flight_bytes", 1e-3, "In flight (kB)", ax, _of_run(run, where))
 
 
 def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
@@ -300,12 +315,12 @@ def rtt_box(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
         return ax
 
 
-def queue(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+def queue(r: Results, *, ax: "Axes | None" = None, run: int | None = 0, **where: Any) -> "Axes":
     """Length of each link's queue over time; links that never queue are omitted unless selected by `link`."""
     if "link" not in where:
         longest = r.queues.group_by("link").agg(pl.col("packets").max()).filter(pl.col("packets") > 1)
         where["link"] = longest["link"].cast(pl.String).to_list()
-    return _over_time(r, "link", "packets", 1, "Queue (packets)", ax, {"run": run, **where})
+    return _over_time(r, "link", "packets", 1, "Queue (packets)", ax, _of_run(run, where))
 
 
 def rtt_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
@@ -326,9 +341,9 @@ def completion_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Ax
     return _cdf(r, "transfers", "completion_s", "Completion time (s)", "Share of transfers", ax, where)
 
 
-def delay(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+def delay(r: Results, *, ax: "Axes | None" = None, run: int | None = 0, **where: Any) -> "Axes":
     """One-way delay of each copy of a flow over time: means of the data packets since the previous sample."""
-    return _over_time(r, "flow", "owd_ms", 1, "One-way delay (ms)", ax, {"run": run, **where})
+    return _over_time(r, "flow", "owd_ms", 1, "One-way delay (ms)", ax, _of_run(run, where))
 
 
 def loss(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
@@ -546,9 +561,10 @@ def sweep(
     with _axes(ax) as ax:
         for i, (line, label) in enumerate(zip(lines.values(), labels, strict=True)):
             line.sort(key=lambda e: axis.place(r.points[e.point][x]))
+            aside = axis.dodge(i, len(lines))
             colour = hues.index(r.points[line[0].point].get(hue) if hue else i)
             ax.errorbar(
-                [axis.place(r.points[e.point][x]) for e in line],
+                [axis.place(r.points[e.point][x]) + aside for e in line],
                 [e.figure["mean"] for e in line],
                 yerr=[e.figure["ci95"] or 0 for e in line],
                 color=_select.COLOURS[colour % len(_select.COLOURS)],
@@ -634,6 +650,10 @@ class _Axis(NamedTuple):
     def place(self, value: Any) -> float:
         return self.places[value]
 
+    def dodge(self, line: int, lines: int) -> float:
+        """By how much a line's points are moved aside, so that they do not hide those of others: of names only."""
+        return (line - (lines - 1) / 2) * min(0.12, 0.6 / lines) if self.scale == "names" else 0.0
+
     def apply(self, ax: "Axes") -> None:
         ax.set_xlabel(self.label)
         if self.scale == "names":
@@ -648,6 +668,13 @@ class _Axis(NamedTuple):
             ax.set_xscale("symlog", linthresh=self.least, linscale=0.5)
         else:
             ax.set_xscale(self.scale)
+        if self.scale != "names" and 2 <= len(self.places) <= _MOST_TICKS:
+            # The values themselves, unless they are too close.
+            marks = sorted(self.places.values())
+            at = [math.log(max(mark, self.least / 2)) if self.scale != "linear" else mark for mark in marks]
+            if min(b - a for a, b in pairwise(at)) >= _CLOSEST_TICKS * (at[-1] - at[0]):
+                ax.set_xticks(marks, [f"{mark:g}" for mark in marks])
+                ax.set_xticks([], minor=True)
 
 
 def _pyplot() -> Any:
@@ -726,6 +753,9 @@ def _draw_over_time(
     lines = [line for line in lines if line.rows[column].count() > 0] or lines
     with _axes(ax) as ax:
         for line in lines:
+            if line.rows["run"].n_unique() > 1:
+                _draw_band(ax, line, line.rows, column, factor)
+                continue
             apart = [line.rows] if parts is None else line.rows.partition_by(parts, maintain_order=True)
             for i, part in enumerate(apart):
                 part = part.drop_nulls(column) if drawstyle == "default" else part
@@ -736,6 +766,22 @@ def _draw_over_time(
         if not column.endswith(("_db", "_dbm")):
             ax.set_ylim(bottom=0)
         return ax
+
+
+def _of_run(run: int | None, where: dict[str, Any]) -> dict[str, Any]:
+    """Selects a run, or all of them."""
+    return where if run is None else {"run": run, **where}
+
+
+def _draw_band(ax: "Axes", line: _select.Line, rows: pl.DataFrame, column: str, factor: float) -> None:
+    """The mean over the runs of a column at each time, and its 95 % confidence interval (Student's t) as a band."""
+    each = rows.drop_nulls(column).group_by("run", "t_s").agg(pl.col(column).mean() * factor)
+    over = each.group_by("t_s").agg(mean=pl.col(column).mean(), std=pl.col(column).std(), n=pl.len()).sort("t_s")
+    t = {n: _ranway.student_t(n - 1) / math.sqrt(n) if n > 1 else None for n in over["n"].unique()}
+    half = over["std"] * over["n"].replace_strict(t, return_dtype=pl.Float64)
+    ax.plot(over["t_s"], over["mean"], color=line.colour, linestyle=line.dashes, label=line.label)
+    low, high = over["mean"] - half, over["mean"] + half
+    ax.fill_between(over["t_s"], low.to_numpy(), high.to_numpy(), color=line.colour, alpha=0.25, linewidth=0)
 
 
 def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_select.Line]) -> None:

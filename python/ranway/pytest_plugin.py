@@ -37,7 +37,7 @@ def missing() -> str | None:
     lines = status.read_text().splitlines() if status.exists() else []
     effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
     if effective & _NEEDED != _NEEDED:
-        return "emulation needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)"
+        return "emulation needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN), or `ranway rootless -- pytest`"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "emulation needs /dev/net/tun"
     if shutil.which("ip") is None:

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use record::{Output, SweepDir, Unfinished, report};
+use record::{Against, Means, Output, SweepDir, Unfinished, report};
 use sim::{Batch, Job};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -149,6 +149,19 @@ impl Results {
     /// Returns means and confidence intervals as JSON.
     fn summary(&self, py: Python<'_>) -> String {
         py.detach(|| json(&self.0.summary()))
+    }
+
+    /// Returns means and their intervals as CSV, or as LaTeX.
+    fn means(
+        &self,
+        py: Python<'_>,
+        figures: Vec<String>,
+        against: Option<(String, String)>,
+        latex: bool,
+    ) -> PyResult<String> {
+        let against = against.map(|(key, value)| Against { key, value });
+        let means = py.detach(|| Means::of(&self.0, &figures, against)).map_err(PyValueError::new_err)?;
+        Ok(if latex { means.latex() } else { means.csv() })
     }
 
     /// Returns the report, one HTML page.
@@ -401,7 +414,7 @@ impl Emulation {
     }
 }
 
-/// The keyword arguments of `ranway.emulate`, as a dictionary.
+/// The keyword arguments of `ranway.emulate` and `ranway.attach`, as a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct EmulateOptions {
@@ -413,31 +426,65 @@ struct EmulateOptions {
     nat: bool,
     dns: Vec<String>,
     router: Option<String>,
+    names: BTreeMap<String, String>,
+}
+
+impl EmulateOptions {
+    fn read(self) -> PyResult<::emulate::Options> {
+        let wrong = |key: &'static str| move |what: String| PyValueError::new_err(format!("{key}: {what}"));
+        let bound = self.max_lateness.parse();
+        let bound = bound.map_err(|error: units::ParseUnitError| wrong("max_lateness")(error.to_string()))?;
+        let output = self.out.as_deref().map(create).transpose()?;
+        let address = |dns: &String| {
+            dns.parse().map_err(|_| wrong("dns")(format!("`{dns}` is not an IPv4 address such as 192.0.2.53")))
+        };
+        let dns = self.dns.iter().map(address).collect::<PyResult<_>>()?;
+        let name = |(name, host)| ::emulate::GivenName::parse(&format!("{name}={host}")).map_err(wrong("names"));
+        Ok(::emulate::Options {
+            mtu: self.mtu,
+            kernel: self.kernel,
+            capture: self.pcap,
+            bound,
+            output,
+            nat: self.nat.then_some(::emulate::uplink::Nat { dns }),
+            router: self.router,
+            names: self.names.into_iter().map(name).collect::<PyResult<_>>()?,
+            ..::emulate::Options::default()
+        })
+    }
 }
 
 /// Connects real hosts through the network of `loaded`. With `out`, the results are written there at the end.
 #[pyfunction]
 fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult<Emulation> {
-    let EmulateOptions { kernel, mtu, max_lateness, pcap, out, nat, dns, router } = options;
-    let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
-    let output = out.as_deref().map(create).transpose()?;
-    let address = |dns: &String| {
-        dns.parse()
-            .map_err(|_| PyValueError::new_err(format!("dns: `{dns}` is not an IPv4 address such as 192.0.2.53")))
-    };
-    let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
-    let nat = nat.then_some(::emulate::uplink::Nat { dns });
-    let defaults = ::emulate::Options::default();
-    let options = ::emulate::Options { nat, mtu, kernel, capture: pcap, bound, output, router, ..defaults };
-    let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.loaded.clone(), options));
-    let running = py.detach(start).map_err(emulate_error)?;
-    let lab = running.lab().expect("it was started with namespaces");
+    let options = options.read()?;
+    begun(py, || ::emulate::Emulation::start(loaded.loaded.clone(), options))
+}
+
+/// Puts the network of `loaded` between two interfaces; the hosts behind `ran` stand for the host with the number `ue`.
+#[pyfunction]
+fn attach(
+    py: Python<'_>,
+    loaded: &Loaded,
+    interfaces: (String, String),
+    ue: usize,
+    options: EmulateOptions,
+) -> PyResult<Emulation> {
+    let (options, (wan, ran)) = (options.read()?, interfaces);
+    begun(py, || ::emulate::Emulation::attach(loaded.loaded.clone(), options, [&wan, &ran], ue))
+}
+
+fn begun(
+    py: Python<'_>,
+    start: impl FnOnce() -> Result<::emulate::Emulation, ::emulate::Error> + Send,
+) -> PyResult<Emulation> {
+    let running = py.detach(|| netio::process::without_signals(start)).map_err(emulate_error)?;
     let host =
         |host: &::emulate::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
     Ok(Emulation {
-        hosts: lab.hosts().iter().map(host).collect(),
-        has_router: lab.router().is_some(),
-        control: ::emulate::control::socket(lab.dir().path()),
+        hosts: running.lab().iter().flat_map(|lab| lab.hosts()).map(host).collect(),
+        has_router: running.lab().is_some_and(|lab| lab.router().is_some()),
+        control: ::emulate::control::socket(running.dir()),
         running: Mutex::new(Some(running)),
     })
 }
@@ -449,6 +496,20 @@ fn emulate_error(error: ::emulate::Error) -> PyErr {
         ::emulate::Error::Record(error) => record_error(error),
         ::emulate::Error::Missing(_) | ::emulate::Error::System { .. } => RanwayError::new_err(error.to_string()),
     }
+}
+
+/// Returns the 97.5 % quantile of Student's t distribution with so many degrees of freedom, at least one.
+#[pyfunction]
+fn student_t(degrees: usize) -> f64 {
+    record::student_t(degrees.max(1))
+}
+
+/// Returns values of a swept key, a JSON array, as numbers and the name of their unit, if they are amounts with units.
+#[pyfunction]
+fn amounts(values: &str) -> Option<(&'static str, Vec<Option<f64>>)> {
+    let values: Vec<serde_json::Value> = serde_json::from_str(values).ok()?;
+    let amounts = record::means::amounts(&values.iter().collect::<Vec<_>>())?;
+    Some((amounts.suffix, amounts.numbers))
 }
 
 /// Returns the built-in scenarios: name and one-line description.
@@ -480,6 +541,9 @@ fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sweep_run, module)?)?;
     module.add_function(wrap_pyfunction!(sweep_merge, module)?)?;
     module.add_function(wrap_pyfunction!(crate::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(attach, module)?)?;
+    module.add_function(wrap_pyfunction!(student_t, module)?)?;
+    module.add_function(wrap_pyfunction!(amounts, module)?)?;
     module.add_function(wrap_pyfunction!(builtin, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)
 }

@@ -1,12 +1,17 @@
 """Real hosts: they are behind the network, what happens to them is in the results, and they go away."""
 
+import asyncio
 import gc
+import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -242,3 +247,98 @@ def test_a_network_without_flows_is_a_scenario_that_cannot_be_simulated(link: ra
     for scenario in (link, "lte-20mhz-vehicular"):
         with pytest.raises(ranway.ScenarioError, match=r"^flows: the scenario has no flows; add \[\[flows\]\]$"):
             ranway.run(scenario)
+
+
+@needs_root
+def test_code_in_a_block_is_in_the_host(link: ranway.Scenario) -> None:
+    own = os.readlink("/proc/thread-self/ns/net")
+    with ranway.emulate(link, max_lateness=PATIENT, names={"api.example.com": "server"}) as cell:
+        with cell.ue:
+            assert os.readlink("/proc/thread-self/ns/net") != own
+            for name in ("server", "a", "API.example.com", cell.server.address, f"[{cell.server.address6}]"):
+                with urllib.request.urlopen(f"http://{name}/5kB", timeout=20) as answer:
+                    assert len(answer.read()) == 5000
+            # A thread that is started in the block, as that of a new event loop, is in the host.
+            with ThreadPoolExecutor(1) as pool:
+                connected = pool.submit(socket.create_connection, ("server", 80), 20).result()
+                connected.close()
+
+            async def fetch() -> bytes:
+                reader, writer = await asyncio.open_connection("server", 80)
+                writer.write(b"GET /3kB HTTP/1.0\r\n\r\n")
+                answer = await reader.read()
+                writer.close()
+                return answer
+
+            assert len(asyncio.run(fetch()).split(b"\r\n\r\n", 1)[1]) == 3000
+            with cell.server:
+                assert socket.getaddrinfo("ue", None)[0][4][0] == cell.ue.address
+            assert os.readlink("/proc/thread-self/ns/net") != own
+        assert os.readlink("/proc/thread-self/ns/net") == own
+        with pytest.raises(ZeroDivisionError), cell.ue:
+            _ = 1 // 0
+        assert os.readlink("/proc/thread-self/ns/net") == own
+    assert cell.results.flows["bytes"].sum() >= 5 * 5000 + 3000
+
+
+@needs_root
+def test_code_outside_that_connects_to_a_host_is_refused(cell: ranway.Emulation) -> None:
+    with pytest.raises(ranway.RanwayError, match=r"10.0.0.1 is a of an emulated network, .* `with cell.ue:`"):
+        urllib.request.urlopen("http://10.0.0.1/5kB", timeout=5)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        with pytest.raises(ranway.RanwayError, match="is b of an emulated network"):
+            udp.sendto(b"x", (cell.ue.address, 9))
+        # Others are none of ours.
+        udp.sendto(b"x", ("127.0.0.1", 9))
+
+
+@needs_root
+def test_programs_find_hosts_by_asking_a_name_server(link: ranway.Scenario) -> None:
+    ask = """
+import socket, struct, sys
+query = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0)
+query += b"".join(bytes([len(part)]) + part.encode() for part in sys.argv[1].split("."))
+query += struct.pack("!B2H", 0, 1, 1)
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+    udp.settimeout(10)
+    udp.sendto(query, ("127.0.0.1", 53))
+    answer = udp.recv(512)
+print(answer[3] & 15, ".".join(map(str, answer[-4:])) if struct.unpack("!H", answer[6:8])[0] else "-")
+"""
+    with ranway.emulate(link, max_lateness=PATIENT, names={"api.example.com": "server"}) as cell:
+        for host in (cell.ue, cell.server):
+            for name, answer in (("api.example.com", "0 10.0.0.1"), ("ue", "0 10.0.1.1"), ("example.org", "3 -")):
+                said = host.run([sys.executable, "-c", ask, name], capture_output=True, text=True, check=True)
+                assert said.stdout.strip() == answer
+    with pytest.raises(ranway.ScenarioError, match="there is no host `phone`; the hosts are a, server, b, ue1, ue"):
+        ranway.emulate(link, names={"x": "phone"})
+    with pytest.raises(ValueError, match=r"names: expected a name and a host, such as api.example.com=server"):
+        ranway.emulate(link, names={"x y": "server"})
+
+
+@needs_root
+def test_a_network_stands_between_two_interfaces(link: ranway.Scenario, tmp_path: Path) -> None:
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
+
+    names = [f"rwpy{end}{os.getpid() % 10000}" for end in "wr"]
+    try:
+        for n, name in enumerate(names):
+            ip("netns", "add", name)
+            ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", name, "up")
+            ip("-n", name, "address", "add", f"192.0.2.{n + 1}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+        with ranway.attach(link, *names, max_lateness=PATIENT, out=tmp_path / "out") as cell:
+            line = ["ip", "netns", "exec", names[1], "ping", "-c", "5", "-i", "0.2", "192.0.2.1"]
+            said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+            assert cell.status()
+        assert 20 < float(said.split("rtt ")[1].split("= ")[1].split("/")[0]) < 30
+        assert cell.results.flows.height > 0
+        assert (tmp_path / "out/flows.parquet").exists()
+        with pytest.raises(ranway.ScenarioError, match="the scenario has no host 7"):
+            ranway.attach(link, *names, ue=7)
+    finally:
+        for name in names:
+            subprocess.run(["ip", "link", "delete", name], check=False)
+            subprocess.run(["ip", "netns", "delete", name], check=False)

@@ -173,6 +173,34 @@ def test_a_sweep_draws_means_and_intervals(swept: ranway.Results) -> None:
     assert [bar[1][1] - bar[0][1] for bar in bars] == pytest.approx([2 * (s["ci95"] or 0) for s in stats])
 
 
+@pytest.mark.parametrize("name", ["throughput", "rtt", "cwnd", "in_flight", "delay", "queue"])
+def test_runs_are_a_mean_and_a_band(name: str, swept: ranway.Results) -> None:
+    ax = getattr(plot, name)(swept, run=None, point=0)
+    lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    assert len(lines) == len(ax.collections) > 0
+    if name == "rtt":
+        rows = swept.samples.filter((pl.col("point") == 0) & (pl.col("flow") == "first")).drop_nulls("rtt_ms")
+        at = rows.filter(pl.col("run") == 0)["t_s"][20]
+        values = rows.filter(pl.col("t_s") == at)["rtt_ms"]
+        assert values.len() == 2
+        x, y = lines[0].get_data()
+        where = list(x).index(at)
+        assert y[where] == pytest.approx(values.mean())
+        band = ax.collections[0].get_paths()[0].vertices
+        reached = [vertex[1] for vertex in band if vertex[0] == at]
+        # Student's t of one degree of freedom, and two runs.
+        half = 12.7062 * float(values.std() or 0) / 2**0.5  # type: ignore[arg-type]
+        assert max(reached) - min(reached) == pytest.approx(2 * half)
+
+
+def test_points_of_names_stand_beside_each_other_and_ticks_are_the_swept_numbers(swept: ranway.Results) -> None:
+    ax = plot.sweep(swept, "flows.first.cc")
+    places = [float(line.get_xdata()[0]) for line in ax.get_lines() if len(line.get_xdata()) == 2]  # type: ignore[index,arg-type]
+    assert len(set(places)) == len(places) > 1
+    ax = plot.sweep(swept, "loss")
+    assert [float(text.get_text()) for text in ax.get_xticklabels()] == sorted({p["loss"] for p in swept.points})
+
+
 def test_names_and_amounts_stand_on_an_axis(scenario: ranway.Scenario) -> None:
     axes = {"dumbbell.rate": ["9 Mbit/s", "2 Mbit/s"], "dumbbell.queue": ["fq", {"kind": "drop-tail", "packets": 9}]}
     results = ranway.run(scenario.set(runs=1).sweep(axes), progress=None)

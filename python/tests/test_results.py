@@ -1,6 +1,7 @@
 """Tables and summary: what they hold, and that every reader finds the same in them."""
 
 import builtins
+import io
 import subprocess
 from pathlib import Path
 from statistics import fmean
@@ -121,6 +122,74 @@ def test_a_table_comes_as_polars_pandas_or_arrow(swept: ranway.Results) -> None:
     assert frame["bytes"].tolist() == arrow["bytes"].to_pylist() == polars["bytes"].to_list()
     assert frame["flow"].tolist() == polars["flow"].to_list()
     assert swept.table("flows") is swept.flows
+
+
+SIZES = """
+title = "Transfers of a size"
+duration = "5 s"
+runs = 5
+[sweep]
+size = ["1 MB", "100 kB"]
+"flows.cc" = ["cubic", "bbr"]
+[params]
+size = "1 MB"
+[dumbbell]
+rate = "20 Mbit/s"
+rtt = "40 ms"
+loss = { kind = "random", probability = 0.002 }
+[[flows]]
+name = "page"
+start_jitter = "50 ms"
+traffic = { kind = "transfer", size = "${size}" }
+"""
+
+
+@pytest.fixture(scope="module")
+def sizes() -> ranway.Results:
+    return ranway.run(ranway.Scenario.from_toml(SIZES))
+
+
+def test_swept_amounts_have_a_column_of_numbers(sizes: ranway.Results) -> None:
+    for frame in (sizes.flows, sizes.table("links"), sizes.summary_frame()):
+        pairs = set(frame.select("size", "size_bytes").rows())
+        assert pairs == {("1 MB", 1e6), ("100 kB", 1e5)}
+    frame = sizes.summary_frame("pandas").sort_values("size_bytes")
+    assert list(frame["size"].unique()) == ["100 kB", "1 MB"]
+
+
+def test_means_are_those_of_the_summary_in_each_form(sizes: ranway.Results) -> None:
+    means = sizes.means()
+    assert means.height == 4
+    for point, row in zip(sizes.summary["points"], means.iter_rows(named=True), strict=True):
+        flow = point["flows"][0]
+        assert {key: row[key] for key in point["values"]} == point["values"] and row["flow"] == "page"
+        assert row["goodput_mbps"] == flow["goodput_mbps"]["mean"]
+        assert row["completion_p50_s_ci95"] == flow["completion_p50_s"]["ci95"]
+        assert row["completion_p50_s_n"] == 5
+    assert sizes.means(["rtt_p95_ms"]).columns[-3:] == ["rtt_p95_ms", "rtt_p95_ms_ci95", "rtt_p95_ms_n"]
+    assert list(sizes.means(as_="pandas")["size_bytes"]) == means["size_bytes"].to_list()
+    assert pl.read_csv(io.StringIO(sizes.means(as_="csv"))).height == 4
+    tex = sizes.means(["goodput_mbps", "completion_p50_s"], as_="latex")
+    assert tex.count(r" \\") == 5 and "$\\pm$" in tex and r"\begin{tabular}{lllrr}" in tex
+
+
+def test_differences_are_paired_by_run(sizes: ranway.Results) -> None:
+    paired = sizes.means(["completion_s"], against={"flows.cc": "cubic"})
+    frame = sizes.summary_frame()
+    assert paired["cc"].to_list() == ["bbr", "bbr"]
+    for row in paired.iter_rows(named=True):
+        rows = frame.filter(pl.col("size") == row["size"]).sort("run")
+        bbr, cubic = (rows.filter(pl.col("flows.cc") == cc)["completion_s"] for cc in ("bbr", "cubic"))
+        differences = bbr - cubic
+        assert row["completion_s"] == pytest.approx(differences.mean())
+        half = 2.7764 * float(differences.std() or 0) / 5**0.5
+        assert row["completion_s_ci95"] == pytest.approx(half)
+    with pytest.raises(ValueError, match=r"`flows.cc` is never reno: it is bbr, cubic"):
+        sizes.means(against={"cc": "reno"})
+    with pytest.raises(ValueError, match=r"`loss` is not one of the swept keys: flows.cc, size"):
+        sizes.means(against={"loss": 1})
+    with pytest.raises(ValueError, match=r"there is no figure `goodput`: there are goodput_mbps, "):
+        sizes.means(["goodput"])
 
 
 def test_a_wrong_table_or_kind_is_named(swept: ranway.Results) -> None:
