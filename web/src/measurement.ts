@@ -63,7 +63,7 @@ export function measurement(cases: Shown[], run: number): HTMLElement[] {
       h("h2", {}, "Latency, queues and radio"),
       ...plotGrid([
         linePlot("Latency of probes", cases.flatMap((shown) => probes(shown, run)), { ...time, y: "ms", right: "Probes lost", marks: [...load, ...changes] }, "before, during and after the load"),
-        linePlot("Where packets waited", cases.flatMap((shown) => waits(shown, run)), { ...time, y: "ms", marks: [...load, ...changes] }, "medians of each second, beyond the shortest time before the load"),
+        linePlot("Where packets waited", cases.flatMap((shown) => waits(shown, run)), { ...time, y: "ms", marks: [...load, ...changes] }, "in each second, beyond the shortest time before the load; gaps: not longer than the uncertainty"),
         linePlot("RSRP of the serving cell", modems("rsrp_dbm"), { ...time, y: "dBm", fit: true, marks: changes }),
         linePlot("SINR of the serving cell", modems("sinr_db"), { ...time, y: "dB", fit: true, marks: changes }),
         linePlot("RSRQ of the serving cell", modems("rsrq_db"), { ...time, y: "dB", fit: true, marks: changes }),

@@ -72,7 +72,7 @@ pub use outcome::{FlowOutcome, Load, LoadTimes, Outcome, Phase, flow_name};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use proxy::ProxySign;
 pub use remote::Remote;
-pub use rows::{Told, add_flow, ends, modem_row};
+pub use rows::{LEAST_WAIT, Told, add_flow, ends, modem_row};
 pub use session::{FlowGlance, Glance, measure};
 pub use tls::{Tls, Trust};
 pub use tokens::{TOKEN_VARIABLE, check_url, first_key, make_token, request_token};

@@ -1,11 +1,11 @@
 //! What came out of a measurement, and what it means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use measure::rate::{Samples, Throughput};
 use measure::responsiveness::{Probes, Responsiveness};
 use observe::limits::{Limits, shows_pacing};
-use observe::located::{Loaded, Located, Measured};
+use observe::located::{Loaded, Located, Measured, Pair, Pairs};
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 
@@ -13,9 +13,15 @@ use crate::flow::{Passage, Sample};
 use crate::kinds::{Latency, Probe, Requests, Way};
 use crate::modem::CellSample;
 use crate::remote::Remote;
+use crate::rows::LEAST_WAIT;
 
 /// The interval over which waiting times are shown: that of the probes to routers.
 const WINDOW: Span = Span::from_secs(1);
+/// Intervals on each side of one whose pairs of probes are used for it: a single pair has no uncertainty.
+const AROUND: usize = 2;
+/// The longest time between a probe of a router and the one of the server that counts as sent together with it. ICMP echoes are sent
+/// at the same moment.
+const TOGETHER: Span = Span::from_millis(100);
 
 /// A part of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,45 +282,42 @@ impl Outcome {
 
     /// Where packets waited under a load.
     pub fn located(&self, load: &Load) -> Located {
-        let loaded = |probe: Probe| {
-            let of = |phase| self.rtts(load, phase, |other| other == probe);
-            Loaded { before: of(Phase::Before), under: of(Phase::During) }
-        };
+        let paths = self.paths(load);
         let passages = load.flows.iter().flat_map(|flow| &flow.passages);
-        locate(passages.filter_map(|passage| passage.queued).collect(), (1..=u8::MAX).map(Probe::Hop), loaded)
+        let host = passages.filter_map(|passage| passage.queued).collect();
+        let under = paths.server.iter().filter(|(phase, ..)| *phase == Phase::During).map(|&(.., rtt)| rtt).collect();
+        paths.locate(host, under, |phase, _| phase == Phase::During)
     }
 
     /// Where packets waited in each second of a load, with the probes before and after it.
     pub fn waits(&self, load: &Load) -> Vec<(Time, Located)> {
         #[derive(Clone, Default)]
         struct Window {
+            phase: Option<Phase>,
             host: Vec<Span>,
-            rtts: BTreeMap<Probe, Vec<Span>>,
+            server: Vec<Span>,
         }
+        let paths = self.paths(load);
         let LoadTimes { before: start, end, .. } = load.times;
         let place = |at: Time| (at.saturating_since(start).as_nanos() / WINDOW.as_nanos()) as usize;
         let mut windows = vec![Window::default(); place(end) + 1];
-        let mut before = Window::default();
-        for latency in &self.latencies {
-            let (Some(phase), Some(rtt)) = (load.phase(latency.at), latency.rtt) else { continue };
-            windows[place(latency.at)].rtts.entry(latency.probe).or_default().push(rtt);
-            if phase == Phase::Before {
-                before.rtts.entry(latency.probe).or_default().push(rtt);
-            }
+        for &(phase, at, rtt) in &paths.server {
+            let window = &mut windows[place(at)];
+            window.server.push(rtt);
+            window.phase.get_or_insert(phase);
         }
         for passage in load.flows.iter().flat_map(|flow| &flow.passages) {
             if let (Some(_), Some(queued)) = (load.phase(passage.written), passage.queued) {
                 windows[place(passage.written)].host.push(queued);
             }
         }
-        let all_hops = || before.rtts.keys().copied().filter(|probe| matches!(probe, Probe::Hop(_)));
-        let locate_window = |window: Window| {
-            let of = |window: &Window, probe| window.rtts.get(&probe).cloned().unwrap_or_default();
-            let loaded = |probe| Loaded { before: of(&before, probe), under: of(&window, probe) };
-            locate(window.host.clone(), all_hops(), loaded)
+        let locate = |(number, window): (usize, Window)| {
+            let is_near = |at: Time| place(at).abs_diff(number) <= AROUND;
+            let located =
+                paths.locate(window.host, window.server, |phase, at| Some(phase) == window.phase && is_near(at));
+            (start + WINDOW * number as u64, located)
         };
-        let times = (0u64..).map(|number| start + WINDOW * number);
-        times.zip(windows.into_iter().map(locate_window)).filter(|window| window.1 != Located::default()).collect()
+        windows.into_iter().enumerate().map(locate).filter(|window| window.1 != Located::default()).collect()
     }
 
     /// Responsiveness under a load. The round trips on loaded connections are those of the kernel at this end or, of downloads, at
@@ -327,15 +330,69 @@ impl Outcome {
     }
 }
 
-/// Locates the queues by what `loaded` has of each kind of probe.
-fn locate(host: Vec<Span>, hops: impl Iterator<Item = Probe>, loaded: impl Fn(Probe) -> Loaded) -> Located {
-    let echoes = loaded(Probe::Echo);
-    let has_echoes = !echoes.before.is_empty() && !echoes.under.is_empty();
-    Located::of(&Measured {
-        host,
-        hops: hops.map(&loaded).filter(|hop| !hop.before.is_empty()).collect(),
-        server: if has_echoes { echoes } else { loaded(Probe::Request) },
-    })
+/// What the probes of a load tell of its path.
+struct Paths {
+    /// Round trips to the server by probes of one kind, when these were sent, and in which part of the load.
+    server: Vec<(Phase, Time, Span)>,
+    /// Of each router, the nearest first.
+    hops: Vec<Hop>,
+}
+
+/// Answered probes of a router, each with that of the server that was sent together with it.
+struct Hop {
+    /// Those of the load, when they were sent, and in which part of it.
+    pairs: Vec<(Phase, Time, Pair)>,
+    /// Those before and after any load while nothing waited.
+    idle: Vec<Pair>,
+}
+
+impl Outcome {
+    /// The probes of the server are ICMP echoes, or requests if there were no echoes both before the load and under it.
+    fn paths(&self, load: &Load) -> Paths {
+        let of = |wanted: Probe| {
+            let answered = |latency: &Latency| Some((latency.at, latency.rtt?));
+            self.latencies.iter().filter(move |latency| latency.probe == wanted).filter_map(answered)
+        };
+        let in_load = |(at, rtt)| Some((load.phase(at)?, at, rtt));
+        let has = |wanted: Phase| of(Probe::Echo).filter_map(in_load).any(|(phase, ..)| phase == wanted);
+        let kind = if has(Phase::Before) && has(Phase::During) { Probe::Echo } else { Probe::Request };
+        let server: Vec<_> = of(kind).filter_map(in_load).collect();
+        let shortest = server.iter().filter(|(phase, ..)| *phase == Phase::Before).map(|&(.., rtt)| rtt).min();
+        let times: BTreeMap<Time, Span> = of(kind).collect();
+        let together = |at: Time| {
+            let near = [times.range(..=at).next_back(), times.range(at..).next()].into_iter().flatten();
+            let apart = near.map(|(&other, &rtt)| (other.max(at).saturating_since(other.min(at)), rtt));
+            apart.min().filter(|(apart, _)| *apart <= TOGETHER).map(|(_, rtt)| rtt)
+        };
+        let is_idle = |at: Time| {
+            let phases = self.loads.iter().filter_map(|load| load.phase(at));
+            phases.fold(None, |_, phase| Some(phase != Phase::During)) == Some(true)
+        };
+        let is_short = |rtt: Span| shortest.is_some_and(|shortest| rtt.saturating_sub(shortest) < LEAST_WAIT);
+        let hop = |limit: u8| {
+            let pair = |(at, router)| Some((at, Pair { router, server: together(at)? }));
+            let pairs: Vec<(Time, Pair)> = of(Probe::Hop(limit)).filter_map(pair).collect();
+            let idle = pairs.iter().filter(|(at, pair)| is_idle(*at) && is_short(pair.server)).map(|&(_, pair)| pair);
+            let of_load = |&(at, pair): &(Time, Pair)| Some((load.phase(at)?, at, pair));
+            Hop { idle: idle.collect(), pairs: pairs.iter().filter_map(of_load).collect() }
+        };
+        let limit = |latency: &Latency| if let Probe::Hop(limit) = latency.probe { Some(limit) } else { None };
+        let limits: BTreeSet<u8> = self.latencies.iter().filter_map(limit).collect();
+        Paths { server, hops: limits.into_iter().map(hop).collect() }
+    }
+}
+
+impl Paths {
+    /// Locates queues by times in the host, round trips to the server, and the pairs that are chosen.
+    fn locate(&self, host: Vec<Span>, under: Vec<Span>, is_chosen: impl Fn(Phase, Time) -> bool) -> Located {
+        let pairs = |hop: &Hop| {
+            let chosen = hop.pairs.iter().filter(|(phase, at, _)| is_chosen(*phase, *at));
+            Pairs { idle: hop.idle.clone(), under: chosen.map(|&(.., pair)| pair).collect() }
+        };
+        let before = self.server.iter().filter(|(phase, ..)| *phase == Phase::Before).map(|&(.., rtt)| rtt);
+        let server = Loaded { before: before.collect(), under };
+        Located::of(&Measured { host, hops: self.hops.iter().map(pairs).collect(), server })
+    }
 }
 
 #[cfg(test)]
@@ -405,37 +462,64 @@ mod tests {
     fn waits_are_what_round_trips_grow_by_in_each_second() {
         let ms = Span::from_millis;
         let flow = FlowOutcome {
-            passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
+            passages: vec![Passage { written: at(5_500), buffered: None, queued: Some(ms(4)), travelled: None }],
             ..upload("cubic")
         };
-        let load = Load { times: LoadTimes::of_ms([0, 800, 1000, 3000, 4000]), flows: vec![flow] };
+        let load = Load { times: LoadTimes::of_ms([0, 2_800, 3_000, 13_000, 15_000]), flows: vec![flow] };
         let probe = |ms_at, probe, rtt| Latency { at: at(ms_at), probe, rtt: Some(ms(rtt)) };
-        let latencies = vec![
-            probe(100, Probe::Hop(2), 20),
-            probe(200, Probe::Request, 30),
-            // In the warm-up.
-            probe(900, Probe::Hop(2), 500),
-            probe(900, Probe::Request, 500),
-            probe(1100, Probe::Hop(2), 70),
-            probe(1200, Probe::Request, 180),
-            probe(2100, Probe::Hop(2), 224),
-            probe(2200, Probe::Request, 235),
-            // The router has stopped answering.
-            probe(3200, Probe::Request, 30),
-        ];
-        let outcome = Outcome { loads: vec![load.clone()], latencies, finished: 1, ..Outcome::default() };
-        let parts = |host, modem, network, total| {
-            let span = |part: Option<u64>| part.map(ms);
-            Located { host: span(host), modem: span(modem), network: span(network), total: span(total) }
+        // Requests before and after each probe of the router; the nearer one is sent together with it.
+        let pair = |second: u64, router: u64, server: u64| {
+            let at = second * 1_000 + 200;
+            let server = server + second % 2;
+            [(at - 100, Probe::Request, server), (at, Probe::Hop(2), router), (at + 60, Probe::Request, server)]
         };
-        let expected = [
-            (at(0), parts(None, Some(0), Some(0), Some(0))),
-            (at(1000), parts(None, Some(50), Some(100), Some(150))),
-            (at(2000), parts(Some(4), Some(200), Some(1), Some(205))),
-            (at(3000), parts(None, None, None, Some(0))),
-        ];
-        assert_eq!(outcome.waits(&load), expected);
-        let rows: Vec<_> = outcome.tables().waits.iter().map(|row| (row.t_s, row.modem_ms)).collect();
-        assert_eq!(rows, [(0.0, Some(0.0)), (1.0, Some(50.0)), (2.0, Some(200.0)), (3.0, None)]);
+        let mut latencies: Vec<_> = (0..3).flat_map(|second| pair(second, 20, 30)).collect();
+        // In the warm-up.
+        latencies.extend([(2_900, Probe::Hop(2), 500), (2_900, Probe::Request, 900)]);
+        latencies.extend((3..8).flat_map(|second| pair(second, second * 100, second * 100 + 10)));
+        latencies.extend((8..13).flat_map(|second| pair(second, 22, 230)));
+        // A router that is slow now and then.
+        latencies.extend([(13_200, Probe::Hop(2), 21), (13_200, Probe::Request, 30)]);
+        let latencies = latencies.into_iter().map(|(at, kind, rtt)| probe(at, kind, rtt)).collect();
+        let outcome = Outcome { loads: vec![load.clone()], latencies, finished: 1, ..Outcome::default() };
+        let waits = outcome.waits(&load);
+        let parts = |second: u64| {
+            let located = waits.iter().find(|(time, _)| *time == at(second * 1_000)).expect("the second has probes").1;
+            [located.host, located.modem, located.network, located.total].map(|span| span.map(Span::as_millis))
+        };
+        // Nothing waits, which no pair of probes can divide.
+        assert_eq!(parts(0), [None, None, None, Some(0)]);
+        // The queue in the modem grows by 100 ms from one second to the next.
+        let [host, modem, network, total] = parts(5);
+        assert_eq!((host, network, total), (Some(4), None, Some(481)));
+        assert!(modem.is_some_and(|modem| (474..=477).contains(&modem)), "{modem:?}");
+        let [_, modem, network, total] = parts(11);
+        assert!(modem.is_none_or(|modem| modem <= 2) && total == Some(201), "{modem:?} {total:?}");
+        assert!(network.is_some_and(|network| (195..=201).contains(&network)), "{network:?}");
+        assert_eq!(parts(13), [None, None, None, Some(0)]);
+        let rows: Vec<_> = outcome.tables().waits.iter().map(|row| (row.t_s, row.worst.to_owned())).collect();
+        assert_eq!([&rows[5], &rows[11]], [&(5.0, "modem".to_owned()), &(11.0, "network".to_owned())]);
+        let tables = outcome.tables();
+        assert!(tables.waits.iter().all(|row| row.modem_ms <= row.total_ms && row.network_ms <= row.total_ms));
+        // The load as a whole: the modem's queue was there for half of the time, and that behind it for the other half.
+        assert_eq!(outcome.located(&load).worst(ms(10)), None);
+    }
+
+    #[test]
+    fn a_probe_of_the_server_long_before_that_of_the_router_is_not_its_pair() {
+        let load = Load { times: LoadTimes::of_ms([0, 3_000, 3_000, 9_000, 9_000]), flows: Vec::new() };
+        let of = |apart: u64| {
+            let both = |second: u64| {
+                let rtt = |ms| Some(Span::from_millis(ms));
+                [
+                    Latency { at: at(second * 1_000), probe: Probe::Request, rtt: rtt(30) },
+                    Latency { at: at(second * 1_000 + apart), probe: Probe::Hop(2), rtt: rtt(20) },
+                ]
+            };
+            let loads = vec![load.clone()];
+            let latencies = (0..9).flat_map(both).collect();
+            Outcome { loads, latencies, ..Outcome::default() }.located(&load).behind.is_some()
+        };
+        assert_eq!([0, 100, 101].map(of), [true, true, false]);
     }
 }

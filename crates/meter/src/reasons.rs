@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use observe::located::Located;
-
 use crate::kinds::{Probe, Way};
 use crate::outcome::{FlowOutcome, Load, Outcome, Phase};
 use crate::remote::Remote;
+use crate::rows::LEAST_WAIT;
 
 impl Outcome {
     /// Returns what is missing in the results, and why: what a source did not give ([`Outcome::missing`]), and what the flows, the
@@ -114,13 +113,18 @@ impl Outcome {
                 "round trips a minute: the kernel tells no round-trip time of the flows"
             });
         }
-        let Located { modem, network, .. } = self.located(load);
-        if modem.is_none() {
+        let located = self.located(load);
+        let is_long = located.total.is_some_and(|total| total >= LEAST_WAIT);
+        if located.behind.is_none() {
             reasons.push(
-                "the queues of modem and network: no router behind the modem, 2 ms away or more, answered probes",
+                "the queues of modem and network: no router behind the modem, 2 ms away or more, answered two probes under load and \
+                 two while nothing waited, sent together with answered probes of the server",
             );
-        } else if network.is_none() {
-            reasons.push("the network's queue: no probe to the server was answered both before and under load");
+        } else if is_long && located.network.is_none() {
+            reasons.push("the network's queue: not longer than the uncertainty of the probes of routers");
+        }
+        if is_long && located.behind.is_some() && located.modem.is_none() {
+            reasons.push("the modem's queue: not longer than the uncertainty of the probes of routers");
         }
         reasons
     }
@@ -208,7 +212,7 @@ mod tests {
         let latency = |probe: &Probe, ms| Latency { at: at(ms), probe: *probe, rtt: Some(Span::from_millis(5)) };
         Outcome {
             loads: loads.collect(),
-            latencies: [500, 1500, 2500]
+            latencies: [300, 500, 1300, 1500, 2500]
                 .iter()
                 .flat_map(|&ms| probes.iter().map(move |probe| latency(probe, ms)))
                 .collect(),

@@ -14,8 +14,8 @@ use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
 use crate::outcome::{FlowOutcome, Load, Outcome, round_trip};
 
-/// A wait that is worth a name.
-const LEAST_WAIT: Span = Span::from_millis(10);
+/// The shortest wait that is worth a name.
+pub const LEAST_WAIT: Span = Span::from_millis(10);
 /// The name of this end in tables.
 pub(crate) const CLIENT: &str = "client";
 /// The name of the other end.
@@ -65,6 +65,8 @@ impl Outcome {
                     modem_ms: located.modem.map(ms),
                     network_ms: located.network.map(ms),
                     total_ms: located.total.map(ms),
+                    behind_ms: located.behind.map(|behind| behind.ms),
+                    error_ms: located.behind.map(|behind| behind.error_ms),
                     worst: located.worst(LEAST_WAIT).map_or("", |(place, _)| place.name()),
                 });
             }

@@ -11,6 +11,7 @@
 //! | `counters`, `sample` | totals, and the state at a moment |
 //! | `limits` | what held a sender back, as its kernel tells it |
 //! | `located` | where packets waited: host, modem or network |
+//! | `student` | the factor of confidence intervals of means |
 //! | `bootstrap` | draws for the cluster bootstrap over tests |
 //! | `flow` | the result: one direction of a connection, with its name |
 //!
@@ -41,6 +42,7 @@ mod observer;
 mod ranges;
 mod sample;
 mod stream;
+pub mod student;
 
 pub use counters::{Counters, Packets};
 pub use flow::{Flow, Key, VantagePoint};

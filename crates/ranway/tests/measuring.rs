@@ -129,8 +129,41 @@ fn the_queue_is_found_in_the_host_the_modem_or_the_network(watch: &mut Watch) {
         let names = ["host", "modem", "network"].into_iter().filter(|&name| name != place && !queue[name].is_null());
         let others: f64 = names.map(part).sum();
         assert!(part(place) > 15.0 && others < 0.25 * part(place), "{direction} {place}: {queue}");
-        assert!(queue["modem"].is_f64() && queue["network"].is_f64(), "{direction} {place}: {queue}");
+        // What is not longer than the uncertainty is unknown, and the other is named.
+        let behind = &queue["behind"];
+        assert!(behind["value"].is_f64() && behind["error"].is_f64(), "{direction} {place}: {queue}");
+        blames_nobody_else(place, dir.path());
     }
+}
+
+/// Checks that no second of a measurement names another place, and that no part of a wait is longer than the whole.
+fn blames_nobody_else(place: &str, dir: &Path) {
+    let measured = record::Results::read(&dir.join("measured")).expect("they were written");
+    for row in measured.tables.waits.iter() {
+        assert!(row.worst.is_empty() || row.worst == place, "{place}: {row:?}");
+        assert!(row.modem_ms <= row.total_ms && row.network_ms <= row.total_ms, "{place}: {row:?}");
+    }
+    let named = measured.tables.waits.iter().filter(|row| row.worst == place).count();
+    assert!(named >= 3, "{place}: {named} seconds");
+}
+
+#[test]
+fn root_the_network_behind_a_cell_is_not_blamed_for_what_waits_in_it() {
+    conclusive(the_network_behind_a_cell_is_not_blamed_for_what_waits_in_it);
+}
+
+fn the_network_behind_a_cell_is_not_blamed_for_what_waits_in_it(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let dir = scratch(CELL);
+    let load = measure_behind("core", dir.path(), SERVERS[0], "", "-d up -t 10s --cc cubic");
+    if is_late(dir.path(), watch) {
+        return;
+    }
+    println!("{}", load["queue_ms"]);
+    assert_eq!((&load["queue_ms"]["longest"], &load["queue_ms"]["network"]), (&"modem".into(), &Value::Null), "{load}");
+    blames_nobody_else("modem", dir.path());
 }
 
 #[test]

@@ -157,13 +157,19 @@ table! {
         "s" t_s: f64,
         /// In the queue discipline of the host: the median of its writes.
         "ms" host_ms: opt_f64,
-        /// In the modem and the radio access: up to the first router behind them.
+        /// In the modem and the radio access: up to the first router behind them. Missing unless it is longer than `error_ms`.
         "ms" modem_ms: opt_f64,
-        /// Behind that router.
+        /// Behind that router; likewise.
         "ms" network_ms: opt_f64,
-        /// On the whole path, there and back.
+        /// On the whole path, there and back. No part is longer.
         "ms" total_ms: opt_f64,
-        /// Where they waited longest, if that was for at least 10 ms: `host`, `modem` or `network`; empty otherwise.
+        /// By how much more the round trip to the server grew than that to the router, with its sign: the mean over pairs of probes
+        /// that were sent together, in the five seconds around this one. Missing in results of earlier versions.
+        "ms" behind_ms: opt_f64,
+        /// Half the width of its 95 % confidence interval; if it is less than 0, longer by as much.
+        "ms" error_ms: opt_f64,
+        /// Where they waited longest, if that was for at least 10 ms: `host`, `modem` or `network`; empty if not, or if the probes do
+        /// not tell.
         "" worst: str,
     }
 }

@@ -11,8 +11,8 @@ use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
-    Amount, Captured, CellSample, Fault, FlowOutcome, Glance, HostPort, Key, Load, Modem, Outcome, Phase, Plan,
-    Protocol, ProxySign, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
+    Amount, Captured, CellSample, Fault, FlowOutcome, Glance, HostPort, Key, LEAST_WAIT, Load, Modem, Outcome, Phase,
+    Plan, Protocol, ProxySign, TOKEN_VARIABLE, Target, Tls, Trust, Way, cell_changes,
 };
 use netio::socket::connect_through;
 use observe::located::{Place, median};
@@ -37,8 +37,6 @@ const STARTING: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(100);
 /// The longest file of keys, in bytes.
 const LONGEST_KEYS: u64 = 1 << 20;
-/// A queue shorter than this is not worth a name.
-const LEAST_QUEUE: Span = Span::from_millis(10);
 
 /// The options of `ranway measure SERVER`.
 #[derive(ClapArgs)]
@@ -539,7 +537,7 @@ fn proxy_text(signs: &[ProxySign]) -> String {
 fn describe(outcome: &Outcome, load: &Load) -> Value {
     let located = outcome.located(load);
     let milliseconds = |span: Option<Span>| span.map(ms);
-    let worst = located.worst(LEAST_QUEUE).map(|(place, _)| place.name());
+    let worst = located.worst(LEAST_WAIT).map(|(place, _)| place.name());
     let ways: Vec<Value> = [Way::Down, Way::Up]
         .into_iter()
         .filter(|&way| load.has(way))
@@ -569,6 +567,7 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
             "modem": milliseconds(located.modem),
             "network": milliseconds(located.network),
             "total": milliseconds(located.total),
+            "behind": located.behind.map(|behind| json!({ "value": behind.ms, "error": behind.error_ms })),
             "longest": worst,
         },
     })
@@ -654,15 +653,33 @@ fn radio(outcome: &Outcome, load: &Load) -> Option<String> {
 /// Where packets waited.
 fn queue(outcome: &Outcome, load: &Load) -> String {
     let located = outcome.located(load);
-    let parts = [("host", located.host), ("modem and radio", located.modem), ("network behind", located.network)];
-    let shown: Vec<String> =
-        parts.into_iter().filter_map(|(name, span)| Some(format!("{name} {:.0} ms", ms(span?)))).collect();
-    let place = match (located.worst(LEAST_QUEUE), located.total) {
+    let host = located.host.map(|host| format!("host {:.0} ms", ms(host)));
+    // The parts have the uncertainty of the difference that divides them.
+    let digits = |error: f64| usize::from(error < 1.0);
+    let part = |name: &str, part: Option<Span>, error: f64| {
+        let digits = digits(error);
+        let value =
+            part.map_or_else(|| "unknown".to_owned(), |part| format!("{:.digits$} ± {error:.digits$} ms", ms(part)));
+        format!("{name} {value}")
+    };
+    let modem = located.behind.map(|behind| part("modem and radio", located.modem, behind.error_ms));
+    let network = located.behind.map(|behind| match located.network {
+        None => {
+            let digits = digits(behind.error_ms);
+            format!("network behind unknown: {:.digits$} ± {:.digits$} ms", behind.ms, behind.error_ms)
+        }
+        network => part("network behind", network, behind.error_ms),
+    });
+    let shown: Vec<String> = [host, modem, network].into_iter().flatten().collect();
+    let place = match (located.worst(LEAST_WAIT), located.total) {
         (Some((Place::Host, _)), _) => "in this host",
         (Some((Place::Modem, _)), _) if load.has(Way::Up) => "in the modem or the radio access",
         (Some((Place::Modem, _)), _) => "in the radio access",
         (Some((Place::Network, _)), _) => "in the network behind the radio access",
-        (None, Some(total)) if total >= LEAST_QUEUE => "somewhere on the path: no router answered under load",
+        (None, Some(total)) if total >= LEAST_WAIT && located.behind.is_none() => {
+            "somewhere on the path: no router answered under load"
+        }
+        (None, Some(total)) if total >= LEAST_WAIT => "somewhere on the path: the probes of routers do not tell where",
         (None, Some(_)) => "none worth a name",
         (None, None) => "not measured",
     };
