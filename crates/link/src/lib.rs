@@ -31,6 +31,9 @@ use rate::RateServer;
 use trace::TraceServer;
 use wire::{JitterSource, LossProcess, ReorderingSource, after};
 
+/// The rate of a link with unlimited rate after an outage: a packet takes nanoseconds.
+const UNLIMITED: Rate = Rate::from_mbps(10_000_000);
+
 /// The configuration of one direction of a link. The default delivers everything at once.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -266,30 +269,53 @@ impl<P: Packet> Link<P> {
         self.catch_up(now);
         match &mut self.server {
             Server::Infinite => self.server = Server::Rate(RateServer::new(Schedule::constant(rate))),
-            Server::Rate(server) => {
-                let due = |end| self.jitter.delay_again(after(end, self.delay));
-                let before = due(server.next_start());
-                server.set_rate(rate, now);
-                let now_due = due(server.next_start());
-                // A packet in service is the last on the wire, unless it is to be lost there.
-                if let Some(extra) = self.reordering.last() {
-                    let is_it = |&(due, _): &(Time, P)| due == after(before, extra);
-                    if let Some((_, packet)) = self.late.iter().position(is_it).and_then(|i| self.late.remove(i)) {
-                        insert(&mut self.late, after(now_due, extra), packet);
-                    }
-                } else if let Some((last, _)) = self.wire.back_mut()
-                    && *last == before
-                {
-                    *last = now_due;
-                }
-                if self.stats.service_ends > now {
-                    self.stats.service_ends = server.next_start();
-                }
-            }
+            Server::Rate(_) => self.change_rate(now, |server| server.set_rate(rate, now)),
             Server::Trace(_) => return false,
         }
         self.refresh();
         true
+    }
+
+    /// Serves nothing from `now` until `until`; then the schedule or the trace goes on where it would be without that. A packet in
+    /// service waits with its remaining bits. A link with unlimited rate then has a queue. An outage within another one changes
+    /// nothing, and [`Link::set_rate`] ends it.
+    ///
+    /// Call [`Link::poll_timeout`] again afterwards. As with [`Link::set_rate`], not for [`Foreseen`] links.
+    pub fn pause(&mut self, until: Time, now: Time) {
+        self.catch_up(now);
+        match &mut self.server {
+            Server::Infinite => {
+                let mut server = RateServer::new(Schedule::constant(UNLIMITED));
+                server.pause(until, now);
+                self.server = Server::Rate(server);
+            }
+            Server::Rate(_) => self.change_rate(now, |server| server.pause(until, now)),
+            Server::Trace(server) => server.pause(until),
+        }
+        self.refresh();
+    }
+
+    /// Changes the rates from `now` on, and moves the packet in service to the time at which it is delivered by them.
+    fn change_rate(&mut self, now: Time, change: impl FnOnce(&mut RateServer)) {
+        let Server::Rate(server) = &mut self.server else { unreachable!("only a link with a rate changes it") };
+        let due = |end| self.jitter.delay_again(after(end, self.delay));
+        let before = due(server.next_start());
+        change(server);
+        let now_due = due(server.next_start());
+        // A packet in service is the last on the wire, unless it is to be lost there.
+        if let Some(extra) = self.reordering.last() {
+            let is_it = |&(due, _): &(Time, P)| due == after(before, extra);
+            if let Some((_, packet)) = self.late.iter().position(is_it).and_then(|i| self.late.remove(i)) {
+                insert(&mut self.late, after(now_due, extra), packet);
+            }
+        } else if let Some((last, _)) = self.wire.back_mut()
+            && *last == before
+        {
+            *last = now_due;
+        }
+        if self.stats.service_ends > now {
+            self.stats.service_ends = server.next_start();
+        }
     }
 
     /// Sets the loss on the wire from `now` on, for packets whose service begins later. Call [`Link::poll_timeout`] again

@@ -180,10 +180,22 @@ impl RateServer {
     /// Sets the rate from `now` on, as if the schedule ended with it: a packet in service finishes its remaining bits
     /// at it. Packets whose service begins before `now`, but was not computed yet, still use the old rates until then.
     pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) {
+        self.replace(&[(now, rate)], now, Time::MAX);
+    }
+
+    /// Sets the rate to zero from `now` until `until`, when the schedule goes on as without that.
+    pub(crate) fn pause(&mut self, until: Time, now: Time) {
+        let passed = self.changes.partition_point(|change| change.0 <= until);
+        let then = self.changes[..passed].last().map_or(Rate::from_bits_per_sec(self.initial), |change| change.1);
+        self.replace(&[(now, Rate::default()), (until, then)], now, until);
+    }
+
+    /// Replaces the changes from `now` to `until`.
+    fn replace(&mut self, changes: &[(Time, Rate)], now: Time, until: Time) {
         let in_service = (self.busy_until > now).then(|| self.left(now));
         let before = self.changes.partition_point(|change| change.0 < now);
-        self.changes.truncate(before);
-        self.changes.push((now, rate));
+        let after = self.changes.partition_point(|change| change.0 <= until);
+        self.changes.splice(before..after.max(before), changes.iter().copied());
         // Past changes are not needed again.
         self.changes.drain(..self.next.min(before));
         self.next = 0;

@@ -224,6 +224,11 @@ impl TraceServer {
         true
     }
 
+    /// Leaves the opportunities before `until` unused.
+    pub(crate) fn pause(&mut self, until: Time) {
+        self.idle_until(Time::from_nanos(until.as_nanos().saturating_sub(1)));
+    }
+
     /// Returns the bytes of the opportunities up to `now` at which nothing waited.
     pub(crate) fn passing(&self, now: Time) -> u64 {
         let mut server = self.clone();
