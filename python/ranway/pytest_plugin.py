@@ -13,12 +13,14 @@ Installing `ranway` registers it. A test takes the fixture `ranway_emulate`, whi
   `@pytest.mark.ranway_emulate(retries=5)` says). If all its runs were late, it is *inconclusive*: skipped, or failed
   with `--ranway-required`.
 
-An emulation that the test leaves running ends with the test.
+An emulation that the test leaves running ends with the test. The results of a failed test's emulations are kept, with
+their report page, in `ranway-out/failed` (`--ranway-keep DIR`); the failure names the page.
 """
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,12 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 _RETRIES = 2
+_KEPT = "ranway-out/failed"
 # CAP_NET_ADMIN and CAP_SYS_ADMIN, by capability(7).
 _NEEDED = 1 << 12 | 1 << 21
 _late = pytest.StashKey[list[str]]()
+_failed = pytest.StashKey[bool]()
+_pages = pytest.StashKey[list[str]]()
 
 
 def missing() -> str | None:
@@ -59,6 +64,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ranway-required",
         action="store_true",
         help="fail tests that cannot be emulated, or whose emulations were all late, instead of skipping them",
+    )
+    group.addoption(
+        "--ranway-keep",
+        default=_KEPT,
+        metavar="DIR",
+        help=f"keep the results of failed tests' emulations, with their report pages, in DIR (default: {_KEPT})",
     )
 
 
@@ -95,10 +106,35 @@ def ranway_emulate(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any
             emulation.__exit__(None, None, None)
             results = emulation.results
         lateness = results.timing["lateness"]
+        # What a late run found does not count.
+        if lateness["valid"] and request.node.stash.get(_failed, False):
+            _keep(request.node, results)
         if not lateness["valid"]:
             late = f"99 % of the packets within {lateness['p99_ms']:.3f} ms; the bound is {lateness['bound_ms']:.3f} ms"
             missed = f", {lateness['missed']} packets missed" if lateness["missed"] else ""
             request.node.stash.setdefault(_late, []).append(late + missed)
+
+
+def _keep(item: pytest.Item, results: Any) -> None:
+    """Writes the results of a failed test's emulation, and names their report page."""
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
+    kept = item.config.rootpath / item.config.getoption("--ranway-keep")
+    number = len(item.stash.setdefault(_pages, [])) + 1
+    directory = kept / (name if number == 1 else f"{name}-{number}")
+    kept.mkdir(parents=True, exist_ok=True)
+    results.write(directory)
+    item.stash[_pages].append(str(directory / "report.html"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes whether the test itself failed, before its emulations end."""
+    report = yield
+    if call.when == "call":
+        item.stash[_failed] = report.failed
+    return report
 
 
 def _retries(item: pytest.Item) -> int:
@@ -115,7 +151,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     retries = _retries(item)
     for attempt in range(retries + 1):
-        item.stash[_late] = []
+        item.stash[_late], item.stash[_pages], item.stash[_failed] = [], [], False
         if attempt:
             # With a new request, so that fixtures are set up again.
             item._initrequest()  # type: ignore[attr-defined]
@@ -126,6 +162,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if late:
         _inconclusive(item, reports, f"inconclusive: late in all {retries + 1} runs; {late[-1]}")
     for report in reports:
+        if report.when == "call" and report.failed and item.stash[_pages]:
+            report.sections.append(("Emulated network", "\n".join(f"report: {page}" for page in item.stash[_pages])))
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True

@@ -20,6 +20,10 @@ LATE = int(os.environ.get("LATE", "0"))
 started = []
 
 class Results:
+    def write(self, directory):
+        directory.mkdir(exist_ok=True)
+        (directory / "report.html").write_text("a page")
+
     def __init__(self, valid):
         self.timing = {"lateness": {"valid": valid, "p99_ms": 7.0, "bound_ms": 0.5, "missed": 0}}
 
@@ -107,6 +111,25 @@ def test_what_a_late_run_found_does_not_count(inner: pytest.Pytester, monkeypatc
     inner.makepyfile("def test_fails(ranway_emulate):\n    with ranway_emulate():\n        assert False\n")
     monkeypatch.setenv("LATE", "0")
     run(inner).assert_outcomes(failed=1)
+
+
+def test_the_report_of_a_failed_test_is_kept_and_named(
+    inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = ["def test_fails(ranway_emulate):\n    with ranway_emulate():\n        assert False\n"]
+    tests.append("def test_passes(ranway_emulate):\n    with ranway_emulate():\n        pass\n")
+    inner.makepyfile(test_app="\n\n".join(tests))
+    result = run(inner, "test_app.py")
+    result.assert_outcomes(failed=1, passed=1)
+    (page,) = inner.path.glob("ranway-out/failed/*/report.html")
+    assert page.parent.name == "test_app.py-test_fails"
+    result.stdout.fnmatch_lines([f"report: {page}"])
+    run(inner, "test_app.py", "--ranway-keep=kept").assert_outcomes(failed=1, passed=1)
+    assert (inner.path / "kept/test_app.py-test_fails/report.html").exists()
+    # What a late run found does not count.
+    monkeypatch.setenv("LATE", "100")
+    run(inner, "test_app.py", "--ranway-keep=late").assert_outcomes(skipped=2)
+    assert not (inner.path / "late").exists()
 
 
 def test_one_that_is_always_late_is_inconclusive(inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
