@@ -1,4 +1,4 @@
-"""Marks of cells and handovers on the axes of time of `ranway.plot`."""
+"""Marks of cells, handovers and changes from outside on the axes of time of `ranway.plot`."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # The events of `mobility` that are marked on axes of time: a cell serves the UE, or none does.
 _SERVED = ["connected", "changed"]
 _UNSERVED = ["failed", "link-lost"]
-_MARK_COLOUR, _FAILURE_COLOUR = "#777777", "#D55E00"
+_MARK_COLOUR, _FAILURE_COLOUR, _COMMAND_COLOUR = "#777777", "#D55E00", "#AA4499"
 # Smallest mean distance between marks, and the size of their texts, in points.
 _MARK_DISTANCE, _MARK_SIZE = 4, 5.5
 
@@ -62,6 +62,37 @@ def mark_cells(ax: "Axes", r: Results, by: str, rows: Sequence[pl.DataFrame], po
             color=_FAILURE_COLOUR if event in _UNSERVED else _MARK_COLOUR,
             annotation_clip=True,
         )
+
+
+def mark_commands(ax: "Axes", r: Results, rows: Sequence[pl.DataFrame]) -> None:
+    """Shades outages, and draws a thin vertical line where something else was changed from outside."""
+    if not rows or r.commands.is_empty():
+        return
+    drawn = pl.concat([line.select("point", "run") for line in rows]).unique()
+    low, high = ax.get_xlim()
+    given = r.commands.join(drawn, on=["point", "run"], how="semi").filter(pl.col("t_s").is_between(low, high))
+    words = [pl.col(name).cast(pl.String) for name in ("command", "subject", "value")]
+    texts = given.select("t_s", "until_s", text=pl.concat_str(words, separator=" ").str.replace_all("  ", " "))
+    across = ax.get_xaxis_transform()
+    for t, until, text in texts.unique(maintain_order=True).iter_rows():
+        if until is not None:
+            ax.axvspan(t, min(until, high), color=_COMMAND_COLOUR, alpha=0.12, linewidth=0, label="_outages", zorder=0.5)
+        else:
+            ax.axvspan(t, t, color=_COMMAND_COLOUR, linewidth=0.5, label="_commands", zorder=1.5)
+        ax.annotate(
+            text,
+            (t, 0),
+            xycoords=across,
+            xytext=(1, 1),
+            textcoords="offset points",
+            rotation=90,
+            ha="left",
+            va="bottom",
+            size=_MARK_SIZE,
+            color=_COMMAND_COLOUR,
+            annotation_clip=True,
+        )
+    ax.set_xlim(low, high)
 
 
 def _cell_changes(r: Results, by: str, rows: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -33,9 +33,9 @@ class Host:
     on this machine, the address belongs to nobody, or to another.
     """
 
-    __slots__ = ("_before", "_started", "address", "address6", "name", "netns")
+    __slots__ = ("_before", "_id", "_started", "address", "address6", "name", "netns")
 
-    def __init__(self, name: str, netns: str, address: str, address6: str) -> None:
+    def __init__(self, name: str, netns: str, address: str, address6: str, id: str = "") -> None:
         self.name = name
         """The scenario's name of the node."""
         self.netns = netns
@@ -44,6 +44,7 @@ class Host:
         """Its IPv4 address. Other hosts can also reach it by its name."""
         self.address6 = address6
         """Its IPv6 address."""
+        self._id = id
         self._started: list[subprocess.Popen[Any]] = []
         # By thread, as blocks may be nested.
         self._before = threading.local()
@@ -63,12 +64,15 @@ class Host:
         return Path("/run/netns", self.netns)
 
     def run(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """Runs a command in the namespace and waits for it, like `subprocess.run`, which receives the `options`."""
-        return subprocess.run(self._inside(command), **options)
+        """Runs a command in the namespace and waits for it, like `subprocess.run`, which receives the `options`.
+
+        Its environment has the emulation's ID (`RANWAY_ID`), with which it can call `ranway control`.
+        """
+        return subprocess.run(self._inside(command), **self._with_id(options))
 
     def popen(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
         """Starts a command in the namespace, like `subprocess.Popen`. It is killed at the end of the emulation."""
-        process = subprocess.Popen(self._inside(command), **options)
+        process = subprocess.Popen(self._inside(command), **self._with_id(options))
         self._started.append(process)
         return process
 
@@ -77,6 +81,11 @@ class Host:
         for process in self._started:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(1)
+
+    def _with_id(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Adds the emulation's ID to the environment, as `RANWAY_ID`."""
+        given = options.get("env")
+        return {**options, "env": {**(os.environ if given is None else given), "RANWAY_ID": self._id}}
 
     def _inside(self, command: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
         if isinstance(command, str):
@@ -116,6 +125,14 @@ class Running:
         """
         return self._running.control(command)
 
+    def outage(self, seconds: float, link: str | None = None) -> float:
+        """Stops all links, or one, for a time in which packets wait. Does not wait for it.
+
+        Returns the time of the emulation at which the outage ends, in seconds.
+        """
+        where = "" if link is None else f'"{link}" '
+        return float(self.control(f"outage {where}{seconds * 1e6:.0f} us").split()[-2])
+
     def status(self) -> dict[str, Any]:
         """Returns the current state of the network."""
         status: dict[str, Any] = json.loads(self._running.control("status"))
@@ -144,7 +161,7 @@ class Emulation(Running):
 
     def __init__(self, running: _ranway.Emulation) -> None:
         super().__init__(running)
-        hosts = [Host(*host) for host in running.hosts()]
+        hosts = [Host(*host, running.id()) for host in running.hosts()]
         self._guarded = [(host.name, host._place, host.address, host.address6) for host in hosts]
         self.router = hosts.pop() if running.has_router() else None
         """The host that forwards packets between the others; None without `router` and without a proxy."""

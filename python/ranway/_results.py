@@ -104,7 +104,7 @@ class Results:
 
     @property
     def events(self) -> pl.DataFrame:
-        """One row per packet event, if the scenario records them (`record.events`)."""
+        """One row per packet event, if the scenario records them (`record.events`), and per change from outside."""
         return self.table("events")
 
     @property
@@ -126,6 +126,11 @@ class Results:
     def mobility(self) -> pl.DataFrame:
         """One row per step of a handover and per radio link failure."""
         return self.table("mobility")
+
+    @property
+    def commands(self) -> pl.DataFrame:
+        """One row per change from outside while an emulation ran (`cell.control`, `ranway control`)."""
+        return self.table("commands")
 
     @property
     def transmissions(self) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import polars as pl
 
 from ranway import _ranway, _select
-from ranway._cells import mark_cells
+from ranway._cells import mark_cells, mark_commands
 from ranway._results import Results
 
 if TYPE_CHECKING:
@@ -797,6 +797,7 @@ def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_select.Line]) -> 
 def _finish_time(ax: "Axes", r: Results, by: str, ylabel: str, lines: list[_select.Line]) -> None:
     _finish(ax, "Time (s)", ylabel, lines)
     _mark_cells(ax, r, by, lines)
+    mark_commands(ax, r, [line.rows for line in lines])
 
 
 def _mark_cells(ax: "Axes", r: Results, by: str, lines: list[_select.Line]) -> None:

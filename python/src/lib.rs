@@ -374,6 +374,7 @@ struct Emulation {
     running: Mutex<Option<::emulate::Emulation>>,
     hosts: Vec<(String, String, String, String)>,
     has_router: bool,
+    id: String,
     control: PathBuf,
 }
 
@@ -382,6 +383,11 @@ impl Emulation {
     /// Returns the hosts, the server first: name, namespace, IPv4 and IPv6 address.
     fn hosts(&self) -> Vec<(String, String, String, String)> {
         self.hosts.clone()
+    }
+
+    /// Returns the ID, which `ranway control --id` takes.
+    fn id(&self) -> &str {
+        &self.id
     }
 
     /// Sends a line to the control socket and returns the answer without its `ok`.
@@ -484,6 +490,7 @@ fn begun(
     Ok(Emulation {
         hosts: running.lab().iter().flat_map(|lab| lab.hosts()).map(host).collect(),
         has_router: running.lab().is_some_and(|lab| lab.router().is_some()),
+        id: running.id().to_owned(),
         control: ::emulate::control::socket(running.dir()),
         running: Mutex::new(Some(running)),
     })

@@ -106,9 +106,19 @@ def test_the_web_server_answers_and_its_transfer_is_a_row_of_the_results(link: r
 
 
 @needs_root
+def test_programs_in_hosts_know_the_id_of_their_emulation(cell: ranway.Emulation) -> None:
+    said = cell.ue.run(["sh", "-c", "echo $RANWAY_ID"], capture_output=True, text=True).stdout.strip()
+    assert (Path("/run/ranway") / said / "control").exists()
+    env = {**os.environ, "OTHER": "x"}
+    other = cell.ue.run(["sh", "-c", "echo $OTHER$RANWAY_ID"], env=env, capture_output=True, text=True).stdout.strip()
+    assert other == f"x{said}"
+
+
+@needs_root
 def test_a_process_is_started_and_the_network_changed_beside_it(cell: ranway.Emulation) -> None:
     with cell.ue.popen(["ping", "-c", "3", "-i", "0.2", "server"], stdout=subprocess.PIPE, text=True) as ping:
         assert cell.control("rate wire 1 Mbit/s") == ""
+        assert cell.outage(0.05, "wire") == pytest.approx(cell.status()["t_s"] + 0.05, abs=0.04)
         out, _ = ping.communicate(timeout=10)
     assert " 0% packet loss" in out
     assert set(cell.status()["links"]) == {"wire", "wire-reverse"}

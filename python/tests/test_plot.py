@@ -337,6 +337,20 @@ def test_the_same_handover_of_several_points_is_marked_once(drive: ranway.Result
     assert len(marks(plot.rtt(drive, flow="download"))) == 1
 
 
+def test_outages_are_shaded_and_other_changes_marked_on_axes_of_time(drive: ranway.Results, tmp_path: Path) -> None:
+    given = [
+        {"t_s": 2.0, "command": "outage", "subject": "", "value": "10 s", "until_s": 12.0},
+        {"t_s": 14.0, "command": "rate", "subject": "s1", "value": "off"},
+    ]
+    ax = plot.throughput(with_rows(drive, tmp_path / "out", commands=given), point=0)
+    assert {"outage 10 s", "rate s1 off"} <= set(texts(ax))
+    spans = {str(patch.get_label()): patch.get_window_extent() for patch in ax.patches}
+    seconds = [float(x) for x in ax.transData.inverted().transform(spans["_outages"])[:, 0]]
+    assert seconds == pytest.approx([2, 12])
+    assert "_commands" in spans
+    assert "outage 10 s" not in texts(plot.throughput(drive, point=0))
+
+
 def test_marks_are_of_the_ues_that_are_drawn(drive: ranway.Results, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"t_s": 3.0, "ue": "bus", "event": "connected", "cell": "cell-9", "interruption_ms": 30.0},

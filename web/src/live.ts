@@ -3,6 +3,7 @@
 import type { Controls, Data, Live } from "./data";
 import { h } from "./dom";
 import { count, number, percent, seconds, text } from "./format";
+import { commandText } from "./marks";
 import { forgetTrails, map } from "./map";
 import { append, replace, type Batch, type Store } from "./store";
 
@@ -122,7 +123,8 @@ export function liveSections(content: Data): HTMLElement[] {
     const cell = text(row.cell);
     return { t_s: row.t_s as number | null, text: `${text(row.ue)}: ${text(row.event)}${cell === "" ? "" : ` (${cell})`}` };
   });
-  const all = [...events, ...moved].sort((a, b) => (b.t_s ?? Infinity) - (a.t_s ?? Infinity));
+  const given = (results[0]?.commands ?? []).map((row) => ({ t_s: row.t_s as number | null, text: commandText(row) }));
+  const all = [...events, ...moved, ...given].sort((a, b) => (b.t_s ?? Infinity) - (a.t_s ?? Infinity));
   if (all.length > 0) {
     const lines = all.slice(0, MOST_EVENTS).map((event) => h("li", {}, h("span", { class: "at" }, event.t_s === null ? "" : `${event.t_s.toFixed(3)} s`), h("span", {}, event.text)));
     sections.push(
@@ -182,7 +184,11 @@ function controls(of: Controls): HTMLElement {
   }
   if (of.links.length > 0) {
     const [link, rate] = [choice("Link", of.links), h("input", { type: "text", value: "10 Mbit/s", required: "", "aria-label": "Rate, as in 10 Mbit/s" })];
-    forms.push(form("Rate", [link, rate], () => send("rate", link.value, rate.value)));
+    const off = h("button", { type: "button" }, "Off");
+    off.addEventListener("click", () => send("rate", link.value, "off"));
+    forms.push(form("Rate", [link, rate], () => send("rate", link.value, rate.value), [off]));
+    const [all, span] = [choice("Link of the outage", ["all links", ...of.links]), h("input", { type: "text", value: "10 s", required: "", "aria-label": "Duration, as in 10 s" })];
+    forms.push(form("Outage", [all, span], () => send("outage", ...(all.selectedIndex === 0 ? [] : [all.value]), span.value)));
     const [lossy, loss] = [choice("Link", of.links), h("input", { type: "number", step: "any", min: "0", max: "1", value: "0.01", required: "", "aria-label": "Share of packets lost, 0 to 1" })];
     forms.push(form("Loss", [lossy, loss], () => send("loss", lossy.value, loss.value)));
   }

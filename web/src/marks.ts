@@ -1,11 +1,13 @@
-// Vertical lines on plots over time where the serving cell changed.
+// Vertical lines on plots over time where the serving cell changed, or somebody changed the network.
 
-import { column, rowsOf, seriesOf, type Case, type Series } from "./data";
+import { column, rowsOf, seriesOf, type Case, type Row, type Series } from "./data";
 import { text } from "./format";
 import { FAILED } from "./palette";
 import type { Mark } from "./plots";
 
 export const MARK_COLOUR = "#7d8796";
+/** Of what was changed from outside. */
+export const COMMAND_COLOUR = "#b0446a";
 /** Another cell serves a UE, or a real modem was found in another one. */
 const SERVED = ["connected", "changed"];
 const UNSERVED = ["failed", "link-lost"];
@@ -29,13 +31,27 @@ export function marksOf(of: Case, run: number, ues: string[] | null, colour = MA
   ];
 }
 
+/** A command to an emulation, as it is written. */
+export function commandText(row: Row): string {
+  return [row["command"], row["subject"], row["value"]].map(text).filter((word) => word !== "").join(" ");
+}
+
+/** The marks of what was changed from outside, and of the ends of outages. */
+export function commandMarks(of: Case, run: number): Mark[] {
+  return rowsOf(of.result.commands, of.point, run).flatMap((row): Mark[] => {
+    const what = commandText(row);
+    const until = row["until_s"] as number | null;
+    return [{ x: row["t_s"] as number, text: what, colour: COMMAND_COLOUR }, ...(until === null ? [] : [{ x: until, text: "outage ends", colour: COMMAND_COLOUR }])];
+  });
+}
+
 /**
  * The marks of cases beside each other: of the UEs at which the flows end whose names contain `filter` or, if there are none, of
- * all. What all cases share has no prefix.
+ * all; and of what was changed from outside. What all cases share has no prefix.
  */
 export function cellMarks(cases: { of: Case; prefix: string }[], run: number, filter = ""): Mark[] {
   const keyOf = (mark: Mark): string => `${mark.x} ${mark.text}`;
-  const all = cases.map(({ of }) => marksOf(of, run, endsOf(of, filter)));
+  const all = cases.map(({ of }) => [...marksOf(of, run, endsOf(of, filter)), ...commandMarks(of, run)]);
   const keys = all.map((marks) => new Set(marks.map(keyOf)));
   return all.flatMap((marks, i) =>
     marks

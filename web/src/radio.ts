@@ -4,7 +4,7 @@ import { withInterval } from "./compare";
 import { rowsOf, seriesOf, type Case, type Column, type Row, type Series, type Stat, type UeDirection, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { bytes, count, number, percent, text } from "./format";
-import { marksOf } from "./marks";
+import { commandMarks, marksOf } from "./marks";
 import { colour, dashOf, shapeOf } from "./palette";
 import { linePlot, lineOf, type Line, type Look, type PlotOptions } from "./plots";
 
@@ -92,10 +92,11 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   const used = (y: string): Line[] =>
     cells.slice(0, MOST_UES).flatMap(({ series, label, look }) => lineOf(series, "t", y, label, look).map((line) => ({ ...line, y: scaled(line.y, 100) })));
   const cellNote = cells.length > MOST_UES ? `the first ${MOST_UES} of ${cells.length}` : undefined;
-  const marks =
+  const changed =
     ues.length === 1
       ? marksOf(ues[0]!.shown.of, run, [ues[0]!.series.name])
       : ues.flatMap(({ shown, series, look }) => marksOf(shown.of, run, [series.name], look.colour).map((mark) => ({ ...mark, lasts: false })));
+  const marks = [...changed, ...cases.flatMap(({ of }) => commandMarks(of, run))];
   const time = { x: "Time, s", time: true, marks };
   const rate = "transport blocks, first transmissions";
   const join = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined).join("; ");

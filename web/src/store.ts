@@ -161,7 +161,7 @@ function grown(data: Data, batch: Batch): Data {
     const result = results[index];
     if (result !== undefined) results[index] = grownResult(result, growth, live?.points);
     else if (index === results.length && growth.meta !== undefined && growth.timing !== undefined && growth.summary !== undefined)
-      results.push({ flows: [], links: [], ues: [], mobility: [], series: [], ...(growth as Pick<Result, "meta" | "timing" | "summary">) });
+      results.push({ flows: [], links: [], ues: [], mobility: [], commands: [], series: [], ...(growth as Pick<Result, "meta" | "timing" | "summary">) });
   }
   return {
     ...(live !== undefined && { live, events: [...(data.events ?? []), ...(batch.events ?? [])].slice(-MOST_EVENTS) }),
@@ -188,6 +188,7 @@ function grownResult(result: Result, { gone = [], ...growth }: Partial<Result> &
     links: withRows(result.links, growth.links, (row) => `${row.point} ${row.run} ${row.link}`),
     ues: withRows(ues, growth.ues, (row) => `${row.point} ${row.run} ${row.direction} ${row.ue}`),
     mobility: [...result.mobility, ...(growth.mobility ?? [])],
+    commands: [...result.commands, ...(growth.commands ?? [])],
     series: withSeries(series, growth.series ?? [], points),
   };
 }

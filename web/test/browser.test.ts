@@ -100,6 +100,10 @@ const data = {
       links: [],
       ues: [],
       mobility: points.flatMap((point) => [0, 1].map((run) => ({ point, run, t_s: 2 + run, ue: "phone", event: "connected", cell: "cell-2", interruption_ms: 30 }))),
+      commands: [
+        { point: 0, run: 0, t_s: 0.5, command: "outage", subject: "", value: "500 ms", until_s: 1 },
+        { point: 0, run: 0, t_s: 3.5, command: "rate", subject: "s1", value: "5 Mbit/s", until_s: null },
+      ],
       series: points.flatMap((point) => [0, 1].flatMap((run) => series(point, run))),
     },
   ],

@@ -1,16 +1,17 @@
-// Where plots over time are marked because the serving cell changed.
+// Where plots over time are marked because the serving cell changed, or somebody changed the network.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Case } from "../src/data";
-import { cellMarks, marksOf } from "../src/marks";
+import { cellMarks, COMMAND_COLOUR, marksOf } from "../src/marks";
 import { FAILED } from "../src/palette";
 
 const event = (t_s: number, ue: string, event: string, cell: string, run = 0, point = 0) => ({ point, run, t_s, ue, event, cell, interruption_ms: null });
 const flow = (flow: string, from: string, to: string) => ({ flow, from, to });
 const radio = (name: string, cells: string[]) => ({ point: 0, run: 0, kind: "radio", name, conn: null, cells, columns: { t: [0, 1], cell: [null, 0] } });
 const caseOf = (ues: string[], flows: object[], mobility: object[], series: object[] = []): Case =>
-  ({ point: 0, result: { mobility, series }, summary: { flows, ues: ues.map((ue) => ({ ue })) } }) as unknown as Case;
+  ({ point: 0, result: { mobility, commands: [], series }, summary: { flows, ues: ues.map((ue) => ({ ue })) } }) as unknown as Case;
+const changed = (commands: object[]): Case => ({ point: 0, result: { mobility: [], commands, series: [] }, summary: { flows: [], ues: [] } }) as unknown as Case;
 const said = (marks: { x: number; text: string }[]): [number, string][] => marks.map(({ x, text }) => [x, text]);
 
 test("handovers of a simulation, failures and changes of a real modem are marked", () => {
@@ -53,4 +54,12 @@ test("of two cases, what both have is marked once, and what one has says which",
   const of = (...mobility: object[]) => caseOf(["car"], [flow("download", "server", "car")], mobility);
   const [a, b] = [of(event(1, "car", "connected", "b"), event(2, "car", "connected", "c")), of(event(1, "car", "connected", "b"), event(3, "car", "connected", "c"))];
   assert.deepEqual(said(cellMarks([{ of: a, prefix: "A " }, { of: b, prefix: "B " }], 0)), [[1, "b"], [2, "A c"], [3, "B c"]]);
+});
+
+test("what was changed from outside is marked, and the end of an outage", () => {
+  const given = (t_s: number, command: string, subject: string, value: string, until_s: number | null = null) => ({ point: 0, run: 0, t_s, command, subject, value, until_s });
+  const one = changed([given(1, "outage", "", "10 s", 11), given(12, "rate", "s1", "off"), { ...given(13, "loss", "s1", "0.01"), run: 1 }]);
+  const marks = cellMarks([{ of: one, prefix: "" }], 0);
+  assert.deepEqual(said(marks), [[1, "outage 10 s"], [11, "outage ends"], [12, "rate s1 off"]]);
+  assert.ok(marks.every((mark) => mark.colour === COMMAND_COLOUR));
 });

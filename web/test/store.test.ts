@@ -15,6 +15,7 @@ const result = (title: string, points: number, runs = 3): Result =>
     links: [],
     ues: [],
     mobility: [],
+    commands: [],
     series: [],
   }) as unknown as Result;
 const shown = { points_per_series: 1500, runs: 1, runs_of: 1, series: 0, series_of: 0, rows: 0, rows_of: 0, summaries: 0, summaries_of: 0, max_bytes: 1 };

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 use wire::Headers;
 use wire::ip::mark_ce;
 
@@ -406,30 +406,44 @@ impl Engine<'_> {
     /// Carries out commands from the control socket.
     fn obey(&mut self, now: Time) {
         for request in self.control.requests() {
-            let done = match &request.command {
-                Command::Sinr { ue, db } => self.live.set_sinr(ue, *db),
-                Command::Handover { ue, cell } => self.live.hand_over(ue, cell),
-                Command::Load { cell, share } => self.live.set_load(cell, *share),
-                Command::Rate { link, .. }
-                    if self.scenario.links.iter().any(|of| of.name == *link && of.queue_in_host) =>
-                {
-                    Err(format!("the rate of link `{link}` is also that of the queue in its host, and cannot be set"))
-                }
-                Command::Rate { link, rate } => self.live.set_rate(link, *rate),
-                Command::Loss { link, share } => self.live.set_loss(link, *share),
-                Command::Stop => {
-                    self.stop.store(true, Ordering::Relaxed);
-                    Ok(())
-                }
-                Command::Status | Command::Help => Ok(()),
-            };
-            let answer = done.map(|()| match &request.command {
-                Command::Status => self.status(now),
-                Command::Help => Command::help(),
-                _ => String::new(),
-            });
+            let answer = self.carry_out(&request.command, now);
             self.control.answer(&request, &answer);
         }
+    }
+
+    /// Carries out a command, and returns the answer.
+    fn carry_out(&mut self, command: &Command, now: Time) -> Result<String, String> {
+        let done = |()| String::new();
+        match command {
+            Command::Sinr { ue, db } => self.live.set_sinr(ue, *db).map(done),
+            Command::Handover { ue, cell } => self.live.hand_over(ue, cell).map(done),
+            Command::Load { cell, share } => self.live.set_load(cell, *share).map(done),
+            Command::Rate { link, rate } => {
+                self.check_queue(Some(link), "rate")?;
+                self.live.set_rate(link, *rate)?;
+                let waits = || format!("packets wait until `{link}` has a rate again; see `outage` for a time");
+                Ok(if *rate == Rate::default() { waits() } else { String::new() })
+            }
+            Command::Outage { link, span } => {
+                self.check_queue(link.as_deref(), "service")?;
+                let until = self.live.pause(link.as_deref(), *span)?;
+                Ok(format!("packets wait until {:.3} s", until.as_secs_f64()))
+            }
+            Command::Loss { link, share } => self.live.set_loss(link, *share).map(done),
+            Command::Stop => {
+                self.stop.store(true, Ordering::Relaxed);
+                Ok(String::new())
+            }
+            Command::Status => Ok(self.status(now)),
+            Command::Help => Ok(Command::help()),
+        }
+    }
+
+    /// Checks that `what` of a link, or of any, is not also that of the queue in its host.
+    fn check_queue(&self, link: Option<&str>, what: &str) -> Result<(), String> {
+        let is_meant = |of: &&scenario::Link| of.queue_in_host && link.is_none_or(|link| link == of.name);
+        let Some(of) = self.scenario.links.iter().find(is_meant) else { return Ok(()) };
+        Err(format!("the {what} of link `{}` is also that of the queue in its host, and cannot be set", of.name))
     }
 
     /// Returns the state as JSON.

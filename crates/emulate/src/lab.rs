@@ -30,6 +30,8 @@ use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
 const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
 
+/// The variable with the emulation's ID in the environment of programs in hosts.
+pub const ID_VARIABLE: &str = "RANWAY_ID";
 /// The name of the interface of every host.
 pub(crate) const INTERFACE: &str = "cell0";
 /// The interfaces of a router with two sides: towards the server, and towards the UEs.
@@ -291,11 +293,12 @@ impl Lab {
     /// Returns a command that runs `program` in a host, with the caller's terminal, process group and streams.
     ///
     /// It becomes `program` by exec, so its process number, signals and status are that program's. Whatever it leaves
-    /// running ends with the lab. Check with [`find_program`] that it is installed.
+    /// running ends with the lab. Its environment has the emulation's ID ([`ID_VARIABLE`]). Check with [`find_program`] that it is
+    /// installed.
     // No PR_SET_PDEATHSIG: that comes when the spawning *thread* ends, and the keeper sees to what it is good for.
     pub fn command(&self, host: usize, program: &OsStr) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.hosts[host].netns]).arg(program);
+        command.args(["netns", "exec", &self.hosts[host].netns]).arg(program).env(ID_VARIABLE, self.id());
         command
     }
 

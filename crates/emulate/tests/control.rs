@@ -16,7 +16,7 @@ use std::time::Duration;
 use emulate::Error;
 use emulate::control::{Command, Control, ask, line};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use units::Rate;
+use units::{Rate, Span};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -96,6 +96,14 @@ fn commands_read_as_people_write_them() {
         is(line, Command::Rate { link: "s1".to_owned(), rate: Rate::from_mbps(10) });
     }
     is("rate s1 0", Command::Rate { link: "s1".to_owned(), rate: Rate::default() });
+    is("rate s1 off", Command::Rate { link: "s1".to_owned(), rate: Rate::default() });
+    let outage = |link: Option<&str>| Command::Outage { link: link.map(str::to_owned), span: Span::from_secs(10) };
+    for line in ["outage 10 s", "outage 10s", "outage \"10 s\""] {
+        is(line, outage(None));
+    }
+    for line in ["outage s1 10 s", "outage s1 10s", "outage \"s1\" 10 s"] {
+        is(line, outage(Some("s1")));
+    }
     is("loss s1 0.01", Command::Loss { link: "s1".to_owned(), share: 0.01 });
     is("status", Command::Status);
     is("stop", Command::Stop);
@@ -105,8 +113,7 @@ fn commands_read_as_people_write_them() {
 #[test]
 fn a_wrong_command_says_what_would_be_right() {
     let says = |line: &str| Command::parse(line).unwrap_err();
-    let known =
-        "sinr UE DB|off, handover UE CELL, load CELL SHARE, rate LINK RATE, loss LINK SHARE, status, stop, help";
+    let known = "sinr UE DB|off, handover UE CELL, load CELL SHARE, rate LINK RATE|off, outage [LINK] TIME, loss LINK SHARE, status, stop, help";
     assert_eq!(says(" "), format!("a command is needed: {known}"));
     assert_eq!(says("snir phone 3"), format!("there is no command `snir`; known: {known}"));
     assert_eq!(says("sinr phone"), "`sinr` is written `sinr UE DB|off`, as in `sinr phone 12.5`");
@@ -120,7 +127,10 @@ fn a_wrong_command_says_what_would_be_right() {
     for share in ["1%", "-0.1", "1.5", "NaN"] {
         assert_eq!(says(&format!("loss s1 {share}")), format!("`{share}` is no loss: a share from 0 to 1"));
     }
-    assert_eq!(says("rate s1"), "`rate` is written `rate LINK RATE`, as in `rate bottleneck 10 Mbit/s`");
+    assert_eq!(says("rate s1"), "`rate` is written `rate LINK RATE|off`, as in `rate bottleneck 10 Mbit/s`");
+    assert_eq!(says("outage"), "`outage` is written `outage [LINK] TIME`, as in `outage 10 s`");
+    assert_eq!(says("outage s1 ten"), "`ten` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)");
+    assert_eq!(says("outage 0 s"), "0 s is out of range: more than 0 and at most 86400 s");
     assert_eq!(says("rate s1 10 MB"), "`MB` is not a unit of a rate: use one of Gbit/s, Mbit/s, kbit/s, bit/s");
     assert_eq!(says("rate s1 20000 Gbit/s"), "20000 Gbit/s is out of range: at most 10000 Gbit/s");
     assert_eq!(says("status now"), "`status` is written `status`, as in `status`");

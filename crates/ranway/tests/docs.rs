@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Clocks, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio,
+    Clocks, Commands, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio,
     Responsiveness, Rtts, Samples, Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues, Waits,
 };
 use record::{Table, Tables};
@@ -295,6 +295,7 @@ fn the_page_of_results_describes_every_column() {
         rows::<Ues>(),
         rows::<Radio>(),
         rows::<Mobility>(),
+        rows::<Commands>(),
         rows::<Transmissions>(),
         rows::<Peps>(),
         rows::<Proxies>(),

@@ -152,6 +152,8 @@ struct Embedded<'a> {
     ues: Vec<Box<RawValue>>,
     #[cfg_attr(test, ts(as = "Vec<rows::MobilityRow<'a>>"))]
     mobility: Vec<Box<RawValue>>,
+    #[cfg_attr(test, ts(as = "Vec<rows::CommandRow<'a>>"))]
+    commands: Vec<Box<RawValue>>,
     #[cfg_attr(test, ts(as = "Vec<series::Embedded<'a>>"))]
     series: Vec<Box<RawValue>>,
 }
@@ -178,6 +180,7 @@ enum Row {
     Link(usize),
     Ue(usize),
     Mobility(usize),
+    Command(usize),
 }
 
 /// Rows of published and measured values, and the figures drawn from them.
@@ -207,6 +210,7 @@ fn page(
             links: Vec::new(),
             ues: Vec::new(),
             mobility: Vec::new(),
+            commands: Vec::new(),
             series: Vec::new(),
         });
         candidates(i, result, &mut rows, &mut series);
@@ -223,6 +227,7 @@ fn page(
             Row::Link(i) => (&mut embedded.links, raw(&rows::LinkRow::from(tables.links.row(i)))),
             Row::Ue(i) => (&mut embedded.ues, raw(&rows::UeRow::from(tables.ues.row(i)))),
             Row::Mobility(i) => (&mut embedded.mobility, raw(&rows::MobilityRow::from(tables.mobility.row(i)))),
+            Row::Command(i) => (&mut embedded.commands, raw(&rows::CommandRow::from(tables.commands.row(i)))),
         };
         let Some(rest) = left.checked_sub(text.get().len() + 1) else { break };
         left = rest;
@@ -296,6 +301,9 @@ fn candidates<'a>(
     let mut ue_ranks: BTreeMap<(u32, u32, &str), usize> = BTreeMap::new();
     for group in ues.chunk_by(|(a, _), (b, _)| (a.0, a.1) == (b.0, b.1)) {
         ue_ranks.extend(group.iter().enumerate().map(|(rank, (ue, _))| (*ue, rank)));
+    }
+    for (i, row) in results.tables.commands.iter().enumerate() {
+        rows.push(Ranked { rank: (row.run, 0, row.point), result, what: Row::Command(i) });
     }
     // Mobility events come last: there may be many, and they matter least.
     for (i, row) in results.tables.mobility.iter().enumerate() {

@@ -348,6 +348,9 @@ pub trait Table: Default {
     /// A row is of none of the first `points` points.
     fn shift_points(&mut self, by: u32, points: u32) -> Result<(), ArrowError>;
 
+    /// Gives all rows to a job, as to put results of single runs together.
+    fn set_job(&mut self, point: u32, run: u32);
+
     /// Writes the table as Parquet.
     ///
     /// # Errors
@@ -704,6 +707,11 @@ macro_rules! table {
 
             fn shift_points(&mut self, by: u32, points: u32) -> Result<(), ::arrow_schema::ArrowError> {
                 $crate::table::shift(&mut self.point, by, points)
+            }
+
+            fn set_job(&mut self, point: u32, run: u32) {
+                self.point.fill(point);
+                self.run.fill(run);
             }
         }
     };

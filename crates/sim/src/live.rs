@@ -15,7 +15,7 @@ use rapid::Control;
 use record::{Output, Results, Tables, Timing};
 use rnis::Record;
 use scenario::{Loaded, Scenario};
-use units::{Rate, Time};
+use units::{Rate, Span, Time};
 
 /// The state of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,6 +173,8 @@ impl<'a> Live<'a> {
         let (now, radio) = self.radio()?;
         radio.set_sinr(ue, sinr_db, now)?;
         self.world.wake_radio();
+        let value = sinr_db.map_or_else(|| "off".to_owned(), |db| format!("{db} dB"));
+        self.world.record_command("sinr", ue, &value, None);
         Ok(())
     }
 
@@ -181,6 +183,7 @@ impl<'a> Live<'a> {
         let (now, radio) = self.radio()?;
         radio.hand_over(ue, cell, now)?;
         self.world.wake_radio();
+        self.world.record_command("handover", ue, cell, None);
         Ok(())
     }
 
@@ -189,12 +192,31 @@ impl<'a> Live<'a> {
         let (now, radio) = self.radio()?;
         radio.set_load(cell, load, now)?;
         self.world.wake_radio();
+        self.world.record_command("load", cell, &load.to_string(), None);
         Ok(())
     }
 
-    /// Changes the rate of a link from now on.
+    /// Changes the rate of a link from now on; at rate zero, packets wait until it is changed again.
+    ///
+    /// # Errors
+    /// A message for an unknown name, or a link whose rate is that of a trace.
     pub fn set_rate(&mut self, link: &str, rate: Rate) -> Result<(), String> {
-        self.world.set_rate(link, rate)
+        self.world.set_rate(link, rate)?;
+        let value = if rate == Rate::default() { "off".to_owned() } else { rate.to_string() };
+        self.world.record_command("rate", link, &value, None);
+        Ok(())
+    }
+
+    /// Stops the service of a link, or of all links, for `span`: packets wait, and what exceeds the limits of queues is lost. Returns
+    /// when it ends. Within another outage, it changes nothing.
+    ///
+    /// # Errors
+    /// A message for an unknown name.
+    pub fn pause(&mut self, link: Option<&str>, span: Span) -> Result<Time, String> {
+        self.world.pause(link, span)?;
+        let until = self.world.now() + span;
+        self.world.record_command("outage", link.unwrap_or_default(), &span.to_string(), Some(until));
+        Ok(until)
     }
 
     /// Changes the probability, 0 to 1, that a packet is lost on a link from now on.
@@ -202,7 +224,9 @@ impl<'a> Live<'a> {
     /// # Errors
     /// A message for an unknown name.
     pub fn set_loss(&mut self, link: &str, probability: f64) -> Result<(), String> {
-        self.world.set_loss(link, probability)
+        self.world.set_loss(link, probability)?;
+        self.world.record_command("loss", link, &probability.to_string(), None);
+        Ok(())
     }
 
     fn radio(&mut self) -> Result<(Time, &mut Radio), String> {

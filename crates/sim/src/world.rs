@@ -11,7 +11,7 @@ use crate::middlebox::interface::{External, Middlebox as _, NoVisitors};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
 use crate::network::radio::UePlace;
-use crate::network::watch::Happening;
+use crate::network::watch::{self, Happening};
 use crate::network::{Network, Reached};
 use crate::parts::{Kind, Parts};
 use crate::reporting::Reports;
@@ -19,6 +19,7 @@ use crate::rows::RunId;
 use crate::rows::links::LinkRows;
 use aqm::{Ecn, Packet as _};
 use des::{Part, Streams};
+use record::tables::CommandRow;
 use record::{Table, Tables};
 use rnis::Record;
 use scenario::Scenario;
@@ -52,6 +53,7 @@ pub struct Seen {
     queues: usize,
     radio: usize,
     mobility: usize,
+    commands: usize,
     proxies: usize,
     /// The next flow and the next link whose rows are due.
     flow: usize,
@@ -76,6 +78,7 @@ impl Seen {
             rows.queues.push_rows(&tables.queues, self.queues..tables.queues.len());
             rows.radio.push_rows(&tables.radio, self.radio..tables.radio.len());
             rows.mobility.push_rows(&tables.mobility, self.mobility..tables.mobility.len());
+            rows.commands.push_rows(&tables.commands, self.commands..tables.commands.len());
             rows.proxies.push_rows(&tables.proxies, self.proxies..tables.proxies.len());
         }
         rows
@@ -310,6 +313,31 @@ impl World<'_> {
         self.change_link(name, "loss", |link, now| link.set_loss(probability, now))
     }
 
+    /// Serves no packet on a link, or on all of them, for `span` from now on.
+    pub(crate) fn pause(&mut self, name: Option<&str>, span: Span) -> Result<(), String> {
+        let until = self.parts.agenda.now() + span;
+        let names: Vec<String> = match name {
+            Some(name) => vec![name.to_owned()],
+            None => self.network.links.iter().map(|link| link.name.clone()).collect(),
+        };
+        names.iter().try_for_each(|name| self.change_link(name, "outage", |link, now| link.pause(until, now)))
+    }
+
+    /// Records what was changed from outside: in the table of commands, and among the events.
+    pub(crate) fn record_command(&mut self, command: &str, subject: &str, value: &str, until: Option<Time>) {
+        let (now, RunId { point, run }) = (self.parts.agenda.now(), self.id);
+        let (t_s, until_s) = (now.as_secs_f64(), until.map(Time::as_secs_f64));
+        self.tables.commands.push(&CommandRow { point, run, t_s, command, subject, value, until_s });
+        let words = [command, subject, value];
+        let detail = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let is_of_link = self.network.links.iter().any(|link| link.name == subject);
+        let link = if is_of_link { subject } else { "" };
+        match &mut self.network.traffic.watch {
+            Some(watch) => watch.note(now, Happening::Command { link: link.to_owned(), detail }),
+            None => self.tables.events.push(&watch::command(self.id, link, &detail, now)),
+        }
+    }
+
     /// Changes a link by `change`, which returns whether that is possible.
     fn change_link(
         &mut self,
@@ -337,6 +365,7 @@ impl World<'_> {
         copy_new(&self.tables.queues, &mut seen.queues, most.rows, &mut rows.queues);
         copy_new(&self.tables.radio, &mut seen.radio, most.rows, &mut rows.radio);
         copy_new(&self.tables.proxies, &mut seen.proxies, most.rows, &mut rows.proxies);
+        copy_new(&self.tables.commands, &mut seen.commands, most.rows, &mut rows.commands);
         let World { scenario, network, hosts, link_rows, .. } = self;
         network.catch_up(now);
         let few = in_turn(&mut seen.flow, most.subjects, hosts.len() as usize);

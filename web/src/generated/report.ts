@@ -449,6 +449,11 @@ export type UeRow = { point: number, run: number, ue: string, direction: string,
 export type MobilityRow = { point: number, run: number, t_s: number, ue: string, event: string, cell: string, interruption_ms: number | null, };
 
 /**
+ * Something that was changed from outside.
+ */
+export type CommandRow = { point: number, run: number, t_s: number, command: string, subject: string, value: string, until_s: number | null, };
+
+/**
  * The kinds of series that the page tells apart.
  */
 export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "proxy" | "queue" | "transfers" | "radio" | "cell" | "latency" | "waits" | "modem";
@@ -491,7 +496,7 @@ export type Shown = { points_per_series: number, runs: number, runs_of: number, 
 /**
  * A result in the page. Its rows and series are JSON already, so that their sizes are known.
  */
-export type Result = { meta: Meta, timing: Timing, summary: Summary, flows: Array<FlowRow>, links: Array<LinkRow>, ues: Array<UeRow>, mobility: Array<MobilityRow>, series: Array<Series>, };
+export type Result = { meta: Meta, timing: Timing, summary: Summary, flows: Array<FlowRow>, links: Array<LinkRow>, ues: Array<UeRow>, mobility: Array<MobilityRow>, commands: Array<CommandRow>, series: Array<Series>, };
 
 /**
  * The progress of runs.

@@ -1,10 +1,12 @@
 //! The commands of the control socket: words separated by spaces; a name with spaces is quoted.
 
 use std::str::FromStr;
-use units::Rate;
+use units::{Rate, Span};
 
 /// Lowest and highest SINR in dB, as in recorded channels.
 const SINR_DB: core::ops::RangeInclusive<f64> = -100.0..=100.0;
+/// Longest outage.
+const LONGEST_OUTAGE: Span = Span::from_secs(86_400);
 /// Highest rate, as for links in scenarios.
 const MAX_RATE: Rate = Rate::from_mbps(10_000_000);
 /// Most characters of the input that an error repeats.
@@ -38,8 +40,15 @@ pub enum Command {
     Rate {
         /// The link.
         link: String,
-        /// The rate; zero is an outage.
+        /// The rate; at zero (`off`), packets wait.
         rate: Rate,
+    },
+    /// Stop the service of links for a time.
+    Outage {
+        /// The link; all links if there is none.
+        link: Option<String>,
+        /// For how long.
+        span: Span,
     },
     /// Set the share of packets that a link loses.
     Loss {
@@ -57,11 +66,12 @@ pub enum Command {
 }
 
 /// The syntax of each command, with an example.
-const USAGE: [(&str, &str); 8] = [
+const USAGE: [(&str, &str); 9] = [
     ("sinr UE DB|off", "sinr phone 12.5"),
     ("handover UE CELL", "handover phone cell-2"),
     ("load CELL SHARE", "load cell-2 0.5"),
-    ("rate LINK RATE", "rate bottleneck 10 Mbit/s"),
+    ("rate LINK RATE|off", "rate bottleneck 10 Mbit/s"),
+    ("outage [LINK] TIME", "outage 10 s"),
     ("loss LINK SHARE", "loss bottleneck 0.01"),
     ("status", "status"),
     ("stop", "stop"),
@@ -90,6 +100,7 @@ impl Command {
             ("rate", [link, amount @ ..]) if !amount.is_empty() => {
                 Ok(Command::Rate { link: named(link)?, rate: rate(&amount.join(" "))? })
             }
+            ("outage", [_, ..]) => outage(rest),
             ("loss", [link, share]) => Ok(Command::Loss { link: named(link)?, share: shared("loss", share)? }),
             ("status", []) => Ok(Command::Status),
             ("stop", []) => Ok(Command::Stop),
@@ -151,7 +162,27 @@ fn shared<T: FromStr + PartialOrd + From<u8>>(what: &str, text: &str) -> Result<
     share.ok_or_else(|| format!("`{}` is no {what}: a share from 0 to 1", short(text)))
 }
 
+/// Reads the time of an outage, and the link before it if there is one. An amount may have a space before its unit.
+fn outage(words: &[&str]) -> Result<Command, String> {
+    let is_time = |words: &[&str]| words.join(" ").parse::<Span>().is_ok();
+    let (link, time) = match words {
+        [_] => (None, words),
+        _ if is_time(words) => (None, words),
+        [link, time @ ..] => (Some(named(link)?), time),
+        [] => unreachable!("a time was given"),
+    };
+    let time = time.join(" ");
+    let span: Span = short(&time).parse().map_err(|e: units::ParseUnitError| e.to_string())?;
+    if span == Span::ZERO || span > LONGEST_OUTAGE {
+        return Err(format!("{span} is out of range: more than 0 and at most {LONGEST_OUTAGE}"));
+    }
+    Ok(Command::Outage { link, span })
+}
+
 fn rate(text: &str) -> Result<Rate, String> {
+    if text == "off" {
+        return Ok(Rate::default());
+    }
     let rate: Rate = short(text).parse().map_err(|e: units::ParseUnitError| e.to_string())?;
     if rate > MAX_RATE { Err(format!("{rate} is out of range: at most {MAX_RATE}")) } else { Ok(rate) }
 }

@@ -177,10 +177,11 @@ pub(crate) struct RootlessArgs {
   ranway control handover ue cell-2
   ranway control load cell-1 0.8
   ranway control rate bottleneck 5 Mbit/s
+  ranway control outage 10 s
   ranway control loss bottleneck 0.01
   ranway control stop")]
 pub(crate) struct ControlArgs {
-    /// The ID of the emulation, if several are running
+    /// The ID of the emulation, if several are running [default: in a host, `RANWAY_ID`]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
     /// The request; `help` lists all requests

@@ -9,7 +9,7 @@ use crate::{reports, table, terminal};
 use anyhow::anyhow;
 use console::Term;
 use emulate::account::Account;
-use emulate::lab::Lab;
+use emulate::lab::{ID_VARIABLE, Lab};
 use emulate::reports::Target;
 use emulate::uplink::Nat;
 use emulate::{Emulation, Finished, Glance, Options, control, rootless};
@@ -396,7 +396,9 @@ fn why_invalid(late: &Lateness) -> String {
 pub(crate) fn control(args: &ControlArgs) -> Result<(), Failure> {
     let running = control::running();
     let names = || running.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
-    let (_, path) = match (&args.id, &running[..]) {
+    // A program in a host of an emulation means that one.
+    let own = std::env::var(ID_VARIABLE).ok().filter(|id| running.iter().any(|(running, _)| running == id));
+    let (_, path) = match (args.id.as_ref().or(own.as_ref()), &running[..]) {
         (_, []) => return Err(anyhow!("no emulation of this user is running on this machine").into()),
         (Some(id), _) => running
             .iter()

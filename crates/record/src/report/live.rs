@@ -28,7 +28,7 @@ pub use history::{Gone, Latest, MOST_FLOWS, MOST_VALUES, OTHERS, SILENCE_S};
 pub use subjects::MOST_ROWS;
 use subjects::Subjects;
 
-/// Events and rows of mobility that are kept.
+/// Events, and rows of mobility and of commands, that are kept.
 pub const MOST_EVENTS: usize = 1_000;
 
 /// The part of the page's policy that forbids connections, and what replaces it in a page that follows a run.
@@ -175,6 +175,7 @@ pub struct Board {
     /// The summary of each point.
     summaries: Vec<Value>,
     mobility: Newest<Box<RawValue>>,
+    commands: Newest<Box<RawValue>>,
     events: Newest<Event>,
     changed: bool,
 }
@@ -188,6 +189,7 @@ struct Growth<'a> {
     links: Vec<Box<RawValue>>,
     ues: Vec<Box<RawValue>>,
     mobility: &'a [Box<RawValue>],
+    commands: &'a [Box<RawValue>],
     gone: Vec<Gone>,
     series: Vec<Box<RawValue>>,
 }
@@ -221,6 +223,7 @@ struct WholeResult<'a> {
     links: Vec<Box<RawValue>>,
     ues: Vec<Box<RawValue>>,
     mobility: &'a [Box<RawValue>],
+    commands: &'a [Box<RawValue>],
     series: Vec<Box<RawValue>>,
 }
 
@@ -248,6 +251,7 @@ impl Board {
             history,
             subjects: Subjects::default(),
             mobility: Newest::default(),
+            commands: Newest::default(),
             events: Newest::default(),
             changed: true,
         }
@@ -288,6 +292,9 @@ impl Board {
         self.subjects.add(tables);
         for row in tables.mobility.iter() {
             self.mobility.push(raw(&rows::MobilityRow::from(row)));
+        }
+        for row in tables.commands.iter() {
+            self.commands.push(raw(&rows::CommandRow::from(row)));
         }
         self.live.points = self.history.points();
         self.live.left_out = self.history.left_out() + self.subjects.left_out();
@@ -342,12 +349,14 @@ impl Board {
                 links: changed.links,
                 ues: changed.ues,
                 mobility: self.mobility.fresh(),
+                commands: self.commands.fresh(),
                 gone,
                 series: self.history.take_growth(),
             }],
         };
         let text = serde_json::to_string(&batch).expect("string keys and plain values");
-        (self.changed, self.events.fresh, self.mobility.fresh) = (false, 0, 0);
+        self.changed = false;
+        (self.events.fresh, self.mobility.fresh, self.commands.fresh) = (0, 0, 0);
         Some(text)
     }
 
@@ -356,7 +365,10 @@ impl Board {
     pub fn whole(&self, last: &str) -> String {
         let all = self.subjects.all();
         let series = self.history.whole();
-        let counts = (all.flows.len() + all.links.len() + all.ues.len() + self.mobility.all.len(), series.len());
+        let counts = (
+            all.flows.len() + all.links.len() + all.ues.len() + self.mobility.all.len() + self.commands.all.len(),
+            series.len(),
+        );
         let shown = Shown {
             points_per_series: self.history.points() * 2,
             runs: 1,
@@ -376,6 +388,7 @@ impl Board {
             links: all.links,
             ues: all.ues,
             mobility: &self.mobility.all,
+            commands: &self.commands.all,
             series,
         };
         let whole = Whole {

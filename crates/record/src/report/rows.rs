@@ -96,3 +96,10 @@ row! {
         point: u32, run: u32, t_s: f64, ue: &'a str, event: &'a str, cell: &'a str, interruption_ms: Option<f64>,
     }
 }
+
+row! {
+    /// Something that was changed from outside.
+    CommandRow {
+        point: u32, run: u32, t_s: f64, command: &'a str, subject: &'a str, value: &'a str, until_s: Option<f64>,
+    }
+}

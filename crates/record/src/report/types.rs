@@ -29,6 +29,7 @@ fn the_page_types_are_those_of_the_rust_types() {
         rows::LinkRow<'static>,
         rows::UeRow<'static>,
         rows::MobilityRow<'static>,
+        rows::CommandRow<'static>,
         series::Kind,
         series::Embedded<'static>,
         Shown,

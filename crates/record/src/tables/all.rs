@@ -22,6 +22,7 @@ macro_rules! each_table {
         $do!(ues);
         $do!(radio);
         $do!(mobility);
+        $do!(commands);
         $do!(transmissions);
         $do!(peps);
         $do!(proxies);
@@ -39,8 +40,8 @@ macro_rules! each_table {
 }
 pub(crate) use each_table;
 
-/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it; but those of captures and
-/// measurements ([`Tables::OPTIONAL`]) only if they have rows.
+/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it; but those of captures,
+/// measurements and changes from outside ([`Tables::OPTIONAL`]) only if they have rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
     /// One row a flow's copy.
@@ -65,6 +66,8 @@ pub struct Tables {
     pub radio: Radio,
     /// Handovers and lost links.
     pub mobility: Mobility,
+    /// What was changed while an emulation ran.
+    pub commands: Commands,
     /// What was sent over the air, on request.
     pub transmissions: Transmissions,
     /// One row a PEP.
@@ -95,7 +98,7 @@ pub struct Tables {
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 24] = [
+    pub const NAMES: [&'static str; 25] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -107,6 +110,7 @@ impl Tables {
         Ues::NAME,
         Radio::NAME,
         Mobility::NAME,
+        Commands::NAME,
         Transmissions::NAME,
         Peps::NAME,
         Proxies::NAME,
@@ -122,8 +126,9 @@ impl Tables {
         Clocks::NAME,
     ];
 
-    /// The names of the tables that only captures and measurements fill. Results without them have none.
-    pub const OPTIONAL: [&'static str; 10] = [
+    /// The names of the tables that only captures, measurements and changes from outside fill. Results without them have none.
+    pub const OPTIONAL: [&'static str; 11] = [
+        Commands::NAME,
         Latencies::NAME,
         Passages::NAME,
         TcpInfos::NAME,
@@ -222,6 +227,16 @@ impl Tables {
         }
         each_table!(shift);
         Ok(())
+    }
+
+    /// Gives the rows of all tables to a job, as to put results of single runs together.
+    pub fn set_job(&mut self, point: u32, run: u32) {
+        macro_rules! set {
+            ($table:ident) => {
+                Table::set_job(&mut self.$table, point, run)
+            };
+        }
+        each_table!(set);
     }
 
     /// The names of the tables with their schemas, which give each column's meaning and unit.

@@ -271,7 +271,7 @@ table! {
 }
 
 table! {
-    /// Something that happened to a packet or a connection. Recorded on request only.
+    /// Something that happened to a packet or a connection, on request only; and what was changed while an emulation ran.
     pub struct EventRow<'a> in Events "events" {
         /// Point of the sweep.
         "" point: u32,
@@ -279,13 +279,14 @@ table! {
         "" run: u32,
         /// The moment, exactly.
         "ns" t_ns: u64,
-        /// What happened: `enqueue`, `dequeue`, `drop`, `mark`, `send`, `receive`, `deliver`, `state`.
+        /// What happened: `enqueue`, `dequeue`, `drop`, `mark`, `send`, `receive`, `deliver`, `state`,
+        /// `command`.
         "" kind: str,
         /// The flow's name in the scenario.
         "" flow: str,
         /// The connection's number within its run.
         "" conn: u32,
-        /// The link on which it happened; empty if at a host.
+        /// The link on which it happened, or that was changed; empty if at a host.
         "" link: str,
         /// The end of the flow that the packet goes to: `from` or `to`; empty if the event is not about a packet.
         "" towards: str,
@@ -295,7 +296,7 @@ table! {
         "" ack: u64,
         /// Bytes of the packet, IP header included.
         "B" len: u32,
-        /// Further details: the reason of a drop, or the state entered.
+        /// Further details: the reason of a drop, the state entered, or the command.
         "" detail: str,
     }
 }
@@ -489,6 +490,26 @@ table! {
         "" cell: str,
         /// For `connected`, the time for which no cell served it; missing for other events.
         "ms" interruption_ms: opt_f64,
+    }
+}
+
+table! {
+    /// Something that was changed from outside while an emulation ran (`ranway control`).
+    pub struct CommandRow<'a> in Commands "commands" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// What was changed: `rate`, `loss`, `outage`, `sinr`, `handover` or `load`.
+        "" command: str,
+        /// The link, UE or cell; empty if all links.
+        "" subject: str,
+        /// The new value as it is written in commands, such as `5 Mbit/s` or `off`; the duration of an outage, the target of a handover.
+        "" value: str,
+        /// When it ended: missing of what holds until it is changed again.
+        "s" until_s: opt_f64,
     }
 }
 

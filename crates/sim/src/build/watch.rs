@@ -38,6 +38,7 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
     Ok(Some(Box::new(Watch {
         id,
         events: record.events.then(Events::default),
+        commands: Events::default(),
         captures,
         interfaces,
         at_hosts,

@@ -129,6 +129,14 @@ impl PlacedLink {
         done
     }
 
+    /// Serves nothing until `until`. Returns whether the link's parameters can change.
+    pub(crate) fn pause(&mut self, until: Time, now: Time) -> bool {
+        let Carrier::Link(link) = &mut self.carrier else { return false };
+        link.pause(until, now);
+        self.changed = true;
+        true
+    }
+
     /// Changes the probability that a packet is lost. Returns whether the link's parameters can change.
     pub(crate) fn set_loss(&mut self, probability: f64, now: Time) -> bool {
         let Carrier::Link(link) = &mut self.carrier else { return false };
@@ -137,7 +145,7 @@ impl PlacedLink {
         true
     }
 
-    /// Whether [`PlacedLink::set_rate`] has changed it.
+    /// Whether [`PlacedLink::set_rate`] or [`PlacedLink::pause`] has changed it.
     pub(crate) fn is_changed(&self) -> bool {
         self.changed
     }

@@ -24,7 +24,22 @@ pub(crate) enum Happening {
     Entered(Hop, Packet, Parcel),
     Left(Hop, Packet, Parcel),
     Lost(Hop, Packet, Parcel, DropReason),
-    State { flow: u32, connection: u32, detail: String },
+    State {
+        flow: u32,
+        connection: u32,
+        detail: String,
+    },
+    /// Something was changed from outside.
+    Command {
+        link: String,
+        detail: String,
+    },
+}
+
+/// Returns the row of a change from outside.
+pub(crate) fn command<'a>(id: RunId, link: &'a str, detail: &'a str, at: Time) -> EventRow<'a> {
+    let RunId { point, run } = id;
+    EventRow { point, run, t_ns: at.as_nanos(), kind: "command", link, detail, ..EventRow::default() }
 }
 
 /// Watches the packets of one run.
@@ -35,6 +50,8 @@ pub(crate) struct Watch {
     pub(crate) id: RunId,
     /// The table of events, if requested.
     pub(crate) events: Option<Events>,
+    /// What was changed from outside, without that table.
+    pub(crate) commands: Events,
     pub(crate) captures: Option<Capture>,
     /// By link: the interface in the capture, if the link is captured.
     pub(crate) interfaces: Vec<Option<u32>>,
@@ -104,6 +121,10 @@ impl Watch {
                 self.row("drop", Some(*hop), packet, parcel, reason, at);
             }
             Happening::State { flow, connection, detail } => self.state(*flow, *connection, detail, at),
+            Happening::Command { link, detail } => {
+                let row = command(self.id, link, detail, at);
+                self.events.as_mut().unwrap_or(&mut self.commands).push(&row);
+            }
         }
     }
 
@@ -150,7 +171,7 @@ impl Watch {
         if let Some(capture) = self.captures {
             capture.finish()?;
         }
-        Ok(self.events.unwrap_or_default())
+        Ok(self.events.unwrap_or(self.commands))
     }
 
     fn row(&mut self, kind: &str, hop: Option<Hop>, packet: &Packet, parcel: &Parcel, detail: &str, now: Time) {

@@ -11,7 +11,7 @@ use sim::{Arrival, Live, NoVisitors, Options, Seen, UePlace, Visitor, Watch};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 const DUMBBELL: &str = r#"
 duration = "5 s"
@@ -258,6 +258,51 @@ fn a_visitor_waits_behind_simulated_packets() {
     let alone = Span::from_millis(21);
     let all = arrivals(&mut live, at(1_000.0));
     assert!(all.len() == 1 && all[0].delay > alone + Span::from_millis(5), "{all:?}");
+}
+
+#[test]
+fn commands_are_rows_with_their_times_and_among_the_events() {
+    for settings in ["", "[record]\nevents = true\n"] {
+        let loaded = load(&format!("{DUMBBELL}{settings}"), &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        let route = live.route(&scenario.flows[0].route);
+        let link = scenario.flows[0].route[0].clone();
+        live.advance(at(250.0), &mut NoVisitors);
+        assert_eq!(live.pause(None, Span::from_millis(500)), Ok(at(750.0)));
+        // What reaches a queue meanwhile waits there.
+        live.send(route, visitor(1, 100));
+        let arrived: Vec<_> = [700.0, 1_000.0].map(|millis| arrivals(&mut live, at(millis)).len()).into();
+        assert_eq!(arrived, [0, 1]);
+        live.set_rate(&link, Rate::default()).expect("it has a rate");
+        live.set_loss(&link, 0.01).expect("it can lose packets");
+        assert!(
+            live.set_rate("none", Rate::from_mbps(1)).is_err() && live.pause(Some("none"), Span::from_secs(1)).is_err()
+        );
+        let seen = live.rows_since(&mut Seen::default());
+        let tables = live.finish(at(1_500.0)).expect("nothing is written").tables;
+        assert_eq!(seen.commands, tables.commands);
+        let rows = tables
+            .commands
+            .iter()
+            .map(|row| (row.t_s, format!("{} {} {}", row.command, row.subject, row.value), row.until_s));
+        let expected = [
+            (0.25, "outage  500 ms".to_owned(), Some(0.75)),
+            (1.0, format!("rate {link} off"), None),
+            (1.0, format!("loss {link} 0.01"), None),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let events = tables.events.iter().filter(|row| row.kind == "command");
+        let events: Vec<_> = events.map(|row| (row.t_ns, row.link.to_owned(), row.detail.to_owned())).collect();
+        let event = |ms: u64, link: &str, detail: String| (ms * 1_000_000, link.to_owned(), detail);
+        let expected = [
+            event(250, "", "outage 500 ms".to_owned()),
+            event(1_000, &link, format!("rate {link} off")),
+            event(1_000, &link, format!("loss {link} 0.01")),
+        ];
+        assert_eq!(events, expected);
+        assert_eq!(tables.events.len() > 3, !settings.is_empty());
+    }
 }
 
 /// Keeps what it is given of a run.
