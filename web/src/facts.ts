@@ -1,5 +1,6 @@
 // The facts in the head of a result's page: how much was simulated, emulated, measured or analysed, and in which time.
 
+import { campaignOf } from "./campaign";
 import type { Result } from "./data";
 import { count, number, seconds, text } from "./format";
 import { roundTrips } from "./responsiveness";
@@ -29,7 +30,7 @@ function filesOf(result: Result): number | null {
 }
 
 export function factsOf(result: Result): Facts {
-  return [...(measurementFacts(result) ?? analysisFacts(result) ?? (result.timing.lateness === undefined ? simulationFacts(result) : emulationFacts(result))), ["Ranway", result.meta.version]];
+  return [...(campaignFacts(result) ?? measurementFacts(result) ?? analysisFacts(result) ?? (result.timing.lateness === undefined ? simulationFacts(result) : emulationFacts(result))), ["Ranway", result.meta.version]];
 }
 
 function measurementFacts(result: Result): Facts | null {
@@ -37,6 +38,12 @@ function measurementFacts(result: Result): Facts | null {
   if (about === null) return null;
   const known = (name: string, value: unknown): Facts => (value === undefined || value === "" ? [] : [[name, text(value)]]);
   return [...known("Protocol", about.protocol), ...known("Flows each way", about.flows), ...known("Took", result.timing.wall_s === undefined ? undefined : seconds(result.timing.wall_s)), ...known("Round trips a minute", roundTrips(about.loads)), ...known("Kernel", about.kernel)];
+}
+
+function campaignFacts({ meta, ...result }: Result): Facts | null {
+  const campaign = campaignOf({ meta, ...result });
+  if (campaign === null) return null;
+  return [["Tests", `${count(campaign.finished)} of ${count(campaign.planned)}`], ["Combinations", count(meta.points.length)], ["Blocks", count(meta.runs)], ["Seed", String(meta.seed)]];
 }
 
 function analysisFacts(result: Result): Facts | null {

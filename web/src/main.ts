@@ -1,5 +1,7 @@
 // The report page: the scenario, the results and their course over time.
 
+import { campaign } from "./campaign";
+import { captureNote } from "./captures";
 import { comparison, withInterval, type Chooser } from "./compare";
 import {
   column,
@@ -27,7 +29,7 @@ import { goodputAgainstRtt, rttBoxes, stackedInFlight } from "./flows";
 import { bytes, count, number, percent, rounded, seconds, text } from "./format";
 import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
-import { cellMarks } from "./marks";
+import { cellMarks, COMMAND_COLOUR, commandText } from "./marks";
 import { measuredSpan, measurement } from "./measurement";
 import { FAILED } from "./palette";
 import { distributionLine, drawAll, linePlot, lineOf, PlotHost, resizePlots, type Line, type Look, type Mark } from "./plots";
@@ -102,6 +104,7 @@ function render(): void {
     header(store.state.data),
     ...liveSections(content),
     ...(content.reproduction.length > 0 ? [reproduction(content.reproduction, content.figures)] : []),
+    ...content.results.flatMap(campaign),
     ...groups.flatMap((group, i) => (group.length > 1 ? [comparison(group, comparisonTitle(group[0]!), chooserOf(i))] : [])),
     ...(cases.length > 0
       ? [
@@ -112,6 +115,7 @@ function render(): void {
           ...measurement(shown(), view().run),
           ...radio(shown(), view().run, view().ue, (ue) => store.dispatch(pickUe(ue))),
           h("section", {}, ...tables()),
+          ...captureNote(content.results),
           footer(),
         ]
       : []),
@@ -454,16 +458,38 @@ function details(): HTMLElement {
         "all runs together; transfers started in parentheses",
       ),
     ]),
+    commands(),
     goodput.length === 0 && h("p", { class: "note" }, "This page has no samples over time for this run: they were not recorded (see record.samples) or did not fit."),
     limits(),
   );
 }
 
+/** Returns what was changed from outside while the shown cases ran, as a table. */
+function commands(): HTMLElement | false {
+  type Of = { of: string; row: Row };
+  const rows = shown().flatMap(({ of, prefix }) => rowsOf(of.result.commands, of.point, view().run).map((row): Of => ({ of: prefix.replace(/: $/, ""), row })));
+  if (rows.length === 0) return false;
+  const at = (head: string, key: string): TableColumn<Of> => ({
+    head,
+    value: ({ row }) => row[key] as number | null,
+    text: ({ row }) => (row[key] === null ? "–" : (row[key] as number).toFixed(3)),
+  });
+  const columns: TableColumn<Of>[] = [
+    ...(shown().length > 1 ? [{ head: "Result", value: ({ of }: Of) => of }] : []),
+    at("Time, s", "t_s"),
+    { head: "Command", value: ({ row }) => commandText(row) },
+    { ...at("Until, s", "until_s"), title: "The end of an outage" },
+  ];
+  return h("details", { open: "" }, h("summary", {}, `Changes while it ran (${count(rows.length)})`), sortable<Of>(columns, rows, { title: "Changes" }));
+}
+
 /** Returns an explanation of the marks, if there are any. */
 function marked(marks: Mark[]): string {
-  const some = marks.filter((mark) => Number.isFinite(mark.x)).length;
-  const zoom = some > MANY_MARKS ? "; zoom in to see them where they are dense" : "";
-  return some > 0 ? ` Vertical lines mark the change to another cell or, in orange, a failed handover or a lost link${zoom}.` : "";
+  const some = marks.filter((mark) => Number.isFinite(mark.x));
+  const [given, cells] = [some.filter((mark) => mark.colour === COMMAND_COLOUR).length, some.filter((mark) => mark.colour !== COMMAND_COLOUR).length];
+  const what = [cells > 0 ? "the change to another cell or, in orange, a failed handover or a lost link" : "", given > 0 ? "what was changed from outside, in red" : ""];
+  const zoom = some.length > MANY_MARKS ? "; zoom in to see them where they are dense" : "";
+  return some.length > 0 ? ` Vertical lines mark ${what.filter((part) => part !== "").join(", and ")}${zoom}.` : "";
 }
 
 /** Whether a line is not zero throughout, as what a receiver cannot know of a sender. */

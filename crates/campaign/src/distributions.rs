@@ -41,6 +41,11 @@ impl Distribution {
         (self.quantile(share - self.band), self.quantile(share + self.band))
     }
 
+    /// Whether the band bounds the median on both sides, as that of 8 tests does.
+    pub(crate) fn bounds_median(&self) -> bool {
+        matches!(self.bounds(0.5), (Some(_), Some(_)))
+    }
+
     /// A quantile with its bounds, for people.
     pub(crate) fn text(&self, share: f64, digits: usize) -> String {
         let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"));
@@ -73,6 +78,9 @@ mod tests {
         assert_eq!(hundred.bounds(0.1), (None, Some(24.0)));
         assert_eq!(hundred.bounds(0.9), (Some(77.0), None));
         assert_eq!(hundred.text(0.9, 1), "90.0 [77.0, -]");
+        let bounds_median =
+            |count: u32| Distribution::of((0..count).map(f64::from).collect()).is_some_and(|of| of.bounds_median());
+        assert_eq!([2, 6, 7, 8, 9].map(bounds_median), [false, false, false, true, true]);
         let eight = Distribution::of(vec![3.0, 1.0, 2.0, 4.0, 8.0, 7.0, 6.0, 5.0]).expect("there are values");
         assert_eq!(
             (eight.quantile(0.25), eight.quantile(1.0), eight.bounds(0.5)),

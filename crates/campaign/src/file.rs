@@ -212,6 +212,12 @@ impl Default for Publish {
 }
 
 impl File {
+    /// Whether the transfers of valid tests have ended: those of a simulation over a time never end.
+    pub fn is_complete(&self) -> bool {
+        let is_simulation = matches!(self.kind(), WhereKind::Simulation(_));
+        !(is_simulation && matches!(self.amount(), Amount::Time(_)))
+    }
+
     /// Reads a campaign file; `name` is its name in errors.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! | `comparisons` | differences between congestion controls within blocks |
 //! | `distributions` | empirical distributions of tests, with a band |
 //! | `summary` | medians and intervals over all tests |
+//! | `report` | the report page |
 //! | `scrub` | removes identities, coarsens places |
 //! | `cells` | labels for cells of real modems |
 //! | `monroe`, `publish` | exports |
@@ -33,6 +34,7 @@ mod measures;
 mod monroe;
 mod plan;
 mod publish;
+mod report;
 mod scrub;
 mod store;
 mod summary;
@@ -46,6 +48,7 @@ pub use measures::{FlowValues, Values, values};
 pub use monroe::export as export_monroe;
 pub use plan::{Combination, Plan, Test};
 pub use publish::export as export_publication;
+pub use report::{report_of, write_report};
 pub use scrub::{Scrub, coarsen};
 pub use store::{Entry, Outcome, State, Store, difference};
 pub use summary::{CombinationSummary, Estimate, Failed, Summary};

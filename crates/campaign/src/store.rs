@@ -7,6 +7,7 @@
 //! | `tests/NNNN-…/` | the results of each finished test, the usual results directory |
 //! | `work/`, `emulations/` | results of a test that runs; the emulator's own results |
 //! | `summary.json` | [`crate::Summary`] |
+//! | `report.html` | the report page |
 //! | `monroe/`, `publish/` | exports |
 //!
 //! Each is replaced by one rename, after its contents are on the disk. A test has finished if its directory is there, whatever the
@@ -147,6 +148,25 @@ impl Store {
         Ok(Store { dir, path: path.to_owned(), state, journal })
     }
 
+    /// Looks at the campaign in the directory `path` without changing it; another process may be at work there. `None` if there is no
+    /// campaign.
+    ///
+    /// # Errors
+    /// It cannot be read, or has another layout.
+    pub fn look(path: &Path) -> Result<Option<Store>, Error> {
+        let dir = Dir::open(path)?;
+        if dir.look("campaign.json")?.is_none() {
+            return Ok(None);
+        }
+        let state: State = read(&dir, path, "campaign.json")?;
+        if state.format != FORMAT {
+            let what = format!("its layout has version {}, this program reads {FORMAT}", state.format);
+            return Err(Error::Invalid(format!("{}: {what}", path.display())));
+        }
+        let journal = if dir.look("journal.json")?.is_some() { read(&dir, path, "journal.json")? } else { Vec::new() };
+        Ok(Some(Store { dir, path: path.to_owned(), state, journal }))
+    }
+
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -231,7 +251,11 @@ impl Store {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
-        Ok(self.dir.replace(name, &json(value))?)
+        self.write_bytes(name, &json(value))
+    }
+
+    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        Ok(self.dir.replace(name, bytes)?)
     }
 }
 

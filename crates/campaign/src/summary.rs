@@ -179,11 +179,14 @@ impl Summary {
         let mut rows = vec![self.row("cc", "flows", "direction", "interface", TITLES)];
         for of in &self.combinations {
             for (name, estimates) in &of.measures {
-                let [throughput, rtt, jain] = cells(estimates, |of| (of.median, of.low, of.high));
+                let [throughput, rtt, jain] = cells(estimates, |of| (of.tests, (of.median, of.low, of.high)));
                 rows.push(self.row_of(&of.combination, name, [of.tests.to_string(), throughput, rtt, jain]));
             }
         }
         table(&mut text, &rows);
+        if self.combinations.iter().any(|of| (1..LEAST_TESTS).contains(&of.tests)) {
+            let _ = writeln!(text, "  fewer than {LEAST_TESTS} tests: too few for an interval of 95 %");
+        }
         self.comparisons_text(&mut text);
         self.distributions_text(&mut text);
         for line in self.proxies.iter().filter_map(Proxies::text) {
@@ -222,7 +225,7 @@ impl Summary {
             vec![self.row("difference", "flows", "direction", "interface", ["blocks", throughput, rtt, jain])];
         for of in &self.comparisons {
             for (name, differences) in &of.measures {
-                let [throughput, rtt, jain] = cells(differences, |of| (of.median, of.low, of.high));
+                let [throughput, rtt, jain] = cells(differences, |of| (of.blocks, (of.median, of.low, of.high)));
                 let blocks = differences.values().map(|Difference { blocks, .. }| blocks).max().unwrap_or(&0);
                 rows.push(self.row(
                     &format!("{} - {}", of.second, of.first),
@@ -239,15 +242,20 @@ impl Summary {
         }
     }
 
-    /// Quantiles of the tests' throughput, with the bounds that the band gives.
+    /// Quantiles of the tests' throughput, with the bounds that the band gives, where there are tests enough for it to bound anything.
     fn distributions_text(&self, text: &mut String) {
         let quantiles = ["band", "10 % (Mbit/s)", "50 % (Mbit/s)", "90 % (Mbit/s)"];
         let mut rows = vec![self.row("cc", "flows", "direction", "interface", quantiles)];
+        let mut few = 0;
         for of in &self.combinations {
             for (name, distributions) in &of.distributions {
                 let Some(throughput) = distributions.get("throughput_mbps").filter(|of| of.values.len() > 1) else {
                     continue;
                 };
+                if !throughput.bounds_median() {
+                    few += 1;
+                    continue;
+                }
                 let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| throughput.text(share, 2));
                 let band = format!("±{:.0} %", throughput.band * 100.0);
                 rows.push(self.row_of(&of.combination, name, [band, low, middle, high]));
@@ -258,6 +266,13 @@ impl Summary {
                 writeln!(text, "  distribution over tests, quantiles of throughput with bounds that all hold at once:");
             table(text, &rows);
         }
+        if few > 0 {
+            let what = if few == 1 { "row" } else { "rows" };
+            let _ = writeln!(
+                text,
+                "  distribution over tests: {few} {what} left out; fewer than 8 tests do not bound the median"
+            );
+        }
     }
 }
 
@@ -267,9 +282,17 @@ const TITLES: [&str; 4] = ["tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"];
 /// The measures of these tables, with their digits.
 const SHOWN: [(&str, usize); 3] = [("throughput_mbps", 2), ("flow_rtt_ms", 1), ("jain", 3)];
 
-/// The cells of these measures.
-fn cells<T>(found: &BTreeMap<&'static str, T>, of: impl Fn(&T) -> Middle) -> [String; 3] {
-    SHOWN.map(|(name, digits)| found.get(name).map_or_else(|| "-".to_owned(), |found| interval(of(found), digits)))
+/// The least number of tests, or blocks, whose median has an interval in tables for people: all of fewer tests are on the same side of
+/// the median that they are drawn from with a probability of more than 5 % (2 / 2^5 is 6 %), so that nothing they say bounds it.
+pub(crate) const LEAST_TESTS: usize = 6;
+
+/// The cells of these measures, of so many tests.
+fn cells<T>(found: &BTreeMap<&'static str, T>, of: impl Fn(&T) -> (usize, Middle)) -> [String; 3] {
+    let shown = |found: &T, digits| match of(found) {
+        (tests, (median, ..)) if tests < LEAST_TESTS => interval((median, None, None), digits),
+        (_, middle) => interval(middle, digits),
+    };
+    SHOWN.map(|(name, digits)| found.get(name).map_or_else(|| "-".to_owned(), |found| shown(found, digits)))
 }
 
 /// A value with its interval, if it has one.

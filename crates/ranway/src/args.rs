@@ -297,7 +297,7 @@ pub(crate) enum Starter {
 
 #[derive(ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// A results directory written by `ranway run`
+    /// A results directory, as of `ranway run`, or the directory of a campaign
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// The report file to write [default: report.html in DIR]

@@ -51,8 +51,14 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
-    let results = read(&args.dir)?;
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("report.html"));
+    #[cfg(feature = "live")]
+    if args.dir.is_dir()
+        && let Some(page) = campaign::report_of(&args.dir).map_err(Failure::from)?
+    {
+        return write(&out, &page);
+    }
+    let results = read(&args.dir)?;
     write!(terminal::stdout(), "{}", summary(&results, table::width(&Term::stdout(), args.wide)))?;
     write(&out, &report::html(&results))
 }

@@ -9,8 +9,8 @@ use crate::live::status_line::StatusLine;
 use crate::out::{counted, stem};
 use crate::terminal::message;
 use crate::{interrupt, terminal};
-use ::campaign::{Amount, Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
-use ::campaign::{export_monroe, export_publication, flush_metrics, values};
+use ::campaign::{Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
+use ::campaign::{export_monroe, export_publication, flush_metrics, values, write_report};
 use clap::Args as ClapArgs;
 use failed::{Failed, TICK, one_line};
 use record::Results;
@@ -95,12 +95,13 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
         }
     }
     let interrupted = campaign.run(&mut store, args.quiet || args.json)?;
-    let summary = Summary::of(&campaign.file, &campaign.plan, &store, campaign.complete())?;
+    let summary = Summary::of(&campaign.file, &campaign.plan, &store, campaign.file.is_complete())?;
     store.write("summary.json", &summary)?;
+    write_report(&campaign.file, &campaign.plan, &store, &summary)?;
     let mut exports = Vec::new();
     if !interrupted {
         if args.monroe {
-            exports.push(export_monroe(&campaign.file, &campaign.plan, &store, campaign.complete())?);
+            exports.push(export_monroe(&campaign.file, &campaign.plan, &store, campaign.file.is_complete())?);
         }
         if args.publish {
             let scrub = Scrub::of_this_machine(campaign.identities()).with_labels(campaign.interfaces());
@@ -115,6 +116,7 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
         for path in exports.iter().chain([&out.join("summary.json")]) {
             writeln!(terminal::stdout(), "written: {}", path.display())?;
         }
+        writeln!(terminal::stdout(), "report: {}", out.join("report.html").display())?;
     }
     if interrupted {
         message!(
@@ -213,12 +215,6 @@ impl Campaign {
         let scenario = self.network.as_ref().map_or(Value::Null, Network::describe);
         let campaign = serde_json::to_value(&self.file)?;
         Ok(State::new(env!("CARGO_PKG_VERSION"), unix_time() as u64, campaign, scenario, host))
-    }
-
-    /// Whether the transfers of valid tests have ended: those of a simulation over a time never end.
-    fn complete(&self) -> bool {
-        let is_simulation = matches!(self.file.kind(), WhereKind::Simulation(_));
-        !(is_simulation && matches!(self.file.amount(), Amount::Time(_)))
     }
 
     fn size(&self) -> String {
@@ -334,7 +330,7 @@ impl Campaign {
             (_, network) => program::run(&self.file, network.as_ref(), store, test)?,
         }
         let read = Results::read(&store.work(test)).map_err(|why| Failed::Test(why.to_string()))?;
-        values(&read, &test.combination, self.complete()).map_err(Failed::Test)?;
+        values(&read, &test.combination, self.file.is_complete()).map_err(Failed::Test)?;
         store.accept(test).map_err(|error| Failed::Campaign(error.into()))
     }
 }
