@@ -1,5 +1,7 @@
 //! Files generated from the code: the schema, completion scripts, manual pages, pages of the reference.
 
+mod names;
+
 use crate::args::{Args, CompletionArgs, Page, ReferenceArgs};
 use crate::failure::Failure;
 use anyhow::Context;
@@ -12,15 +14,20 @@ pub(crate) fn schema() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes a completion script, which also knows built-in scenarios, presets, papers and the keys of scenarios in the shells for which
+/// packages have scripts.
 pub(crate) fn completion(args: &CompletionArgs) -> Result<(), Failure> {
     // clap_complete would offer hidden subcommands, too.
     let all = Args::command();
     let visible = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let mut command =
         Command::new("ranway").version(env!("CARGO_PKG_VERSION")).propagate_version(true).subcommands(visible);
+    let names = names::Names::of(&command);
+    command = names.marked(command);
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "ranway", &mut script);
-    std::io::stdout().write_all(&script)?;
+    let script = names.complete(args.shell, String::from_utf8(script).context("a script is UTF-8 text")?);
+    std::io::stdout().write_all(script.as_bytes())?;
     Ok(())
 }
 

@@ -264,6 +264,44 @@ fn shells_accept_the_completions() {
 }
 
 #[test]
+fn completions_know_scenarios_presets_papers_and_keys() {
+    let script = text(&ranway(&["completion", "bash"]).stdout);
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("lte-mine.toml"), "").expect("it is written");
+    let complete = |words: &[&str]| {
+        let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let (last, before) = (words.len() - 1, words.len().saturating_sub(2));
+        let call = format!(
+            "compopt() {{ :; }}; COMP_WORDS=({line}); COMP_CWORD={last}; COMPREPLY=(); \
+             _ranway_known ranway '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            words[last], words[before]
+        );
+        let output = Command::new("bash").current_dir(dir.path()).args(["-c", &format!("{script}\n{call}")]).output();
+        let output = output.expect("bash is there");
+        text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let has = |words: &[&str], expected: &str| {
+        let found = complete(words);
+        assert!(found.iter().any(|name| name == expected), "{words:?}: {found:?}");
+    };
+    has(&["ranway", "run", "lte-d"], "lte-drive");
+    has(&["ranway", "run", "--json", "lte-"], "lte-drive");
+    has(&["ranway", "run", "lte-m"], "lte-mine.toml");
+    has(&["ranway", "sweep", "loss"], "loss-sweep");
+    has(&["ranway", "emulate", "lte-20"], "lte-20mhz-vehicular");
+    has(&["ranway", "reproduce", "mdcc-t"], "mdcc-towards");
+    has(&["ranway", "reproduce", "mdcc-towards/"], "mdcc-towards/wireless-loss");
+    has(&["ranway", "run", "dumbbell", "--set", "links.*.de"], "links.*.delay=");
+    has(&["ranway", "check", "dumbbell", "--set", "dura"], "duration=");
+    has(&["ranway", "ru"], "run");
+    let presets = text(&ranway(&["list"]).stdout);
+    let preset = presets.split("Presets").nth(1).and_then(|list| list.lines().nth(1)).expect("there are presets");
+    let preset = preset.split_whitespace().next().expect("it has a name");
+    has(&["ranway", "show", preset], preset);
+    assert!(!complete(&["ranway", "run", "--s"]).iter().any(|name| name == "lte-drive"));
+}
+
+#[test]
 fn notes_of_a_release_are_the_changelogs_section_of_its_version() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::create_dir(dir.path().join("tools")).expect("it is made");

@@ -76,7 +76,7 @@ pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
-pub use schema::schema;
+pub use schema::{keys, schema};
 pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
 pub use technology::{NrBearer, NrRlc, Technology};
 pub use topology::{CORE, RAN, host_addresses, hosts, route};

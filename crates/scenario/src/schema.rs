@@ -4,10 +4,11 @@
 //! quantity may stand for its first kind, and a string with a parameter may stand for any value. Keys are required only
 //! in elements of arrays and in choices: a table's other keys may come from an included file.
 
-use crate::Scenario;
 use crate::model::FileKeys;
+use crate::{Scenario, builtin};
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// Aliases of kinds, which schemars does not know.
 const ALIASES: &[(&str, &str)] = &[("new-reno", "reno")];
@@ -33,6 +34,47 @@ pub fn schema() -> Value {
     }
     allow_parameters(&mut root);
     root
+}
+
+/// Returns the keys that a scenario may have as they are written for changes, with `*` for each element of an array: `links.*.delay`;
+/// and the parameters of the built-in scenarios. Sorted.
+pub fn keys() -> Vec<String> {
+    /// Adds the keys of `value`, whose own path is `path`; `within` are the definitions that it is part of, which may be recursive.
+    fn add(
+        value: &Value,
+        path: &str,
+        definitions: &Map<String, Value>,
+        within: &mut Vec<String>,
+        keys: &mut BTreeSet<String>,
+    ) {
+        if let Some(name) = value["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+            if let Some(definition) = definitions.get(name).filter(|_| !within.iter().any(|one| one == name)) {
+                within.push(name.to_owned());
+                add(definition, path, definitions, within, keys);
+                within.pop();
+            }
+        }
+        let choices = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|choice| value[choice].as_array()).flatten();
+        choices.for_each(|choice| add(choice, path, definitions, within, keys));
+        if value["items"].is_object() {
+            add(&value["items"], &format!("{path}.*"), definitions, within, keys);
+        }
+        for (key, of) in value["properties"].as_object().into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            keys.insert(path.clone());
+            add(of, &path, definitions, within, keys);
+        }
+    }
+    let (root, mut keys) = (described(), BTreeSet::new());
+    let none = Map::new();
+    add(&root, "", root["$defs"].as_object().unwrap_or(&none), &mut Vec::new(), &mut keys);
+    for file in builtin::list() {
+        let table: toml::Table = file.text.parse().unwrap_or_default();
+        keys.extend(
+            table.get("parameters").and_then(toml::Value::as_table).into_iter().flatten().map(|(name, _)| name.clone()),
+        );
+    }
+    keys.into_iter().collect()
 }
 
 /// Returns the structs' own schema, as shown in the reference.
