@@ -130,7 +130,7 @@ fn a_wrong_command_says_what_would_be_right() {
     assert_eq!(says("rate s1"), "`rate` is written `rate LINK RATE|off`, as in `rate bottleneck 10 Mbit/s`");
     assert_eq!(says("outage"), "`outage` is written `outage [LINK] TIME`, as in `outage 10 s`");
     assert_eq!(says("outage s1 ten"), "`ten` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)");
-    assert_eq!(says("outage 0 s"), "0 s is out of range: more than 0 and at most 86400 s");
+    assert_eq!(says("outage 0 s"), "0 ns is out of range: more than 0 and at most 24 h");
     assert_eq!(says("rate s1 10 MB"), "`MB` is not a unit of a rate: use one of Gbit/s, Mbit/s, kbit/s, bit/s");
     assert_eq!(says("rate s1 20000 Gbit/s"), "20000 Gbit/s is out of range: at most 10000 Gbit/s");
     assert_eq!(says("status now"), "`status` is written `status`, as in `status`");
