@@ -237,7 +237,7 @@ fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface
 
 /// Tells what of the flows is unknown or was left out.
 fn note_flows(all: &mut Collector<'_>, path: &Path, flows: &[Flow]) {
-    let one_way = flows.iter().filter(|flow| flow.tells_retransmissions && !flow.tells_acknowledgements).count();
+    let one_way = flows.iter().filter(|flow| flow.tells_retransmissions && flow.max_in_flight.is_none()).count();
     if one_way > 0 {
         let what = "without acknowledgements (the other direction was not captured): round-trip times, losses and bytes in flight \
                     are unknown, and goodput is what passed";

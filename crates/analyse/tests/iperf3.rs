@@ -127,9 +127,20 @@ fn goodput_and_loss_of_datagrams_are_the_receivers() {
     // A replay sends what was sent.
     let replay = analyse::replay(&analysis.results, None, analyse::Over::Link, "replay").unwrap();
     assert_eq!(replay.scenario.matches("rate = \"20000000 bit/s\"").count(), 2, "{}", replay.scenario);
-    // Of an interrupted test, only what was written is known.
+    // Of an interrupted test, only what was written is known; iperf3 writes 0 for what the receiver has not told.
     let cut = file.replace(r#""sum_received""#, r#""other""#).replace(r#""udp""#, r#""none""#);
     assert!(analysed_text(&cut).is_err());
+    let nothing = r#""bytes": 0, "lost_packets": 0, "packets": 0"#;
+    let silent = file.replace(r#""bytes": 6250000, "lost_packets": 2625, "packets": 7000"#, nothing);
+    let silent = silent.replace(r#""lost_packets": 2625"#, r#""lost_packets": 0"#);
+    let interrupted = silent.replacen(r#"{"start""#, r#"{"error": "interrupt", "start""#, 1);
+    assert!(
+        analysed_text(&interrupted).expect_err("nothing is known").to_string().contains("only what their sender wrote")
+    );
+    // Of one that went to its end, the receiver got nothing, and counts nothing as lost.
+    let analysis = of(&silent);
+    let flows: Vec<_> = analysis.results.tables.flows.iter().map(|row| (row.bytes, row.lost_packets)).collect();
+    assert_eq!(flows, [(0, None), (0, None)]);
 }
 
 #[test]

@@ -214,7 +214,8 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         bytes: total,
         goodput_mbps: goodput,
         throughput_mbps: goodput,
-        segments_sent: since(|info| Some(info.data_segs_out)),
+        // Who has delivered data has sent segments: where there are none, nobody counted them (Linux before 4.6, an old ss).
+        segments_sent: since(|info| (info.data_segs_out > 0 || info.bytes_acked == 0).then_some(info.data_segs_out)),
         retransmitted: since(|info| Some(info.total_retrans)),
         rtos: since(|info| info.total_rto.map(u32::from)),
         ..FlowRow::with_delays(rtts, &Distribution::default()).with_limits(shares)

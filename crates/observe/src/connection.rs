@@ -16,6 +16,8 @@ use crate::stream::{Admission, Heard, Late, Sent, Stream};
 
 /// After this long without a packet, a connection is no longer sampled, and one of a protocol without an end has ended.
 pub(crate) const SILENCE: Span = Span::from_secs(10);
+/// The bits of the TOS byte that tell whether a packet may be marked (RFC 3168).
+const ECN: u8 = 3;
 /// Echo requests of a pinger that can be unanswered at a time.
 const MOST_ECHOES: usize = 256;
 
@@ -633,6 +635,7 @@ impl Connection {
         mine.totals.packets.arrived += 1;
         mine.totals.arrived += u64::from(header.len);
         mine.totals.marked += u64::from(ce);
+        mine.totals.markable += u64::from(header.tos & ECN != 0 || ce);
         if header.payload_len > 0
             && let Some(delay) = delay
         {

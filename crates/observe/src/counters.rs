@@ -47,6 +47,8 @@ pub struct Counters {
     pub dup_acks: u64,
     /// Packets that arrived with a congestion mark.
     pub marked: u64,
+    /// Packets that arrived and could be marked on their way: ECN-capable (RFC 3168), or marked.
+    pub markable: u64,
     /// The integral of the bytes in flight over time, in byte-seconds, until the connection is over.
     pub flight_area: f64,
 }
@@ -67,6 +69,7 @@ impl Counters {
             retransmitted_control: self.retransmitted_control - before.retransmitted_control,
             dup_acks: self.dup_acks - before.dup_acks,
             marked: self.marked - before.marked,
+            markable: self.markable - before.markable,
             flight_area: self.flight_area - before.flight_area,
         }
     }

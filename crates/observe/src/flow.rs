@@ -94,6 +94,8 @@ pub struct Flow {
     pub tells_retransmissions: bool,
     /// Whether they tell of acknowledgements: those of TCP, if acknowledgements were seen.
     pub tells_acknowledgements: bool,
+    /// Whether they tell of congestion marks: with one vantage point, those of ECN-capable packets may come behind it.
+    pub tells_marks: bool,
     /// Mean bytes in flight, from the start of the measured period until the connection was over; unknown without TCP's
     /// acknowledgements.
     pub mean_in_flight: Option<f64>,
@@ -238,7 +240,8 @@ fn flow_with(
         counters,
         lost: (!is_alone).then_some(counters.packets.lost + lost_back),
         tells_retransmissions: is_tcp,
-        tells_acknowledgements: is_tcp && tells_flight,
+        tells_acknowledgements: is_tcp && tells_flight && (!is_alone || back.packets.entered > 0),
+        tells_marks: !is_alone || counters.marked > 0 || counters.markable == 0,
         owds,
         mean_in_flight: tells_flight.then_some(if open > 0.0 { counters.flight_area / open } else { 0.0 }),
         max_in_flight: tells_flight.then_some(way.max_flight),

@@ -154,9 +154,9 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             number(flow.rtt_p95_ms, 1),
             shown(again),
             number(share, 2),
-            shown(of.map(|row| row.spurious)),
+            shown(of.and_then(|row| row.spurious)),
             shown(of.map(|row| row.out_of_order)),
-            shown(of.map(|row| row.timeouts).or(flow.rtos)),
+            shown(of.map_or(flow.rtos, |row| row.timeouts)),
             number(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0),
             number(of.and_then(|row| row.max_pipe_bytes).map(|bytes| bytes as f64 / 1e3), 0),
         ];

@@ -21,6 +21,9 @@ pub fn push_tcp(tables: &mut Tables, flow: &Flow, rules: Rules, (point, run): (u
     let Some(tcp) = &flow.tcp else { return };
     let (name, conn) = (flow.name.as_str(), flow.conn);
     let (of, quantile) = (tcp.counters, |q| tcp.ts_rtts.quantile(q).map(ms));
+    // What acknowledgements tell, and of this what Wireshark does not judge.
+    let heard = |count: u64| flow.tells_acknowledgements.then_some(count);
+    let judged = |count: u64| heard(count).filter(|_| rules == Rules::Ranway);
     let mss = |syn: Option<SynOptions>| syn.map(|syn| u64::from(syn.mss));
     let scale = |syn: Option<SynOptions>| syn.and_then(|syn| syn.window_scale).map(u64::from);
     let options = options(tcp.syn, tcp.syn_timestamps);
@@ -35,20 +38,20 @@ pub fn push_tcp(tables: &mut Tables, flow: &Flow, rules: Rules, (point, run): (u
         payload_bytes: of.bytes,
         retransmitted: of.retransmitted,
         retransmitted_bytes: of.retransmitted_bytes,
-        fast: of.fast,
-        timeouts: of.timeouts,
-        spurious: of.spurious,
+        fast: heard(of.fast),
+        timeouts: judged(of.timeouts),
+        spurious: heard(of.spurious),
         out_of_order: of.out_of_order,
-        dup_acks: of.duplicate_acks,
-        dsacks: of.dsacks,
-        zero_windows: of.zero_windows,
-        window_full: of.window_full,
-        keep_alives: of.keep_alives,
-        zero_window_probes: of.zero_window_probes,
+        dup_acks: heard(of.duplicate_acks),
+        dsacks: judged(of.dsacks),
+        zero_windows: heard(of.zero_windows),
+        window_full: heard(of.window_full).filter(|_| rules == Rules::Wireshark || tcp.window.is_some()),
+        keep_alives: heard(of.keep_alives),
+        zero_window_probes: heard(of.zero_window_probes),
         gaps: of.gaps,
-        acked_unseen: of.acked_unseen,
+        acked_unseen: heard(of.acked_unseen),
         super_packets: of.super_packets,
-        foreign: Some(of.foreign),
+        foreign: (rules == Rules::Ranway).then_some(of.foreign),
         mss: mss(tcp.syn),
         peer_mss: mss(tcp.peer_syn),
         far_mss: mss(tcp.far_syn),
@@ -142,7 +145,7 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         segments_sent: Some(counters.segments),
         retransmitted: flow.tells_retransmissions.then_some(counters.retransmitted + counters.retransmitted_control),
         dup_acks: flow.tells_acknowledgements.then_some(counters.dup_acks),
-        ce_marks: Some(counters.marked),
+        ce_marks: flow.tells_marks.then_some(counters.marked),
         lost_packets: flow.lost,
         mean_in_flight_bytes: flow.mean_in_flight,
         max_in_flight_bytes: flow.max_in_flight,

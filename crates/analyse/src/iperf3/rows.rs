@@ -212,11 +212,15 @@ fn datagrams(test: &Test, socket: i64, names: &BTreeMap<i64, Named<'_>>, sum: &S
     // A server that sends in a test in both directions has its sum under another name, and an interrupted test none.
     let is_clear = test.start.accepted_connection.is_none() || test.end.sum_received_bidir_reverse.is_none();
     let is_known = |total: &&Total| total.bytes > 0 || total.lost_packets.is_some_and(|lost| lost > 0);
+    let is_sum_of_none = test.end.sum_received.as_ref().filter(|_| is_clear).is_some_and(|sum| !is_known(&sum));
     let received = test.end.sum_received.as_ref().filter(|_| is_clear).filter(is_known);
     let length_s = received.and_then(Total::length_s).or(own.length_s()).unwrap_or(sum.seconds);
     let bytes = match (received, arrived(own)) {
         (Some(received), _) if all.len() <= 1 => received.bytes as f64,
         (Some(received), Some(bytes)) if bytes > 0.0 => received.bytes as f64 * bytes / all.iter().sum::<f64>(),
+        // An interrupted test has no report of the receiver, and iperf3 writes 0 for losses; otherwise nothing was received.
+        (None, _) if test.error.is_some() => return None,
+        (None, _) if is_sum_of_none => 0.0,
         (_, bytes) => bytes?,
     };
     Some((bytes.round() as u64, length_s))
@@ -295,7 +299,11 @@ fn flow<'a>(
         retransmitted: sum
             .retransmitted
             .or_else(|| sent.filter(|_| !has_omitted).and_then(|total| count(total.retransmits))),
-        lost_packets: udp.and_then(|total| total.lost_packets).map(|lost| u64::try_from(lost).unwrap_or(0)),
+        // A receiver that got nothing counts nothing as lost.
+        lost_packets: udp
+            .and_then(|total| total.lost_packets)
+            .map(|lost| u64::try_from(lost).unwrap_or(0))
+            .filter(|_| bytes > 0),
         mean_cwnd_bytes: sum.max_cwnd.filter(|_| sum.cwnd_seconds > 0.0).map(|_| sum.cwnd_area / sum.cwnd_seconds),
         max_cwnd_bytes: sum.max_cwnd,
         ..FlowRow::default()

@@ -565,3 +565,21 @@ fn looks_at_flows_that_go_on_show_each_sample_once_and_change_nothing() {
         assert_eq!((last.counters.delivered, last.rtts.count()), (flow.counters.delivered, flow.rtts.count()));
     }
 }
+
+#[test]
+fn one_vantage_point_tells_of_marks_in_front_of_it_alone() {
+    // Not ECN-capable, ECN-capable, and marked on its way here.
+    for (tos, ce, known) in [(0, false, true), (2, false, false), (3, true, true)] {
+        let talk = Talk::new([1_000, 5_000]);
+        let inspection = crate::Inspection { rules: Rules::Ranway, connections: 1, rows: false };
+        let mut observer = Observer::inspecting(Vec::new(), inspection);
+        for n in 0..3 {
+            let header = Headers { tos, ..talk.segment(UE, ACK, 1 + n * 100, 1, 100) };
+            observer.inspect(&header, ce, at(n.into()));
+        }
+        let flow = observer.finish(at(10)).remove(0);
+        assert_eq!((flow.tells_marks, flow.counters.marked), (known, if ce { 3 } else { 0 }), "{tos}");
+        // Nothing came back.
+        assert!(!flow.tells_acknowledgements);
+    }
+}

@@ -196,7 +196,8 @@ table! {
 
 table! {
     /// A flow of TCP as its packets tell, of a capture: what they say beside the columns of `flows`, by the definitions of
-    /// the book's *Analysing captures*. Counts are of the whole capture.
+    /// the book's *Analysing captures*. Counts are of the whole capture. What packets of one direction cannot tell is missing
+    /// if acknowledgements were not captured; so is what only the other rules define.
     pub struct TcpFlowRow<'a> in TcpFlows "tcp_flows" {
         /// Point: the file, or pair of files.
         "" point: u32,
@@ -217,29 +218,29 @@ table! {
         /// Their bytes of payload.
         "B" retransmitted_bytes: u64,
         /// Of the retransmissions, those after three selectively acknowledged segments or duplicate acknowledgements.
-        "" fast: u64,
+        "" fast: opt_u64,
         /// Retransmission timeouts, as inferred from silence.
-        "" timeouts: u64,
+        "" timeouts: opt_u64,
         /// Of the retransmissions, those of data that the receiver had.
-        "" spurious: u64,
+        "" spurious: opt_u64,
         /// Segments that were overtaken.
         "" out_of_order: u64,
         /// Duplicate acknowledgements (RFC 5681).
-        "" dup_acks: u64,
+        "" dup_acks: opt_u64,
         /// Acknowledgements with a D-SACK (RFC 2883).
-        "" dsacks: u64,
+        "" dsacks: opt_u64,
         /// Acknowledgements with a receive window of 0.
-        "" zero_windows: u64,
-        /// Segments up to the edge of the receive window.
-        "" window_full: u64,
+        "" zero_windows: opt_u64,
+        /// Segments up to the edge of the receive window; missing if its scale is not known.
+        "" window_full: opt_u64,
         /// Keep-alive probes.
-        "" keep_alives: u64,
+        "" keep_alives: opt_u64,
         /// Zero-window probes.
-        "" zero_window_probes: u64,
+        "" zero_window_probes: opt_u64,
         /// Segments before which others were not captured.
         "" gaps: u64,
         /// Acknowledgements of data that was not captured.
-        "" acked_unseen: u64,
+        "" acked_unseen: opt_u64,
         /// Captured packets that were several segments.
         "" super_packets: u64,
         /// Segments with data, SYN or FIN between its ends that its receiver would not accept, as far as is known: of an earlier

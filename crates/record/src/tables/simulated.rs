@@ -86,7 +86,8 @@ table! {
         "" dup_acks: opt_u64,
         /// The most of them in succession, without an acknowledgement of new data between them, since the start.
         "" max_dup_acks: opt_u64,
-        /// Its packets that were marked with congestion experienced.
+        /// Its packets that were marked with congestion experienced. With one vantage point, those that were marked in front of it;
+        /// missing if there are none and packets could be marked behind it.
         "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction. Missing if that is not known, as with one vantage point.
         "" lost_packets: opt_u64,
