@@ -17,7 +17,7 @@ use crate::*;
 use core::ops::RangeInclusive;
 use links::{
     check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reordering,
-    check_reverse, check_shared,
+    check_reverse, check_shared, check_steps,
 };
 use units::{Bytes, Span};
 
@@ -177,6 +177,7 @@ fn check_traffic(traffic: &Traffic, c: &mut Check) {
                 c.rate("rate", *rate);
             }
         }
+        Traffic::Steps { steps } => check_steps(steps, c),
         Traffic::Pages { objects, object_size, connections, request, think, count } => {
             c.range("objects", *objects, 1..=10_000);
             check_size("object_size", object_size, c);

@@ -345,6 +345,12 @@ kinds! { "Traffic",
             #[serde(default, skip_serializing_if = "Option::is_none")]
             rate: Option<Rate>,
         },
+        /// Writes at a rate that changes at given times, on one connection: the rate of an application, not of the network.
+        Steps {
+            /// Times since the start of the flow, and the rate from each time on, such as `[["0 s", "1 Mbit/s"], ["40 s",
+            /// "0 bit/s"]]`; the first time is 0.
+            steps: Vec<(Span, Rate)>,
+        },
         /// Loads web pages, one after another; the objects of a page are fetched over parallel connections.
         Pages {
             /// Objects on a page.

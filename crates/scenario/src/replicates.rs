@@ -59,6 +59,6 @@ fn flow(flow: &Flow) -> bool {
             Traffic::OnOff { on, off, .. } => gap(on) || gap(off),
             Traffic::Pages { object_size, think, .. } => size(object_size) || gap(think),
             Traffic::Ppbp { .. } => true,
-            Traffic::Bulk | Traffic::Transfer { .. } | Traffic::Cbr { .. } => false,
+            Traffic::Bulk | Traffic::Transfer { .. } | Traffic::Steps { .. } | Traffic::Cbr { .. } => false,
         }
 }

@@ -64,7 +64,7 @@ fn a_misspelt_name_gets_the_nearest_one() {
 fn a_missing_key_is_named_where_it_should_be() {
     assert_snapshot!(says("[[flows]]"), @"s.toml:1:1: missing key `duration`");
     assert_snapshot!(with("[[flows]]\ntraffic = \"transfer\""), @"s.toml:7:11: flows[0].traffic: missing key `size`");
-    assert_snapshot!(with("[[flows]]\ntraffic = { size = \"1 MB\" }"), @"s.toml:7:11: flows[0].traffic: missing key `kind`: one of bulk, transfer, short-flows, on-off, pages, cbr, ppbp");
+    assert_snapshot!(with("[[flows]]\ntraffic = { size = \"1 MB\" }"), @"s.toml:7:11: flows[0].traffic: missing key `kind`: one of bulk, transfer, short-flows, on-off, steps, pages, cbr, ppbp");
     assert_snapshot!(with("[[links]]\nfrom = \"a\"\nto = \"b\""), @"s.toml:6:1: links[0]: missing key `name`");
 }
 
@@ -79,7 +79,7 @@ fn a_wrong_type_says_what_would_be_right() {
     assert_snapshot!(before("flows = 1\nrecord.samples = 5"), @"s.toml:7:3: not TOML: duplicate key");
     assert_snapshot!(with("loss = true\n[[flows]]"), @"s.toml:6:8: dumbbell.loss: expected a number, found `true`");
     assert_snapshot!(with("queue = 100\n[[flows]]"), @"s.toml:6:9: dumbbell.queue: expected a string or the `kind` of a table, one of drop-tail, pfifo-fast, codel, fq, fq-codel, found the number 100");
-    assert_snapshot!(with("[[flows]]\ntraffic = 7"), @"s.toml:7:11: flows[0].traffic: expected a string or the `kind` of a table, one of bulk, transfer, short-flows, on-off, pages, cbr, ppbp, found the number 7");
+    assert_snapshot!(with("[[flows]]\ntraffic = 7"), @"s.toml:7:11: flows[0].traffic: expected a string or the `kind` of a table, one of bulk, transfer, short-flows, on-off, steps, pages, cbr, ppbp, found the number 7");
     assert_snapshot!(with("[[flows]]\ntcp = 7"), @"s.toml:7:7: flows[0].tcp: expected a table, found the number 7");
     assert_snapshot!(with("[[flows]]\ntcp.ecn = 1"), @"s.toml:7:11: flows[0].tcp.ecn: expected `true` or `false`, found the number 1");
     assert_snapshot!(with("[[flows]]\nroute = \"bottleneck\""), @r#"s.toml:7:9: flows[0].route: expected an array, found the string "bottleneck""#);

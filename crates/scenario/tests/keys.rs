@@ -244,6 +244,10 @@ const OF_WIRED: &[Case] = &[
         "flows[0].traffic.off: 0 ns is out of range: must be from 10 us to 1000 h",
     ),
     (
+        "flows[0].traffic={ kind = \"steps\", steps = [[\"1 s\", \"1 Mbit/s\"]] }",
+        "flows[0].traffic.steps: the first step must be at \"0 s\"",
+    ),
+    (
         "flows[0].traffic={ kind = \"pages\", objects = 0, object_size = \"1 kB\", think = \"1 s\" }",
         "flows[0].traffic.objects: 0 is out of range: must be from 1 to 10000",
     ),

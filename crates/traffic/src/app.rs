@@ -8,6 +8,7 @@ use crate::on_off::OnOff;
 use crate::pages::Pages;
 use crate::ppbp::Ppbp;
 use crate::short_flows::{Gap, ShortFlows};
+use crate::steps::Steps;
 use crate::{pages, ppbp};
 use units::{Bytes, Rate, Span, Time};
 
@@ -40,6 +41,13 @@ pub enum Config {
         on: Length,
         /// Duration of an off period.
         off: Length,
+    },
+    /// A rate that changes at given times, over one connection. See [`Steps`].
+    Steps {
+        /// Times since the start, of which the first is 0, and the rate from each on.
+        steps: Vec<(Span, Rate)>,
+        /// Bytes per write.
+        write: u32,
     },
     /// Pages of objects requested over parallel connections. See [`Pages`].
     Pages {
@@ -103,6 +111,11 @@ impl Config {
                 on.check_positive("on")?;
                 off.check("off")
             }
+            Config::Steps { steps, write } => {
+                let is_first = steps.first().is_some_and(|(at, _)| *at == Span::ZERO);
+                require(is_first && steps.is_sorted_by(|a, b| a.0 < b.0), "steps", "begin at zero and be in order")?;
+                positive(*write > 0, "write")
+            }
             Config::Pages { connections, request, objects, think, count } => {
                 positive(*connections > 0, "connections")?;
                 positive(request.get() > 0, "request")?;
@@ -134,6 +147,8 @@ pub enum App {
     ShortFlows(ShortFlows),
     /// See [`OnOff`].
     OnOff(OnOff),
+    /// See [`Steps`].
+    Steps(Steps),
     /// See [`Pages`].
     Pages(Pages),
     /// See [`Cbr`].
@@ -148,6 +163,7 @@ macro_rules! each {
             App::Bulk($app) => $call,
             App::ShortFlows($app) => $call,
             App::OnOff($app) => $call,
+            App::Steps($app) => $call,
             App::Pages($app) => $call,
             App::Cbr($app) => $call,
             App::Ppbp($app) => $call,
@@ -175,6 +191,7 @@ impl App {
                 let rate = rate.map(|rate| (rate, write));
                 App::OnOff(OnOff::new(rate, [on, off], start, stop, random))
             }
+            Config::Steps { steps, write } => App::Steps(Steps::new(steps, write, start, stop)),
             Config::Pages { connections, request, objects, think, count } => {
                 let page = pages::Page { connections, request, objects };
                 App::Pages(Pages::new(page, think, count, start, stop, random))
@@ -191,7 +208,7 @@ impl App {
     pub const fn transport(&self) -> Transport {
         match self {
             App::Cbr(_) | App::Ppbp(_) => Transport::Udp,
-            App::Bulk(_) | App::ShortFlows(_) | App::OnOff(_) | App::Pages(_) => Transport::Tcp,
+            App::Bulk(_) | App::ShortFlows(_) | App::OnOff(_) | App::Steps(_) | App::Pages(_) => Transport::Tcp,
         }
     }
 
@@ -208,6 +225,7 @@ impl App {
             App::Bulk(app) => app.handle(notice),
             App::ShortFlows(app) => app.handle(notice, now),
             App::OnOff(app) => app.handle(notice, now),
+            App::Steps(app) => app.handle(notice),
             App::Pages(app) => app.handle(notice, now),
             App::Cbr(_) | App::Ppbp(_) => {}
         }
@@ -232,7 +250,7 @@ impl App {
         match self {
             App::ShortFlows(app) => app.in_progress(now).collect(),
             App::Pages(app) => app.in_progress(now).into_iter().collect(),
-            App::Bulk(_) | App::OnOff(_) | App::Cbr(_) | App::Ppbp(_) => Vec::new(),
+            App::Bulk(_) | App::OnOff(_) | App::Steps(_) | App::Cbr(_) | App::Ppbp(_) => Vec::new(),
         }
     }
 }
@@ -288,6 +306,10 @@ mod tests {
                 },
                 "objects must name at least one object",
             ),
+            (
+                Config::Steps { steps: vec![(Span::from_secs(1), Rate::from_mbps(1))], write: 1 },
+                "steps must begin at zero and be in order",
+            ),
             (Config::Cbr { rate: Rate::from_mbps(1), packet: 27 }, "packet must be between 28 and 65535 B"),
             (Config::Cbr { rate: Rate::from_bits_per_sec(0), packet: 1500 }, "rate must be more than zero"),
             (ppbp(20.0, 0.5), "hurst must be between 0.5 and 1"),
@@ -311,6 +333,10 @@ mod tests {
             Config::ShortFlows { size, gap: Gap::Think(Length::Fixed(Span::ZERO)), count: Some(50) },
             Config::OnOff { rate: Some(Rate::from_mbps(1)), write: 1448, on: exponential(10), off: exponential(10) },
             Config::OnOff { rate: None, write: 0, on: exponential(10), off: Length::Fixed(Span::ZERO) },
+            Config::Steps {
+                steps: vec![(Span::ZERO, Rate::from_mbps(2)), (Span::from_secs(1), Rate::from_bits_per_sec(0))],
+                write: 1448,
+            },
             Config::Pages {
                 connections: 3,
                 request: Bytes::new(400),

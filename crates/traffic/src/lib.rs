@@ -23,6 +23,7 @@ mod pages;
 mod ppbp;
 mod reader;
 mod short_flows;
+mod steps;
 #[cfg(test)]
 mod story;
 mod ticker;
@@ -37,3 +38,4 @@ pub use pages::Pages;
 pub use ppbp::Ppbp;
 pub use reader::Reader;
 pub use short_flows::{Gap, ShortFlows};
+pub use steps::Steps;

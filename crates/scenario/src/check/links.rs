@@ -115,31 +115,36 @@ pub(super) fn check_loss(key: &str, loss: &Loss, c: &mut Check) {
     }
 }
 
+/// A rate that changes at given times.
+pub(super) fn check_steps(steps: &[(Span, Rate)], c: &mut Check) {
+    c.key("steps", |c| {
+        if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
+            c.wrong("the first step must be at \"0 s\"");
+        }
+        if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
+            c.wrong("at least one rate must be greater than 0");
+        }
+        for (i, (_, rate)) in steps.iter().enumerate() {
+            if *rate > MAX_RATE {
+                c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
+            }
+        }
+        for (i, pair) in steps.windows(2).enumerate() {
+            if pair[0].0 >= pair[1].0 {
+                let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
+                c.index(i + 1, |c| c.wrong(message));
+            }
+        }
+    });
+}
+
 pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
     if let Capacity::Constant { rate } = capacity {
         return c.rate(key, *rate);
     }
     c.key(key, |c| match capacity {
         Capacity::Constant { .. } => {}
-        Capacity::Steps { steps } => c.key("steps", |c| {
-            if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
-                c.wrong("the first step must be at \"0 s\"");
-            }
-            if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
-                c.wrong("at least one rate must be greater than 0");
-            }
-            for (i, (_, rate)) in steps.iter().enumerate() {
-                if *rate > MAX_RATE {
-                    c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
-                }
-            }
-            for (i, pair) in steps.windows(2).enumerate() {
-                if pair[0].0 >= pair[1].0 {
-                    let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
-                    c.index(i + 1, |c| c.wrong(message));
-                }
-            }
-        }),
+        Capacity::Steps { steps } => check_steps(steps, c),
         Capacity::Trace { file, offset, .. } => {
             if file.is_empty() {
                 c.key("file", |c| c.wrong("a file name is required"));

@@ -85,6 +85,7 @@ pub(crate) fn application(flow: &Flow) -> traffic::Config {
         Traffic::OnOff { on, off, rate } => {
             traffic::Config::OnOff { rate: *rate, write: flow.tcp.mss, on: length(on), off: length(off) }
         }
+        Traffic::Steps { steps } => traffic::Config::Steps { steps: steps.clone(), write: flow.tcp.mss },
         Traffic::Pages { objects, object_size, connections, request, think, count } => traffic::Config::Pages {
             connections: *connections,
             request: *request,
