@@ -430,6 +430,7 @@ mod tests {
                     snd_mss: 1000,
                     rtt: 100_000,
                     unacked: 50,
+                    notsent_bytes: 1,
                     pacing_rate,
                     delivery_rate: 500_000,
                     busy_time: Some(ms * 1000),

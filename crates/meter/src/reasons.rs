@@ -198,6 +198,7 @@ mod tests {
             snd_mss: 1000,
             total_retrans: 2,
             total_rto: Some(1),
+            notsent_bytes: 1,
             busy_time: Some(1),
             rwnd_limited: Some(0),
             sndbuf_limited: Some(0),

@@ -370,7 +370,7 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    /// A flow of a second whose sender is always busy and never fills its window.
+    /// A flow of a second whose sender always has data to send and never fills its window.
     fn flow(way: Way, number: usize, congestion: &str) -> FlowOutcome {
         let sample = |ms: u64| {
             let counted = |micros: u64| Some(micros);
@@ -378,6 +378,7 @@ mod tests {
                 rtt: 20_000 + number as u32,
                 snd_cwnd: 10,
                 snd_mss: 1000,
+                notsent_bytes: 1,
                 busy_time: counted(ms * 1000),
                 rwnd_limited: counted(0),
                 sndbuf_limited: counted(0),

@@ -36,8 +36,9 @@ impl Limits {
 
     /// Returns where the time of `span` between two states went, of which the first may be missing: then the connection began
     /// with the span. The kernel counts how long the sender was busy, and how long of this the receive window and the send buffer
-    /// held it back. The rest was the congestion window's or, of a sender that keeps to a pacing rate (`is_paced`), the pacer's:
-    /// the second state tells whose.
+    /// held it back. A sender is busy as long as data is in flight (`tcp_chrono_start`), whatever holds it back. So the second state
+    /// tells whose the rest was: the application's if all it wrote was sent and the window has room, the pacer's of a sender that
+    /// keeps to a pacing rate (`is_paced`) and has room in its window, and otherwise the congestion window's.
     pub fn between(before: Option<&TcpInfo>, after: &TcpInfo, span: Span, is_paced: bool) -> Limits {
         let whole = span.as_secs_f64();
         let grown = |total: fn(&TcpInfo) -> Option<u64>| {
@@ -48,9 +49,15 @@ impl Limits {
         let (Some(busy), Some(rwnd), Some(buffer)) = grown else {
             return Limits { unknown: whole, ..Limits::default() };
         };
-        let sending = busy - rwnd - buffer;
-        let (cwnd, pacing) = if is_paced && !fills_window(after) { (0.0, sending) } else { (sending, 0.0) };
-        Limits { app: whole - busy, rwnd, cwnd, pacing, buffer, unknown: 0.0 }
+        let (idle, sending) = (whole - busy, busy - rwnd - buffer);
+        let (app, cwnd, pacing) = if has_nothing_to_send(after) {
+            (sending, 0.0, 0.0)
+        } else if is_paced && !fills_window(after) {
+            (0.0, 0.0, sending)
+        } else {
+            (0.0, sending, 0.0)
+        };
+        Limits { app: idle + app, rwnd, cwnd, pacing, buffer, unknown: 0.0 }
     }
 
     /// The sum with other times.
@@ -84,11 +91,34 @@ impl Limits {
         self.is_known().then(|| parts.map(|part| self.share(part)))
     }
 
+    /// Says where the time went, as `congestion window 93 %, application 7 %`; `unknown` if no kernel said anything.
+    pub fn words(&self) -> String {
+        match self.shares() {
+            Some(shares) => words(shares),
+            None => "unknown".to_owned(),
+        }
+    }
+
     /// Returns what held the sender back for most of the time: `cwnd`, `pacing`, `rwnd`, `sndbuf`, `app` or `idle`; empty without
     /// time.
     pub fn most(&self) -> &'static str {
         self.parts().into_iter().fold((0.0, ""), |most, part| if part.0 > most.0 { part } else { most }).1
     }
+}
+
+/// Says where a sender's time went, by its shares (0 to 1) in the order of [`Limits::shares`]: those of half a per cent or more.
+pub fn words([app, cwnd, rwnd, pacing, buffer, unknown]: [f64; 6]) -> String {
+    let parts = [
+        ("congestion window", cwnd),
+        ("pacing", pacing),
+        ("receive window", rwnd),
+        ("send buffer", buffer),
+        ("application", app),
+        ("unknown", unknown),
+    ];
+    let shown = parts.into_iter().filter(|(_, share)| *share >= 0.005);
+    let shown: Vec<String> = shown.map(|(name, share)| format!("{name} {:.0} %", share * 100.0)).collect();
+    if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
 }
 
 /// Whether a state shows that its sender keeps to a pacing rate, of whatever congestion control. The kernel tells a rate of every sender,
@@ -106,6 +136,11 @@ pub fn shows_pacing(info: &TcpInfo) -> bool {
     let window = f64::from(info.snd_cwnd) * f64::from(info.snd_mss) * 1e6 / f64::from(info.rtt);
     let could_send = info.notsent_bytes > 0 && !fills_window(info) && !info.delivery_rate_app_limited();
     rate < window || (could_send && delivered >= 0.75 * rate)
+}
+
+/// Whether a sender has sent all that its application wrote, and its congestion window would let it send more.
+pub fn has_nothing_to_send(info: &TcpInfo) -> bool {
+    info.notsent_bytes == 0 && info.in_flight() < info.snd_cwnd
 }
 
 /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits for its
@@ -127,8 +162,19 @@ mod tests {
             sndbuf_limited: micros(buffer_ms),
             snd_cwnd: 10,
             unacked: 9,
+            notsent_bytes: 1,
             ..TcpInfo::default()
         }
+    }
+
+    #[test]
+    fn a_sender_with_data_in_flight_and_nothing_to_send_waits_for_its_application() {
+        // 35 segments in flight at all times, of 40 that the window permits: 1 Mbit/s at 400 ms.
+        let state = |ms| TcpInfo { snd_cwnd: 40, unacked: 35, notsent_bytes: 0, ..info(ms, 0, 0) };
+        let between = |after: &TcpInfo| Limits::between(Some(&state(0)), after, Span::from_millis(100), false);
+        assert_eq!((between(&state(100)).most(), between(&state(100)).cwnd), ("app", 0.0));
+        assert_eq!(between(&TcpInfo { notsent_bytes: 1, ..state(100) }).most(), "cwnd");
+        assert_eq!(between(&TcpInfo { unacked: 40, ..state(100) }).most(), "cwnd");
     }
 
     #[test]

@@ -28,21 +28,7 @@ pub(super) fn lines(flows: &[&FlowOutcome]) -> Vec<String> {
 
 /// Where a flow's time went, of those parts that had any.
 fn parts(flow: &FlowOutcome) -> String {
-    let limits = flow.limits().unwrap_or_default();
-    let parts = [
-        ("congestion window", limits.cwnd),
-        ("pacing", limits.pacing),
-        ("receive window", limits.rwnd),
-        ("send buffer", limits.buffer),
-        ("application", limits.app),
-        ("unknown", limits.unknown),
-    ];
-    let shares = parts.into_iter().map(|(name, seconds)| (name, limits.share(seconds)));
-    let shown: Vec<String> = shares
-        .filter(|(_, share)| *share >= 0.005)
-        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
-        .collect();
-    if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
+    flow.limits().unwrap_or_default().words()
 }
 
 /// What a flow shows, for programs. Its bytes are null if nobody counted them, its congestion control if nobody told it. What limited it is null unless its sender's kernel
@@ -85,6 +71,7 @@ mod tests {
                 rwnd_limited: of(rwnd),
                 sndbuf_limited: of(0),
                 snd_cwnd: 10,
+                notsent_bytes: 1,
                 ..TcpInfo::default()
             };
             Sample { at: Time::from_nanos(ms * 1_000_000), raw: Box::default(), info, bbr: None, delivered: ms }

@@ -142,6 +142,7 @@ mod tests {
             snd_cwnd: 10,
             snd_mss: 1_000,
             unacked: 4,
+            notsent_bytes: 1,
             busy_time: Some(busy_ms * 1_000),
             rwnd_limited: Some(waited_ms * 1_000),
             sndbuf_limited: Some(0),
