@@ -99,6 +99,8 @@ pub(crate) struct Collector<'a> {
     /// The scenarios of our own results, by directory.
     pub(crate) scenarios: BTreeMap<String, Value>,
     pub(crate) anchors: Vec<Anchor>,
+    /// Points that share connections, as `join` found them.
+    pub(crate) joined: Vec<Vec<u32>>,
 }
 
 /// Where a point is on the calendar, so that metadata finds it.
@@ -108,6 +110,8 @@ pub(crate) struct Anchor {
     /// Seconds since the Unix epoch of the point's time 0, and of its end.
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
+    /// Whether the start is known in whole seconds only.
+    pub(crate) is_coarse: bool,
 }
 
 impl Collector<'_> {
@@ -121,8 +125,18 @@ impl Collector<'_> {
     /// Notes that a point began at a time since the Unix epoch, and lasted for some seconds.
     pub(crate) fn anchor(&mut self, point: u32, start_s: f64, seconds: f64) {
         if (0.0..1e10).contains(&start_s) && (0.0..1e9).contains(&seconds) {
-            self.anchors.push(Anchor { point, start_s, end_s: start_s + seconds });
+            self.anchors.push(Anchor { point, start_s, end_s: start_s + seconds, is_coarse: false });
         }
+    }
+
+    /// The same of a beginning in whole seconds.
+    pub(crate) fn anchor_within_a_second(&mut self, point: u32, start_s: f64, seconds: f64) {
+        self.anchor(point, start_s, seconds);
+        self.anchors
+            .last_mut()
+            .filter(|anchor| anchor.point == point)
+            .into_iter()
+            .for_each(|anchor| anchor.is_coarse = true);
     }
 
     pub(crate) fn note(&mut self, path: &Path, what: impl std::fmt::Display) {

@@ -117,7 +117,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         let point = all.point(&values);
         let seconds = rows::push(path, test, point, all)?;
         if let Some(begun_s) = test.start.timestamp.timesecs {
-            all.anchor(point, begun_s, seconds);
+            all.anchor_within_a_second(point, begun_s, seconds);
         }
     }
     all.bytes += path.metadata().map_or(0, |data| data.len());

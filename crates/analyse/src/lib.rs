@@ -18,6 +18,8 @@
 //! | `results` | directories of our own results |
 //! | `replay` | a scenario that replays a point |
 //! | `kernel` | connections by what their kernel told |
+//! | `why` | what held senders back, as kernels or packets tell |
+//! | `join` | recordings of the same connections on one time axis |
 //! | `text` | texts, lines and lists in bounded memory |
 //! | `collector` | options, errors, what is collected |
 //!
@@ -29,6 +31,7 @@ mod capture;
 mod clock;
 mod collector;
 mod iperf3;
+mod join;
 mod kernel;
 mod metadata;
 mod monroe;
@@ -43,6 +46,7 @@ mod ss;
 mod stamps;
 mod text;
 mod tunnel;
+mod why;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,6 +60,7 @@ pub use collector::{Analysis, Error, INTERVAL, Options};
 pub use observe::Rules;
 pub use replay::{Over, Replay, replay};
 pub use sniff::{Kind, MonroeFile};
+pub use why::{Shares, ToldBy, Why, why};
 
 /// Analyses files and directories.
 ///
@@ -73,6 +78,7 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
         runs: 1,
         scenarios: BTreeMap::new(),
         anchors: Vec::new(),
+        joined: Vec::new(),
     };
     let kinds = files.iter().map(|path| sniff::kind(path)).collect::<Result<Vec<_>, _>>()?;
     let captures = kinds.iter().filter(|kind| **kind == Kind::Capture).count();
@@ -106,6 +112,9 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     let mut analysed = json!({ "files": names, "rules": rules });
     if !all.scenarios.is_empty() {
         analysed["scenarios"] = json!(all.scenarios);
+    }
+    if !all.joined.is_empty() {
+        analysed["joined"] = json!(all.joined);
     }
     let meta = Meta {
         title,
@@ -145,5 +154,6 @@ fn each(files: &[PathBuf], kinds: &[Kind], all: &mut Collector<'_>) -> Result<()
     for test in monroe::tests(of_tests) {
         monroe::analyse(&test, all)?;
     }
+    join::join(all);
     if metadata.is_empty() { Ok(()) } else { metadata::analyse(&metadata, all) }
 }

@@ -49,7 +49,7 @@ pub(crate) fn analyse(paths: &[PathBuf], all: &mut Collector<'_>) -> Result<(), 
     if all.anchors.is_empty() {
         let point = all.point(&[("file", first.display().to_string())]);
         let (start_s, end_s) = (earliest.at.as_secs_f64(), latest.at.as_secs_f64());
-        push(all, Anchor { point, start_s, end_s }, &samples);
+        push(all, Anchor { point, start_s, end_s, is_coarse: false }, &samples);
         all.measured_s += end_s - start_s;
         return Ok(());
     }
@@ -103,7 +103,7 @@ fn read(path: &Path, all: &mut Collector<'_>, (messages, bytes): &mut Messages) 
 
 /// Adds the rows of a point. Returns whether there are any.
 fn push(all: &mut Collector<'_>, anchor: Anchor, samples: &[CellSample]) -> bool {
-    let Anchor { point, start_s, end_s } = anchor;
+    let Anchor { point, start_s, end_s, .. } = anchor;
     let start = Time::ZERO + Span::from_secs_f64(start_s);
     let seconds = |sample: &CellSample| sample.at.as_secs_f64();
     let from = samples.partition_point(|sample| seconds(sample) < start_s);

@@ -1,5 +1,6 @@
 //! A scenario that replays a point: the same flows with the same congestion controls at the same times, over the radio or the capacity
-//! that was measured.
+//! that was measured. What an application held back is replayed as it was written, what a receive window held back with this window, and
+//! what ended by itself with its bytes: see `demand`.
 //!
 //! With received powers (tables `modem` and `radio`), the network is a cell for each one that served, with a recorded channel. Of cells
 //! that did not serve nothing is recorded: just before and after its time, one is taken for [`serving::MARGIN_DB`] weaker than the one that
@@ -9,6 +10,7 @@
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
 //! flows could have had beyond what they got. How capacities and buffers are inferred is told in `directions`.
 
+mod demand;
 mod directions;
 
 use std::collections::BTreeMap;
@@ -21,12 +23,16 @@ use record::Results;
 use record::tables::{FlowRow, Tables};
 
 use crate::collector::Error;
+use crate::why::{Held, Hold, held};
+use demand::Demand;
 use directions::{BACKWARD, Directions, FORWARD, Measured};
 
 /// Flows that are replayed: the largest.
 const MOST_FLOWS: usize = 64;
 /// The longest replay in seconds.
 const LONGEST_S: f64 = 86_400.0;
+/// Steps of the rates of all applications together: a scenario file has no more than 1 MiB.
+const MOST_STEPS: usize = 30_000;
 /// What a round trip over an idle LTE cell takes beside the wired path.
 const RADIO_RTT_MS: f64 = 20.0;
 
@@ -63,9 +69,13 @@ pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> 
     let base_ms = source.base_rtt_ms(&mut notes);
     let directions = Directions::of(&source.measured(base_ms));
     notes.extend(directions.buffer_notes());
+    let demands = source.demands(&mut notes);
+    // The last that an application wrote is under way for a while.
+    let written = demands.iter().any(|demand| matches!(demand, Demand::Steps(_)));
+    let seconds = source.seconds + if written { 2.0 * base_ms / 1e3 } else { 0.0 };
     let mut text = String::new();
     let _ = writeln!(text, "title = {}", quoted(&format!("Replay of {}", plain(&results.meta.title))));
-    let _ = writeln!(text, "duration = \"{:.3} s\"\n", source.seconds);
+    let _ = writeln!(text, "duration = \"{seconds:.3} s\"\n");
     let mut files = Vec::new();
     let serving = if over == Over::Link { None } else { source.serving(&mut notes) };
     let (forward, backward) = match &serving {
@@ -74,12 +84,16 @@ pub fn replay(results: &Results, point: Option<u32>, over: Over, name: &str) -> 
             source.radio(serving, &directions, base_ms, name, &mut text, &mut files)?
         }
         None => {
-            notes.push("replay: the capacity is what the flows got: too little where they did not fill it".to_owned());
+            if directions.ways.iter().any(|way| way.capacity_mbps.is_some()) {
+                notes.push(
+                    "replay: the capacity is what the flows got: too little where they did not fill it".to_owned(),
+                );
+            }
             notes.extend(directions.capacity_notes());
             source.link(&directions, base_ms, name, &mut text, &mut files)?
         }
     };
-    source.flows(forward, backward, &mut text, &mut notes);
+    source.flows(&demands, (forward, backward), &mut text, &mut notes);
     let mut scenario = format!(
         "# Replays {}, point {point}: {}.\n# Written by `ranway analyse --scenario`. What was not measured is marked below: edit it.\n",
         plain(&results.meta.title),
@@ -133,8 +147,9 @@ struct Source<'a> {
     tables: &'a Tables,
     point: u32,
     run: u32,
-    /// The flows, the largest first.
+    /// The flows, the largest first, and what held the sender of each back.
     flows: Vec<FlowRow<'a>>,
+    held: Vec<Held>,
     /// When the first one began, and how long all of them took.
     start_s: f64,
     seconds: f64,
@@ -175,15 +190,48 @@ impl<'a> Source<'a> {
         if seconds > LONGEST_S {
             notes.push("replay: only the first 24 hours".to_owned());
         }
-        Ok(Source { tables, point, run, flows, start_s, seconds: seconds.min(LONGEST_S), notes })
+        let held = held_of(tables, (point, run), &flows);
+        Ok(Source { tables, point, run, flows, held, start_s, seconds: seconds.min(LONGEST_S), notes })
+    }
+
+    /// What each flow wanted to send.
+    fn demands(&self, notes: &mut Vec<String>) -> Vec<Demand> {
+        let is_told = |row: &FlowRow<'_>| {
+            let of = |point, run, flow: &str, conn| self.is_of(point, run) && (flow, conn) == (row.flow, row.conn);
+            self.tables.tcp_flows.iter().any(|packets| of(packets.point, packets.run, packets.flow, packets.conn))
+        };
+        let most = (MOST_STEPS / self.flows.len()).max(1);
+        let of = |(row, held): (&FlowRow<'_>, &Held)| Demand::of(row, held, is_told(row), most);
+        let demands: Vec<Demand> = self.flows.iter().zip(&self.held).map(of).collect();
+        let written = demands.iter().filter(|demand| matches!(demand, Demand::Steps(_))).count();
+        if written > 0 {
+            notes.push(format!(
+                "replay: of {written} flows the application, not the path, held the sender back: they write what they wrote"
+            ));
+        }
+        let is_unknown = |(row, held): &(&FlowRow<'_>, &Held)| row.transport == "tcp" && held.told_by.is_none();
+        let unknown = self.flows.iter().zip(&self.held).filter(is_unknown).count();
+        if unknown > 0 {
+            notes.push(format!(
+                "replay: nothing tells what held back the senders of {unknown} flows: they send as much as the path takes"
+            ));
+        }
+        demands
     }
 
     fn is_of(&self, point: u32, run: u32) -> bool {
         (point, run) == (self.point, self.run)
     }
 
-    /// The smallest round-trip time that anything measured.
+    /// The smallest round-trip time that anything measured. Where no flow ever filled the path, nothing waited, and what was usual is the
+    /// path's.
     fn base_rtt_ms(&self, notes: &mut Vec<String>) -> f64 {
+        let is_idle = |(row, held): (&FlowRow<'_>, &Held)| row.transport == "tcp" && held.share(&[Hold::App]) >= 0.9;
+        if let Some(usual) = self.flows[0].rtt_p50_ms.filter(|ms| ms.is_finite() && *ms > 0.0)
+            && self.flows.iter().zip(&self.held).all(is_idle)
+        {
+            return usual.min(10_000.0);
+        }
         let flows = self.flows.iter().filter_map(|row| row.rtt_min_ms);
         let kernel = self.tables.tcp_info.iter().filter(|row| self.is_of(row.point, row.run));
         let kernel = kernel.filter_map(|row| row.min_rtt_us).map(|us| us as f64 / 1e3);
@@ -208,6 +256,7 @@ impl<'a> Source<'a> {
             seconds: self.seconds,
             base_ms,
             flows: self.flows.iter().map(|row| (*row, way(row))).collect(),
+            held: self.held.clone(),
         }
     }
 
@@ -374,7 +423,10 @@ impl<'a> Source<'a> {
         text: &mut String,
         files: &mut Vec<(String, String)>,
     ) -> Result<(Ends, Ends), Error> {
-        let _ = writeln!(text, "[dumbbell]\nrtt = \"{base_ms:.3} ms\" # the smallest that was measured");
+        let _ = writeln!(
+            text,
+            "[dumbbell]\nrtt = \"{base_ms:.3} ms\" # the smallest that was measured, or the usual one if nothing filled the path"
+        );
         let mut rate = |way: usize, direction: &str| -> Result<String, Error> {
             let file = format!("{name}-{direction}.trace");
             Ok(match &directions.ways[way].capacity_mbps {
@@ -407,12 +459,12 @@ impl<'a> Source<'a> {
         trace.map(|trace| trace.value.to_string()).map_err(|error| Error::Invalid(format!("replay: {error}")))
     }
 
-    /// Writes the flows.
-    fn flows(&self, forward: Ends, backward: Ends, text: &mut String, notes: &mut Vec<String>) {
+    /// Writes the flows, those that go the way of the largest one between the first ends.
+    fn flows(&self, demands: &[Demand], ends: (Ends, Ends), text: &mut String, notes: &mut Vec<String>) {
         let mut unknown = 0;
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
-        for row in &self.flows {
-            let (from, to) = if self.is_forward(row) { forward } else { backward };
+        for (row, demand) in self.flows.iter().zip(demands) {
+            let (from, to) = if self.is_forward(row) { ends.0 } else { ends.1 };
             let base =
                 if ["upload", "download"].contains(&row.flow) || is_simple(row.flow) { row.flow } else { "flow" };
             let count = names.entry(base.to_owned()).or_default();
@@ -437,11 +489,13 @@ impl<'a> Source<'a> {
                 };
                 unknown += usize::from(!comment.is_empty());
                 let _ = writeln!(text, "cc = \"{cc}\"{comment}");
+                write_demand(demand, text);
             }
             if start_s > 0.0 {
                 let _ = writeln!(text, "start = \"{start_s:.6} s\"");
             }
-            if stop_s > start_s {
+            // What ends by itself needs no stop, and what it writes last may still be under way then.
+            if stop_s > start_s && !matches!(demand, Demand::Transfer(_)) {
                 let _ = writeln!(text, "stop = \"{stop_s:.6} s\"");
             }
             text.push('\n');
@@ -452,6 +506,37 @@ impl<'a> Source<'a> {
             ));
         }
     }
+}
+
+/// What held the senders of some flows back, in their order.
+fn held_of(tables: &Tables, of: (u32, u32), flows: &[FlowRow<'_>]) -> Vec<Held> {
+    let numbers: BTreeMap<(&str, u32), usize> =
+        flows.iter().zip(0..).map(|(row, n)| ((row.flow, row.conn), n)).collect();
+    let is_one = |row: &FlowRow<'_>| numbers.contains_key(&(row.flow, row.conn));
+    let rows = tables.flows.iter().filter(|row| (row.point, row.run) == of && is_one(row));
+    let mut all = vec![Held::default(); flows.len()];
+    for (row, one) in rows.zip(held(tables, of, &is_one)) {
+        all[numbers[&(row.flow, row.conn)]] = one;
+    }
+    all
+}
+
+/// Writes the keys of what a flow wants to send.
+fn write_demand(demand: &Demand, text: &mut String) {
+    let _ = match demand {
+        Demand::Bulk => Ok(()),
+        Demand::Window(bytes) => {
+            writeln!(text, "tcp = {{ window_clamp = \"{bytes} B\" }} # the receive window held it back")
+        }
+        Demand::Transfer(bytes) => writeln!(text, "traffic = {{ kind = \"transfer\", size = \"{bytes} B\" }}"),
+        Demand::Steps(steps) => {
+            let _ = writeln!(text, "traffic = {{ kind = \"steps\", steps = [ # what its application wrote");
+            for (at, rate) in steps {
+                let _ = writeln!(text, "    [\"{:.3} s\", \"{} bit/s\"],", at.as_secs_f64(), rate.bits_per_sec());
+            }
+            writeln!(text, "] }}")
+        }
+    };
 }
 
 /// A name of a cell that is a key of TOML and the name of a file.

@@ -7,7 +7,7 @@
 //! a snapshot begins with ss's heading, or with a connection that was in the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use units::{Span, Time};
@@ -336,7 +336,9 @@ fn address(text: &str) -> Option<SocketAddr> {
     let (host, number) = text.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let host = host.split('%').next()?.trim_end_matches(']');
-    Some(SocketAddr::new(host.parse().ok()?, port(number)?))
+    // A socket of IPv6 shows addresses of IPv4 as mapped ones (RFC 4291, section 2.5.5.2); its packets are those of IPv4.
+    let host: IpAddr = host.parse().ok()?;
+    Some(SocketAddr::new(host.to_canonical(), port(number)?))
 }
 
 /// Reads the state of a connection, BBR's, and the name of the congestion control; empty if there is none.

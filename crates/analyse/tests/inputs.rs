@@ -235,8 +235,8 @@ fn snapshots_of_ss_become_samples_of_each_connection() {
     assert_eq!((sender.bytes, receiver.bytes, sender.segments_sent), (3_040_000, 3_040_000, Some(304)));
     assert!((sender.measured_to_s - 0.645_137).abs() < 1e-6, "{sender:?}");
     assert_eq!((sender.rtt_min_ms.map(|ms| (ms * 1e3).round()), shares(&receiver)), (Some(24.0), [None; 6]));
-    // Busy for 12 of 645 ms.
-    assert!((sender.limited_app.unwrap() - 0.981).abs() < 0.001, "{sender:?}");
+    // Busy for 12 of 645 ms, and with room in its window whenever it was asked.
+    assert_eq!((sender.limited_app, sender.limited_cwnd), (Some(1.0), Some(0.0)));
     let info = tables.tcp_info.row(3);
     assert_eq!(
         (info.rtt_us, info.rto_us, info.cwnd, info.mss_bytes, info.bytes_acked),
@@ -296,7 +296,7 @@ fn a_port_that_is_used_again_is_another_connection() {
     let tables = &analysis.results.tables;
     let flows: Vec<_> = tables.flows.iter().map(|row| (row.conn, row.bytes, row.goodput_mbps, row.cc)).collect();
     assert_eq!(flows, [(0, 250_000, 1.0, Some("cubic")), (1, 62_500, 0.5, Some("cubic"))]);
-    assert_eq!(tables.flows.row(0).flow, "tcp [fd00::1]:1000 > [::ffff:10.0.0.2]:443");
+    assert_eq!(tables.flows.row(0).flow, "tcp [fd00::1]:1000 > 10.0.0.2:443");
     let sample = tables.samples.row(1);
     assert_eq!(
         (sample.cwnd_bytes, sample.ssthresh_bytes, sample.in_flight_bytes),
@@ -320,7 +320,7 @@ fn stats() -> String {
         json!({"flow_id": 0, "timestamp_ns": (at * 1e9) as u64, "tcpi_state": 1, "tcpi_ca_state": 0, "tcpi_rto": 260000, "tcpi_ato": 40000,
             "tcpi_snd_mss": 1000, "tcpi_unacked": 5, "tcpi_sacked": 0, "tcpi_lost": 0, "tcpi_retrans": 0, "tcpi_rtt": 60000,
             "tcpi_rttvar": 5000, "tcpi_snd_ssthresh": 8, "tcpi_snd_cwnd": 10, "tcpi_total_retrans": 2, "tcpi_bytes_acked": acked,
-            "tcpi_bytes_received": 3000000, "tcpi_notsent_bytes": 0, "tcpi_min_rtt": 55000, "tcpi_data_segs_out": 1000,
+            "tcpi_bytes_received": 3000000, "tcpi_notsent_bytes": 9000, "tcpi_min_rtt": 55000, "tcpi_data_segs_out": 1000,
             "tcpi_delivery_rate": 125000, "tcpi_busy_time": (at * 1e6) as u64, "tcpi_rwnd_limited": 0, "tcpi_sndbuf_limited": 0})
     };
     json!([state(1.5, 0), state(2.5, 0), state(4.5, 200_000), state(5.5, 700_000), state(6.2, 900_000)]).to_string()
@@ -574,6 +574,16 @@ fn an_idle_connection_does_not_decide_what_is_said_of_all() {
     assert!(point.rtt_p50_ms.unwrap().mean > 399.0 && point.jain.is_none(), "{point:?}");
     let replay = analyse::replay(&analysis.results, None, Over::Link, "replay").unwrap();
     assert_eq!(replay.scenario.matches("[[flows]]").count(), 1, "{}", replay.scenario);
+    // Its application sent 1 Mbit/s and had room for more: no capacity follows from that.
+    let steps: Vec<&str> = replay.scenario.lines().filter_map(|line| line.strip_prefix("    [\"")).collect();
+    let [step] = steps[..] else { panic!("{}", replay.scenario) };
+    let rate = step.strip_prefix("0.000 s\", \"").and_then(|rest| rest.strip_suffix(" bit/s\"],"));
+    assert!(
+        rate.and_then(|rate| rate.parse::<i64>().ok()).is_some_and(|rate| (rate - 1_000_000).abs() < 100),
+        "{step}"
+    );
+    assert!(replay.scenario.contains("rate = \"1 Gbit/s\" # not measured"), "{}", replay.scenario);
+    assert!(replay.scenario.contains("rtt = \"401"), "{}", replay.scenario);
     assert!(replay.notes.iter().any(|note| note.contains("1 connections that carried little")), "{:?}", replay.notes);
 }
 

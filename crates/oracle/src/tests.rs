@@ -76,6 +76,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     max_dup_acks: Some(0),
     ce_marks: Some(0),
     lost_packets: Some(0),
+    jitter_ms: None,
     limited_app: Some(0.0),
     limited_cwnd: Some(0.0),
     limited_rwnd: Some(0.0),

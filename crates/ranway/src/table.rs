@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use console::{Term, measure_text_width};
 use record::means::with_interval;
-use record::tables::TcpFlowRow;
+use record::tables::{FlowRow, TcpFlowRow};
 use record::{FlowSummary, Limited, Means, Point, Results, Stat, Summary, Timing};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -110,67 +110,84 @@ pub(crate) fn of_summary(summary: &Summary, timing: &Timing, width: Option<usize
     text
 }
 
-/// Formats the flows of an analysis, those with most bytes first: one row each, in lines of at most `width` characters.
+/// A column of the table of an analysis: its head, and its cell of a flow, with what its packets tell.
+type Analysed = (&'static str, fn(&FlowRow<'_>, Option<&TcpFlowRow<'_>>) -> Option<String>);
+
+const ANALYSED: [Analysed; 20] = [
+    ("MB", |flow, _| Some(format!("{:.2}", flow.bytes as f64 / 1e6))),
+    ("Mbit/s", |flow, _| Some(format!("{:.2}", flow.goodput_mbps))),
+    ("RTT min ms", |flow, _| digits(flow.rtt_min_ms, 1)),
+    ("RTT p50 ms", |flow, _| digits(flow.rtt_p50_ms, 1)),
+    ("p95", |flow, _| digits(flow.rtt_p95_ms, 1)),
+    // Some tools tell it instead of quantiles.
+    ("RTT mean ms", |flow, _| digits(flow.rtt_mean_ms.filter(|_| flow.rtt_p50_ms.is_none()), 1)),
+    ("retrans.", |flow, of| retransmitted(flow, of).map(|again| again.to_string())),
+    ("%", |flow, of| digits(per_cent(retransmitted(flow, of), flow.segments_sent), 2)),
+    ("spurious", |_, of| of?.spurious.map(|count| count.to_string())),
+    ("reordered", |_, of| Some(of?.out_of_order.to_string())),
+    ("timeouts", |flow, of| of.map_or(flow.rtos, |of| of.timeouts).map(|count| count.to_string())),
+    ("max in flight kB", |flow, _| digits(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0)),
+    ("pipe kB", |_, of| digits(of?.max_pipe_bytes.map(|bytes| bytes as f64 / 1e3), 0)),
+    ("max cwnd kB", |flow, _| digits(flow.max_cwnd_bytes.map(|bytes| bytes as f64 / 1e3), 0)),
+    ("one-way p50 ms", |flow, _| digits(flow.owd_p50_ms, 1)),
+    ("p95", |flow, _| digits(flow.owd_p95_ms, 1)),
+    // With two captures, or as a receiver told.
+    ("lost", |flow, _| flow.lost_packets.map(|lost| lost.to_string())),
+    // Of TCP, packets of both directions.
+    ("lost %", |flow, _| {
+        digits(per_cent(flow.lost_packets, flow.segments_sent).filter(|_| flow.transport != "tcp"), 2)
+    }),
+    ("jitter ms", |flow, _| digits(flow.jitter_ms, 2)),
+    ("TEID", |flow, _| flow.teid.map(|teid| format!("{teid:#x}"))),
+];
+
+fn digits(value: Option<f64>, digits: usize) -> Option<String> {
+    value.map(|value| format!("{value:.digits$}"))
+}
+
+/// What packets do not tell, the kernel may.
+fn retransmitted(flow: &FlowRow<'_>, of: Option<&TcpFlowRow<'_>>) -> Option<u64> {
+    of.map(|of| of.retransmitted).or(flow.retransmitted)
+}
+
+fn per_cent(part: Option<u64>, of: Option<u64>) -> Option<f64> {
+    let of = of.filter(|of| *of > 0)?;
+    Some(part? as f64 / of as f64 * 100.0)
+}
+
+/// Formats the flows of an analysis, those with most bytes first: one row each, in lines of at most `width` characters. Columns without
+/// values are left out.
 pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
     let mut tcp: BTreeMap<(u32, &str, u32), TcpFlowRow<'_>> = BTreeMap::new();
     tcp.extend(results.tables.tcp_flows.iter().map(|row| ((row.point, row.flow, row.conn), row)));
     let mut flows: Vec<_> = results.tables.flows.iter().collect();
     flows.sort_by(|a, b| a.point.cmp(&b.point).then(b.bytes.cmp(&a.bytes)));
     let points = &results.meta.points;
-    let number = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |n| format!("{n:.digits$}"));
-    let both_ends = flows.iter().any(|flow| flow.owd_p50_ms.is_some());
-    let mut head =
-        vec!["flow", "MB", "Mbit/s", "RTT p50 ms", "p95", "retrans.", "%", "spurious", "reordered", "timeouts"];
-    head.extend(["max in flight kB", "pipe kB"]);
-    head.extend(both_ends.then_some(["one-way p50 ms", "p95"]).into_iter().flatten());
-    // With two captures, or as a receiver told.
-    let has_lost = flows.iter().any(|flow| flow.lost_packets.is_some());
-    head.extend(has_lost.then_some(["lost", "lost %"]).into_iter().flatten());
-    let tunnelled = flows.iter().any(|flow| flow.teid.is_some());
-    head.extend(tunnelled.then_some("TEID"));
+    let rows: Vec<(&FlowRow<'_>, Vec<Option<String>>)> = flows
+        .iter()
+        .take(MAX_ROWS)
+        .map(|flow| {
+            let of = tcp.get(&(flow.point, flow.flow, flow.conn));
+            (flow, ANALYSED.iter().map(|(_, cell)| cell(flow, of)).collect())
+        })
+        .collect();
+    let is_told = |column: &usize| rows.iter().any(|(_, cells)| cells[*column].is_some());
+    let shown: Vec<usize> = (0..ANALYSED.len()).filter(is_told).collect();
+    let head: Vec<&str> = ["flow"].into_iter().chain(shown.iter().map(|&column| ANALYSED[column].0)).collect();
     let mut table = table(&head, width);
     for column in 1..head.len() {
         table.column_mut(column).expect("the table has it").set_cell_alignment(CellAlignment::Right);
     }
     let mut text = String::new();
     let mut before = None;
-    for flow in flows.iter().take(MAX_ROWS) {
+    for (flow, cells) in &rows {
         if points.len() > 1 && before != Some(flow.point) {
             before = Some(flow.point);
             table.add_row([points[flow.point as usize].label()]);
         }
-        let of = tcp.get(&(flow.point, flow.flow, flow.conn));
-        let shown = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-        let sent = flow.segments_sent.filter(|sent| *sent > 0);
-        // What packets do not tell, the kernel may.
-        let again = of.map(|row| row.retransmitted).or(flow.retransmitted);
-        let share = again.zip(sent).map(|(again, sent)| again as f64 / sent as f64 * 100.0);
         let name = if flow.conn > 0 { format!("{} #{}", flow.flow, flow.conn + 1) } else { flow.flow.to_owned() };
-        let mut cells = vec![
-            name,
-            number(Some(flow.bytes as f64 / 1e6), 2),
-            number(Some(flow.goodput_mbps), 2),
-            number(flow.rtt_p50_ms, 1),
-            number(flow.rtt_p95_ms, 1),
-            shown(again),
-            number(share, 2),
-            shown(of.and_then(|row| row.spurious)),
-            shown(of.map(|row| row.out_of_order)),
-            shown(of.map_or(flow.rtos, |row| row.timeouts)),
-            number(flow.max_in_flight_bytes.map(|bytes| bytes as f64 / 1e3), 0),
-            number(of.and_then(|row| row.max_pipe_bytes).map(|bytes| bytes as f64 / 1e3), 0),
-        ];
-        if both_ends {
-            cells.extend([number(flow.owd_p50_ms, 1), number(flow.owd_p95_ms, 1)]);
-        }
-        if has_lost {
-            // Of TCP, packets of both directions.
-            let of_sent = flow.lost_packets.zip(sent).filter(|_| flow.transport != "tcp");
-            let share = of_sent.map(|(lost, sent)| lost as f64 / sent as f64 * 100.0);
-            cells.extend([number(flow.lost_packets.map(|lost| lost as f64), 0), number(share, 2)]);
-        }
-        cells.extend(tunnelled.then(|| flow.teid.map_or_else(|| "-".to_owned(), |teid| format!("{teid:#x}"))));
-        table.add_row(cells);
+        let cells = shown.iter().map(|&column| cells[column].clone().unwrap_or_else(|| "-".to_owned()));
+        table.add_row([name].into_iter().chain(cells));
     }
     let _ = writeln!(text, "{table}");
     if flows.len() > MAX_ROWS {
@@ -183,6 +200,34 @@ pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
             clock.other, clock.file, clock.offset_ms, clock.offset_bound_ms, clock.matched
         );
         wrap(&clocks, width.unwrap_or(usize::MAX)).iter().for_each(|part| _ = writeln!(text, "{part}"));
+    }
+    text
+}
+
+/// Formats what held the senders of the largest flows back: a line for each, broken at `width` characters.
+#[cfg(feature = "live")]
+pub(crate) fn verdicts(results: &Results, all: &[analyse::Why], width: Option<usize>) -> String {
+    const INDENT: &str = "  ";
+    let points = &results.meta.points;
+    let (mut text, mut before) = (String::new(), None);
+    for why in all {
+        if before.is_none() {
+            let _ = writeln!(text, "what held the senders back:");
+        }
+        if points.len() > 1 && before != Some(why.point) {
+            let _ = writeln!(text, "{}", points[why.point as usize].label());
+        }
+        before = Some(why.point);
+        let number = if why.conn > 0 { format!(" #{}", why.conn + 1) } else { String::new() };
+        let said = match why.told_in {
+            Some(told_in) if told_in != why.point => format!("as in {}", points[told_in as usize].label()),
+            _ => why.verdict.clone(),
+        };
+        let line = format!("{}{number}: {said}", why.flow);
+        let room = width.unwrap_or(usize::MAX).saturating_sub(2 * INDENT.len()).max(1);
+        for (place, part) in wrap(&line, room).iter().enumerate() {
+            let _ = writeln!(text, "{INDENT}{}{part}", if place > 0 { INDENT } else { "" });
+        }
     }
     text
 }

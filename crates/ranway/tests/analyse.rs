@@ -490,3 +490,103 @@ fn an_imported_route_moves_a_ue() {
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(2), message));
     }
 }
+
+/// A network of which each flow uses what it wants, captured at every link.
+const WANTED: &str = r#"
+title = "wanted"
+duration = "20 s"
+[dumbbell]
+rate = "10 Mbit/s"
+rtt = "RTT"
+queue = { kind = "drop-tail", packets = 100 }
+[record]
+pcap = ["*"]
+[[flows]]
+name = "upload"
+"#;
+
+/// Runs a flow, and analyses the capture of its sender's link. Returns the folder, the run's summary, and the number of that link's point.
+fn captured(rtt: &str, flow: &str) -> (tempfile::TempDir, Value, String) {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("s.toml"), WANTED.replace("RTT", rtt) + flow + "\n").expect("written");
+    let truth = json(&ranway(dir.path(), &["run", "s.toml", "--json", "--out", "run"]));
+    let seen = json(&ranway(dir.path(), &["analyse", CAPTURE, "--json", "--out", "seen"]));
+    let points = seen["summary"]["points"].as_array().expect("points");
+    let at_sender = |point: &Value| point["values"]["interface"] == "access-sender";
+    let sender = points.iter().position(at_sender).expect("the sender's link");
+    (dir, truth, sender.to_string())
+}
+
+const CAPTURE: &str = "run/captures/point-0-run-0.pcapng";
+
+#[test]
+fn packets_tell_what_the_simulator_knows_of_what_held_a_sender_back() {
+    let steps =
+        r#"traffic = { kind = "steps", steps = [["0 s", "2 Mbit/s"], ["8 s", "0 bit/s"], ["12 s", "3 Mbit/s"]] }"#;
+    let cases = [
+        ("cwnd", r#"cc = "cubic""#, "the path was full"),
+        ("rwnd", r#"tcp = { window_clamp = "30 kB" }"#, "the receive window was full"),
+        ("app", steps, "its application"),
+        ("app", r#"traffic = { kind = "on-off", on = "300 ms", off = "2 s" }"#, "its application"),
+    ];
+    for (part, flow, verdict) in cases {
+        let (dir, truth, point) = captured("40 ms", flow);
+        let known = truth["summary"]["points"][0]["flows"][0]["limited"][part]["mean"].as_f64().expect("a share");
+        let seen = json(&ranway(dir.path(), &["analyse", CAPTURE, "run", "--json", "--out", "both"]));
+        let why = seen["why"].as_array().expect("verdicts");
+        let of = |point: &str| why.iter().find(|one| one["point"].to_string() == point).expect("a verdict");
+        let told = of(&point)["limited"][part].as_f64().expect("a share");
+        assert!((told - known).abs() < 0.08, "{flow}: {told}, and {known} is right\n{}", of(&point));
+        assert_eq!(of(&point)["told_by"], "packets");
+        // The simulator's own results, behind the three links of the capture.
+        for point in [&point, "3"] {
+            let said = of(point)["verdict"].as_str().expect("words");
+            assert!(said.starts_with(verdict) && said.contains("round trip 4"), "{flow}: {said}");
+        }
+        assert_eq!(of("3")["told_by"], "sender");
+        // The other links of the capture show the same connection, but not the sender's bytes in flight.
+        assert!(why.iter().take(3).all(|one| one["told_in"].to_string() == point), "{why:?}");
+    }
+}
+
+#[test]
+fn what_an_application_held_back_is_replayed_as_it_was_written() {
+    let upload = r#"traffic = { kind = "steps", steps = [["0 s", "1 Mbit/s"]] }"#;
+    let (dir, truth, point) = captured("400 ms", upload);
+    for (input, point) in [("run", "0"), (CAPTURE, point.as_str())] {
+        let replay = format!("replay-{point}.toml");
+        let args = ["analyse", input, "--scenario", &replay, "--point", point, "--quiet", "--out", "again"];
+        let output = ranway(dir.path(), &args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(dir.path().join(&replay)).expect("the scenario");
+        assert!(text.contains("kind = \"steps\"") && text.contains("whose capacity is therefore not known"), "{text}");
+        let again = json(&ranway(dir.path(), &["run", &replay, "--json", "--out", "replayed"]));
+        for (figure, within) in [("goodput_mbps", 0.03), ("rtt_p50_ms", 0.01), ("rtt_p95_ms", 0.05)] {
+            let [before, after] = both([&truth, &again], figure);
+            println!("{input}: {figure} {before}, replayed {after}");
+            assert!((after / before - 1.0).abs() < within, "{input}: {figure} {before}, replayed {after}\n{text}");
+        }
+        assert_eq!(both([&truth, &again], "retransmission_rate"), [0.0, 0.0]);
+    }
+}
+
+#[test]
+fn bursts_windows_and_transfers_are_replayed_as_what_they_were() {
+    let cases = [
+        (r#"traffic = { kind = "on-off", on = "300 ms", off = "2 s" }"#, "kind = \"steps\"", 0.08),
+        (r#"tcp = { window_clamp = "30 kB" }"#, "window_clamp = ", 0.1),
+        (r#"traffic = { kind = "transfer", size = "5 MB" }"#, "kind = \"transfer\", size = \"5000000 B\"", 0.1),
+    ];
+    for (flow, traffic, within) in cases {
+        let (dir, truth, point) = captured("40 ms", flow);
+        let args = ["analyse", CAPTURE, "--scenario", "replay.toml", "--point", &point, "--quiet", "--out", "again"];
+        let output = ranway(dir.path(), &args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(dir.path().join("replay.toml")).expect("the scenario");
+        assert!(text.contains(traffic), "{text}");
+        let again = json(&ranway(dir.path(), &["run", "replay.toml", "--json", "--out", "replayed"]));
+        let [before, after] = both([&truth, &again], "goodput_mbps");
+        println!("{flow}: {before}, replayed {after} Mbit/s; RTT {:?}", both([&truth, &again], "rtt_p50_ms"));
+        assert!((after / before - 1.0).abs() < within, "{flow}: {before}, replayed {after}\n{text}");
+    }
+}

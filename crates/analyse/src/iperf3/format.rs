@@ -118,6 +118,8 @@ pub(super) struct Total {
     pub(super) retransmits: Option<i64>,
     pub(super) lost_packets: Option<i64>,
     pub(super) packets: Option<i64>,
+    /// Of a receiver of UDP.
+    pub(super) jitter_ms: Option<f64>,
     /// In microseconds.
     pub(super) min_rtt: Option<f64>,
     pub(super) mean_rtt: Option<f64>,

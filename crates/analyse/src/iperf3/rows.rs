@@ -304,6 +304,11 @@ fn flow<'a>(
             .and_then(|total| total.lost_packets)
             .map(|lost| u64::try_from(lost).unwrap_or(0))
             .filter(|_| bytes > 0),
+        // A sender has its receiver's.
+        jitter_ms: udp
+            .filter(|_| bytes > 0)
+            .and_then(|total| total.jitter_ms)
+            .filter(|ms| ms.is_finite() && *ms >= 0.0),
         mean_cwnd_bytes: sum.max_cwnd.filter(|_| sum.cwnd_seconds > 0.0).map(|_| sum.cwnd_area / sum.cwnd_seconds),
         max_cwnd_bytes: sum.max_cwnd,
         ..FlowRow::default()

@@ -15,6 +15,10 @@
 //! because the queue of the other one held up its acknowledgements had more: one-way delays show that nothing waited in it. So had one
 //! whose flows had not yet filled it: round-trip times show that ([`Bins::not_yet_filled`]).
 //!
+//! What flows carried while their application or their receive window held them back tells nothing of a direction but that it had more
+//! ([`Binned::is_spare`]): its capacity is that of the nearest times with load and, if there never was any, unknown. Nor do such flows
+//! tell of its buffer.
+//!
 //! Bytes in flight are the least that a buffer holds. If nothing was lost, it holds more, and nothing tells how much. If something was,
 //! they count it until the sender knows, and round-trip times tell the buffer better.
 
@@ -22,6 +26,8 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use record::tables::{FlowRow, SampleRow, Tables};
+
+use crate::why::{Held, Hold, Stretch};
 
 /// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
 const BIN_S: f64 = 0.1;
@@ -42,6 +48,9 @@ const SETTLED_S: f64 = 1.0;
 const EMPTY_MS: f64 = 5.0;
 /// Of how many bins with a queue, before and after, the capacity is taken where there was none.
 const NEAR_BINS: usize = 10;
+/// Bins with load that tell the capacity of others, in number and as a share of those that flows used.
+const LEAST_NEEDED: usize = 3;
+const LEAST_SHARE: f64 = 0.02;
 /// A capacity that is not this much larger than what was carried is the same.
 const NOTABLE: f64 = 1.01;
 /// Seconds over which rates are averaged where both directions carry load, and nothing tells of one-way delays.
@@ -70,6 +79,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) base_ms: f64,
     /// The flows with their directions.
     pub(crate) flows: Vec<(FlowRow<'a>, usize)>,
+    /// What held the sender of each back.
+    pub(crate) held: Vec<Held>,
 }
 
 impl<'a> Measured<'a> {
@@ -89,6 +100,22 @@ impl<'a> Measured<'a> {
             (Some(false), Some(false)) => Some(false),
             _ => None,
         })?
+    }
+
+    /// The flows of a direction that may fill it: they have no rate of their own, and their application did not hold them back most of
+    /// the time.
+    fn may_fill(&self, way: usize) -> impl Iterator<Item = &FlowRow<'a>> {
+        let may = |number: usize, row: &FlowRow<'_>| {
+            let held = self.held.get(number).filter(|held| !held.stretches.is_empty());
+            let app = match (row.limited_app, held) {
+                (Some(share), _) => share,
+                (None, Some(held)) => held.share(&[Hold::App, Hold::Room]),
+                (None, None) => 0.0,
+            };
+            row.transport == "tcp" && app < 0.5
+        };
+        let flows = self.flows.iter().enumerate().filter(move |(_, (_, of))| *of == way);
+        flows.filter(move |(number, (row, _))| may(*number, row)).map(|(_, (row, _))| row)
     }
 
     fn samples(&self) -> impl Iterator<Item = SampleRow<'a>> {
@@ -175,8 +202,10 @@ enum Raised {
 
 /// A direction.
 pub(crate) struct Way {
-    /// The capacity of each interval of [`Directions::bin_s`] in Mbit/s; `None` without flows in it.
+    /// The capacity of each interval of [`Directions::bin_s`] in Mbit/s; `None` without flows that needed it.
     pub(crate) capacity_mbps: Option<Vec<f64>>,
+    /// The most that it carried in an interval, in Mbit/s, if flows used it and none needed all of it.
+    pub(crate) least_mbps: Option<f64>,
     /// Its buffer; `None` if nothing tells.
     pub(crate) buffer: Option<Buffer>,
     /// The mean rate in Mbit/s while it alone carried load and had a queue; `None` if that never was.
@@ -213,10 +242,13 @@ impl Directions {
             } else {
                 bins.not_yet_filled(way, measured.has_lost(way))
             };
-            let capacity_mbps = is_used.then(|| bins.capacity_mbps(way, bytes));
+            let bytes = bins.with_spare(way, bytes);
+            let least_mbps = bytes.is_none().then(|| bins.most_mbps(way)).filter(|_| is_used);
+            let capacity_mbps = bytes.filter(|_| is_used).map(|bytes| bins.capacity_mbps(way, bytes));
             let is_least = measured.has_lost(way) == Some(false);
-            let buffer = buffers[way].map(|buffer| Buffer { is_least, ..buffer });
-            Way { capacity_mbps, buffer, raised, full_mbps: bins.full_mbps(way) }
+            // What nobody filled tells nothing of its buffer.
+            let buffer = buffers[way].filter(|_| least_mbps.is_none()).map(|buffer| Buffer { is_least, ..buffer });
+            Way { capacity_mbps, least_mbps, buffer, raised, full_mbps: bins.full_mbps(way) }
         };
         Directions { bin_s: bins.axis.width_s, ways: [way(FORWARD), way(BACKWARD)], is_smoothed }
     }
@@ -238,6 +270,12 @@ impl Directions {
             notes.push(note.to_owned());
         }
         for (way, name) in self.ways.iter().zip(["forward", "backward"]) {
+            if let Some(mbps) = way.least_mbps {
+                notes.push(format!(
+                    "replay: no flow needed all of the {name} direction, whose capacity is therefore not known: it carried up to \
+                     {mbps:.2} Mbit/s"
+                ));
+            }
             let from = match way.raised {
                 Some(Raised::Filled) => {
                     notes.push(format!(
@@ -258,12 +296,20 @@ impl Directions {
     }
 }
 
-/// The most bytes in flight of a direction's flows, less what is on its way without a queue. `None` if no sender told.
+/// The most bytes in flight of a direction's flows that may fill it, less what is on its way without a queue: of those that ran at the
+/// same time together. `None` if no sender told.
 fn in_flight_beyond_base(measured: &Measured<'_>, way: usize) -> Option<f64> {
-    let flows = measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
-    let told = flows.filter_map(|row| Some((row.max_in_flight_bytes.filter(|&most| most > 0)?, row.goodput_mbps)));
-    let beyond = told.map(|(most, mbps)| most.min(1 << 32) as f64 - mbps * 1e6 / 8.0 * measured.base_ms / 1e3);
-    beyond.fold(None, |sum, flow| Some(sum.unwrap_or(0.0) + flow))
+    let beyond = |row: &FlowRow<'_>| {
+        let most = row.max_in_flight_bytes.filter(|&most| most > 0)?;
+        Some(most.min(1 << 32) as f64 - row.goodput_mbps * 1e6 / 8.0 * measured.base_ms / 1e3)
+    };
+    let told = measured.may_fill(way).filter_map(|row| Some((row, beyond(row)?)));
+    let told: Vec<(&FlowRow<'_>, f64)> = told.collect();
+    let meet = |a: &FlowRow<'_>, b: &FlowRow<'_>| a.start_s < b.measured_to_s && b.start_s < a.measured_to_s;
+    let beside = |(row, _): &(&FlowRow<'_>, f64)| {
+        told.iter().filter(|(other, _)| meet(row, other)).map(|(_, bytes)| bytes).sum::<f64>()
+    };
+    told.iter().map(beside).reduce(f64::max)
 }
 
 /// Intervals of time.
@@ -297,10 +343,14 @@ impl Axis {
 
     /// In which bins a flow is under way.
     fn mark(&self, bins: &mut [bool], row: &FlowRow<'_>) {
-        for (bin, mark) in bins.iter_mut().enumerate() {
-            let from = bin as f64 * self.width_s + self.start_s;
-            *mark |= row.start_s < from + self.width_s && row.measured_to_s > from;
-        }
+        self.mark_between(bins, row.start_s, row.measured_to_s);
+    }
+
+    /// Which bins are between two moments, at least in part.
+    fn mark_between(&self, bins: &mut [bool], from_s: f64, to_s: f64) {
+        let place = |at_s: f64| ((at_s - self.start_s) / self.width_s).clamp(0.0, bins.len() as f64);
+        let (first, last) = (place(from_s).floor() as usize, place(to_s).ceil() as usize);
+        bins.get_mut(first..last).into_iter().flatten().for_each(|mark| *mark = true);
     }
 }
 
@@ -330,6 +380,8 @@ struct Binned {
     is_used: Vec<bool>,
     /// Whether a flow that may fill it was.
     is_loaded: Vec<bool>,
+    /// Whether all flows that were under way left some of it.
+    is_spare: Vec<bool>,
     /// How much longer than the shortest one-way delay those of its packets were, if some arrived.
     waited_ms: Vec<Option<f64>>,
     /// Bytes in flight of all flows together.
@@ -567,6 +619,32 @@ impl Bins {
         (bytes, raised)
     }
 
+    /// What a direction could have carried, with the nearest times with load where flows left some of it; `None` if they always did.
+    fn with_spare(&self, way: usize, mut bytes: Vec<f64>) -> Option<Vec<f64>> {
+        let of = &self.ways[way];
+        if !of.is_spare.contains(&true) {
+            return Some(bytes);
+        }
+        let full = self.full(way);
+        let is_needed = |bin: &usize| of.is_used[*bin] && !of.is_spare[*bin];
+        let needed: Vec<usize> = if full.is_empty() { (0..bytes.len()).filter(is_needed).collect() } else { full };
+        // Without a queue, nothing tells that they filled it. A bin at the edge of a load is not full.
+        let used = of.is_used.iter().filter(|is_used| **is_used).count();
+        let least = if self.full(way).is_empty() { used / 2 } else { (used as f64 * LEAST_SHARE) as usize };
+        if needed.len() < least.max(LEAST_NEEDED) {
+            return None;
+        }
+        for bin in (0..bytes.len()).filter(|&bin| of.is_spare[bin]) {
+            bytes[bin] = mean_near(&of.bytes, &needed, bin).unwrap_or(0.0).max(bytes[bin]);
+        }
+        Some(bytes)
+    }
+
+    /// The most that a direction carried in a bin.
+    fn most_mbps(&self, way: usize) -> f64 {
+        self.ways[way].bytes.iter().copied().fold(0.0, f64::max) * 8.0 / 1e6 / self.axis.width_s
+    }
+
     /// The capacity of a direction that could have carried these bytes.
     fn capacity_mbps(&self, way: usize, mut bytes: Vec<f64>) -> Vec<f64> {
         // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
@@ -584,12 +662,11 @@ impl Binned {
         let flows = || measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
         let (mut is_used, mut is_loaded) = (vec![false; axis.count], vec![false; axis.count]);
         flows().for_each(|row| axis.mark(&mut is_used, row));
-        let loads = [FORWARD, BACKWARD].map(|way| {
-            let flows = measured.flows.iter().filter(|(row, of)| *of == way && may_fill(row));
-            flows.map(|(row, _)| row.goodput_mbps).sum::<f64>()
-        });
+        let is_spare = spare(measured, axis, way, &is_used);
+        let loads = [FORWARD, BACKWARD].map(|way| measured.may_fill(way).map(|row| row.goodput_mbps).sum::<f64>());
         if loads[way] >= loads[1 - way] * LEAST_LOAD {
-            flows().filter(|row| may_fill(row)).for_each(|row| axis.mark(&mut is_loaded, row));
+            measured.may_fill(way).for_each(|row| axis.mark(&mut is_loaded, row));
+            is_loaded.iter_mut().zip(&is_spare).for_each(|(is_loaded, is_spare)| *is_loaded &= !is_spare);
         }
         let (mut owds, mut in_flight) = (vec![Mean::default(); axis.count], vec![0_u64; axis.count]);
         let mut shortest = f64::INFINITY;
@@ -615,7 +692,7 @@ impl Binned {
         let of_way = owd_rows.filter(|row| is_own(row.flow, row.conn) && is_time(row.owd_ms));
         shortest = of_way.map(|row| row.owd_ms).fold(shortest, f64::min);
         let waited_ms = owds.iter().map(|owd| owd.get().map(|ms| (ms - shortest).max(0.0))).collect();
-        Binned { bytes, is_used, is_loaded, waited_ms, in_flight }
+        Binned { bytes, is_used, is_loaded, is_spare, waited_ms, in_flight }
     }
 
     /// The waiting times; of a bin in which nothing arrived, those of the next arrivals: had the direction stood still, they would
@@ -631,9 +708,32 @@ impl Binned {
     }
 }
 
-/// Whether a flow may fill its direction: it has no rate of its own, and its application did not hold it back most of the time.
-fn may_fill(row: &FlowRow<'_>) -> bool {
-    row.transport == "tcp" && row.limited_app.is_none_or(|share| share < 0.5)
+/// In which bins all flows of a direction that are under way leave some of it: their application holds them back or, without a queue,
+/// their receive window.
+fn spare(measured: &Measured<'_>, axis: &Axis, way: usize, is_used: &[bool]) -> Vec<bool> {
+    let (mut needed, mut left) = (vec![false; axis.count], vec![false; axis.count]);
+    for ((row, _), held) in measured.flows.iter().zip(&measured.held).filter(|((_, of), _)| *of == way) {
+        let mut own = vec![false; axis.count];
+        let is_left = |one: &&Stretch| match one.hold {
+            Hold::App | Hold::Room => true,
+            Hold::Rwnd => one.queued == Some(false),
+            _ => false,
+        };
+        let mut needs = vec![false; axis.count];
+        for one in &held.stretches {
+            let bins = if is_left(&one) { &mut own } else { &mut needs };
+            axis.mark_between(bins, one.from_s, one.to_s);
+        }
+        let mut under_way = vec![false; axis.count];
+        axis.mark(&mut under_way, row);
+        for bin in 0..axis.count {
+            // A bin in which something else held it back too was needed.
+            let is_spare = own[bin] && !needs[bin];
+            left[bin] |= is_spare;
+            needed[bin] |= under_way[bin] && !is_spare;
+        }
+    }
+    (0..axis.count).map(|bin| is_used[bin] && left[bin] && !needed[bin]).collect()
 }
 
 /// Whether a number can be a time of a packet in milliseconds.

@@ -156,13 +156,14 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
     }
     let mut to = terminal::stdout();
     if args.json {
-        let answer = serde_json::json!({ "out": out, "summary": results.summary() });
+        let answer = serde_json::json!({ "out": out, "summary": results.summary(), "why": analyse::why(&results) });
         let text = serde_json::to_string_pretty(&answer)?;
         writeln!(to, "{text}")?;
         return Ok(());
     }
     let width = table::width(&Term::stdout(), args.wide);
     write!(to, "{}", table::analysis(&results, width))?;
+    write!(to, "{}", table::verdicts(&results, &analyse::why(&results), width))?;
     writeln!(to, "{} in {seconds:.2} s\nreport: {}", amount(packets, bytes), out.join("report.html").display())?;
     if let Some(scenario) = &args.scenario {
         writeln!(to, "replay: ranway run {}", scenario.display())?;

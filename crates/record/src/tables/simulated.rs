@@ -91,6 +91,8 @@ table! {
         "" ce_marks: opt_u64,
         /// Its packets that were lost on the way, in either direction. Missing if that is not known, as with one vantage point.
         "" lost_packets: opt_u64,
+        /// Jitter of the datagrams' arrivals (RFC 3550, section 6.4.1), if their receiver told it.
+        "ms" jitter_ms: opt_f64,
         /// Share of its connections' time in which the application had nothing to send (0 to 1). Like the other shares,
         /// it is missing if it is not known what limited the sender.
         "1" limited_app: opt_f64,

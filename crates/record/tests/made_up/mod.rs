@@ -181,6 +181,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         max_dup_acks: Some(9),
         ce_marks: Some(0),
         lost_packets: Some(dropped),
+        jitter_ms: None,
         limited_app: Some(0.0),
         limited_cwnd: Some(if cc == "bbr" { 0.12 } else { 0.86 }),
         limited_rwnd: Some(if cc == "bbr" { 0.0 } else { 0.125 }),

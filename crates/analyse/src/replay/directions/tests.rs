@@ -47,7 +47,16 @@ fn tables(times: [(f64, f64); 2], has_owds: bool, at: impl Fn(f64) -> [(f64, f64
 fn directions(tables: &Tables) -> Directions {
     let flows = tables.flows.iter().map(|row| (row, usize::from(row.flow == NAMES[BACKWARD]))).collect();
     let seconds = tables.flows.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
-    Directions::of(&Measured { tables, point: 0, run: 0, start_s: 0.0, seconds, base_ms: BASE_MS, flows })
+    Directions::of(&Measured {
+        tables,
+        point: 0,
+        run: 0,
+        start_s: 0.0,
+        seconds,
+        base_ms: BASE_MS,
+        flows,
+        held: Vec::new(),
+    })
 }
 
 fn buffer(directions: &Directions, way: usize) -> (f64, Basis) {
