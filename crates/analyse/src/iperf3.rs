@@ -1,7 +1,7 @@
 //! Results of iperf3 (`iperf3 --json`, `--json-stream`): goodput, congestion window and smoothed round-trip time of each stream and
 //! interval. A file may have several tests, as `--logfile` appends them.
 //!
-//! iperf3 documents its JSON only by its source; keys are those of versions 3.1 to 3.18, read first: `iperf_print_intermediate`,
+//! iperf3 documents its JSON only by its source; keys are those of versions 3.1 to 3.21, read first: `iperf_print_intermediate`,
 //! `iperf_print_results`, `get_results` in `iperf_api.c`. Round-trip times are the kernel's smoothed ones at the end of each
 //! interval, of the sending side; without them (a receiver's file, or not Linux) they are missing. What a sender counts in an
 //! interval was written to its socket, not received; the total is the receiver's, if it reported one. What a sender of UDP counts is
@@ -116,8 +116,10 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         }
         let point = all.point(&values);
         let seconds = rows::push(path, test, point, all)?;
-        if let Some(begun_s) = test.start.timestamp.timesecs {
-            all.anchor_within_a_second(point, begun_s, seconds);
+        match (test.start.timestamp.exact_s(), test.start.timestamp.timesecs) {
+            (Some(begun_s), _) => all.anchor(point, begun_s, seconds),
+            (None, Some(begun_s)) => all.anchor_within_a_second(point, begun_s, seconds),
+            (None, None) => {}
         }
     }
     all.bytes += path.metadata().map_or(0, |data| data.len());

@@ -2,7 +2,7 @@
 //!
 //! The name of a connection, its addresses and ports, is the same in a capture, a log of `ss` and a result of iperf3 that were made at one
 //! end. Inputs that share a connection, and that overlap on the calendar, are moved to the time axis of the one that began first. Each
-//! stays a point of its own. iperf3 tells its beginning in whole seconds only ([`Anchor::is_coarse`]): another input that shows the first
+//! stays a point of its own. Before 3.20, iperf3 tells its beginning in whole seconds only ([`Anchor::is_coarse`]): another input that shows the first
 //! data of a shared connection tells it better.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use measure::ndt7::{BbrInfo, TcpInfo};
+use measure::ndt7::{BbrInfo, TcpInfo, told_or_0};
 use measure::rate::Samples;
 use serde::Deserialize;
 use units::{Span, Time};
@@ -108,7 +108,9 @@ struct ConnectionInfo {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct AppInfo {
+    #[serde(deserialize_with = "told_or_0")]
     elapsed_time: i64,
+    #[serde(deserialize_with = "told_or_0")]
     num_bytes: i64,
 }
 

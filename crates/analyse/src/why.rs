@@ -569,13 +569,13 @@ mod tests {
         let creeping = |n: u32| (50_000 + u64::from(n / 4) * 1_460, 400.0, 0);
         assert_eq!(shares(&capture(creeping, Some(30_000_000)))[0], 0.0);
         // Where a queue comes and goes, or after losses, nobody knows.
-        let now_and_then = |n: u32| (50_000, if n % 3 == 0 { 480.0 } else { 400.0 }, 0);
+        let now_and_then = |n: u32| (50_000, if n.is_multiple_of(3) { 480.0 } else { 400.0 }, 0);
         let told = shares(&capture(now_and_then, None));
         assert!(told[0] < 0.01 && told[1] > 0.3 && told[5] > 0.6, "{told:?}");
         let once = |n: u32| (20_000, 400.0, u64::from(n == 100));
         assert!(shares(&capture(once, None))[5] > 0.98);
         // As fast as losses of 1 % permit, 12 segments.
-        let lossy = |n: u32| (20_000, 400.0, u64::from(n % 10 == 0));
+        let lossy = |n: u32| (20_000, 400.0, u64::from(n.is_multiple_of(10)));
         assert_eq!(shares(&capture(lossy, None))[1], 1.0);
     }
 

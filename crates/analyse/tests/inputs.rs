@@ -608,6 +608,37 @@ fn what_m_labs_client_prints_has_the_throughput_that_it_tells() {
 }
 
 #[test]
+fn exports_of_bigquery_have_numbers_as_texts() {
+    fn as_texts(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Number(number) if number.is_i64() => *value = number.to_string().into(),
+            serde_json::Value::Array(all) => all.iter_mut().for_each(as_texts),
+            serde_json::Value::Object(all) => all.values_mut().for_each(as_texts),
+            _ => {}
+        }
+    }
+    let states = (1..=4).map(|n| {
+        json!({"TCPInfo": {"ElapsedTime": n * 250_000, "BytesAcked": n * 1_250_000, "RTT": 20_000 + n, "SndCwnd": 10, "SndMSS": 1_448,
+            "TotalRetrans": n, "BusyTime": n * 250_000}, "BBRInfo": {"BW": 40_000_000, "MinRTT": 20_000}})
+    });
+    let archive =
+        json!({"Download": {"StartTime": "2026-11-25T10:00:00Z", "ServerMeasurements": states.collect::<Vec<_>>()}});
+    let mut export = json!({"id": "a", "date": "2026-11-25", "raw": archive});
+    as_texts(&mut export);
+    let dir = tempfile::tempdir().unwrap();
+    let of = |text: &serde_json::Value| {
+        let analysis = analysed(&[write(dir.path(), "ndt7.json", text.to_string())], Rules::Ranway).unwrap();
+        let tables = analysis.results.tables;
+        assert!((tables.flows.row(0).goodput_mbps - 40.0).abs() < 1e-9, "{:?}", tables.flows.row(0));
+        (tables.flows, tables.samples)
+    };
+    assert!(of(&archive) == of(&export));
+    export["raw"]["Download"]["ServerMeasurements"][0]["TCPInfo"]["RTT"] = "fast".into();
+    let what = invalid(analysed(&[write(dir.path(), "ndt7.json", export.to_string())], Rules::Ranway));
+    assert!(what.contains("fast") && what.contains("whole number"), "{what}");
+}
+
+#[test]
 fn an_upload_of_ndt7_counts_what_the_server_received() {
     let dir = tempfile::tempdir().unwrap();
     let text = r#"{"Upload": {"ServerMeasurements": [

@@ -81,3 +81,18 @@ fn recordings_of_other_times_are_not_of_the_same_connection() {
     assert_eq!(told, [(0, Some(1)), (1, Some(1)), (2, Some(2))]);
     assert!(analysis.results.tables.flows.row(2).start_s.abs() < 1e-9);
 }
+
+#[test]
+fn an_iperf3_that_tells_milliseconds_is_taken_at_its_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = recordings(dir.path(), 1_000_000_000);
+    let text = fs::read_to_string(&files[0]).unwrap();
+    // A time that contradicts the seconds beside it is none.
+    for (ms, start_s) in [(1_000_000_000_700_u64, 0.7), (1_000_000_003_000, 0.0)] {
+        let told = format!(r#""timesecs": 1000000000, "timemillisecs": {ms}"#);
+        fs::write(&files[0], text.replace(r#""timesecs": 1000000000"#, &told)).unwrap();
+        let analysis = analysed(&files, Rules::Ranway).unwrap();
+        let row = analysis.results.tables.flows.iter().find(|row| row.point == 0).unwrap().start_s;
+        assert!((row - start_s).abs() < 1e-3, "{ms}: {row}");
+    }
+}

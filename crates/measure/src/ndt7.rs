@@ -3,6 +3,9 @@
 //! Read first: `spec/ndt7-protocol.md` in the repository m-lab/ndt-server. The sender of data sends binary messages, both sides send
 //! text messages with their measurements. The test ends with a close frame of whoever has finished, after about ten seconds.
 
+use std::fmt;
+
+use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use units::Span;
 use wire::tcp_info;
@@ -99,6 +102,49 @@ pub struct ConnectionInfo {
     pub uuid: String,
 }
 
+/// Reads a whole number, or the text of one: exports of `BigQuery` write integers of 64 bits so, as the JSON of protocol buffers does.
+///
+/// # Errors
+/// It is neither.
+pub fn number_or_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    struct Number;
+
+    impl<'de> Visitor<'de> for Number {
+        type Value = Option<i64>;
+
+        fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+            to.write_str("a whole number of 64 bits")
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<i64>, E> {
+            Ok(Some(number))
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<i64>, E> {
+            let told = i64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))?;
+            Ok(Some(told))
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<i64>, E> {
+            text.parse().map(Some).map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Option<i64>, E> {
+            Ok(None)
+        }
+    }
+
+    from.deserialize_any(Number)
+}
+
+/// The same of a number that is 0 if it is not told.
+///
+/// # Errors
+/// As [`number_or_text`].
+pub fn told_or_0<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    Ok(number_or_text(from)?.unwrap_or(0))
+}
+
 /// Makes the form that `TCP_INFO` has in messages: the kernel's names of its fields, and those that ndt-server gives them.
 macro_rules! tcp_info_of_messages {
     (
@@ -112,22 +158,22 @@ macro_rules! tcp_info_of_messages {
         #[allow(missing_docs, reason = "the kernel's names")]
         pub struct TcpInfo {
             /// Time since the start; of msak, since the connection was accepted.
-            #[serde(rename = "ElapsedTime", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "ElapsedTime", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub elapsed_time: Option<i64>,
-            #[serde(rename = "CAState", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "CAState", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub ca_state: Option<i64>,
-            #[serde(rename = "AppLimited", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "AppLimited", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub app_limited: Option<i64>,
-            #[serde(rename = "SndSsThresh", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "SndSsThresh", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub snd_ssthresh: Option<i64>,
-            #[serde(rename = "MinRTT", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "MinRTT", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub min_rtt: Option<i64>,
-            #[serde(rename = "DataSegsOut", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "DataSegsOut", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub data_segs_out: Option<i64>,
-            #[serde(rename = "PacingRate", skip_serializing_if = "Option::is_none")]
+            #[serde(rename = "PacingRate", skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
             pub pacing_rate: Option<i64>,
-            $(#[serde(rename = $key, skip_serializing_if = "Option::is_none")] pub $field: Option<i64>,)+
-            $(#[serde(rename = $later_key, skip_serializing_if = "Option::is_none")] pub $later: Option<i64>,)+
+            $(#[serde(rename = $key, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")] pub $field: Option<i64>,)+
+            $(#[serde(rename = $later_key, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")] pub $later: Option<i64>,)+
         }
 
         impl TcpInfo {
@@ -188,14 +234,16 @@ fn number(value: impl TryInto<i64>) -> Option<i64> {
 #[serde(rename_all = "PascalCase", default)]
 pub struct BbrInfo {
     /// Bandwidth estimate in bits per second.
-    #[serde(rename = "BW", alias = "MaxBandwidth")]
+    #[serde(rename = "BW", alias = "MaxBandwidth", deserialize_with = "told_or_0")]
     pub bandwidth: i64,
     /// Its smallest round-trip time in microseconds; 0 before the first sample.
-    #[serde(rename = "MinRTT")]
+    #[serde(rename = "MinRTT", deserialize_with = "told_or_0")]
     pub min_rtt: i64,
     /// Gain of the pacing rate in 256ths.
+    #[serde(deserialize_with = "told_or_0")]
     pub pacing_gain: i64,
     /// Gain of the congestion window in 256ths.
+    #[serde(deserialize_with = "told_or_0")]
     pub cwnd_gain: i64,
 }
 

@@ -41,6 +41,17 @@ pub(super) struct Start {
 #[derive(Default, Deserialize)]
 pub(super) struct Timestamp {
     pub(super) timesecs: Option<f64>,
+    /// Since 3.20.
+    pub(super) timemillisecs: Option<f64>,
+}
+
+impl Timestamp {
+    /// When the test began, in seconds since 1970, if that is known to the millisecond.
+    pub(super) fn exact_s(&self) -> Option<f64> {
+        let exact_s = self.timemillisecs? / 1e3;
+        let is_same = self.timesecs.is_none_or(|seconds| (0.0..1.0).contains(&(exact_s - seconds)));
+        is_same.then_some(exact_s)
+    }
 }
 
 #[derive(Deserialize)]
