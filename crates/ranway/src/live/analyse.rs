@@ -35,7 +35,11 @@ Each file, test of nettest and point of results is a point, so that simulations,
 The metadata of modems belong to the inputs during which they were told.
 
 --scenario writes a scenario that replays a point: where received powers were recorded, cells with these channels; elsewhere \
-(or with --link), a link with the capacity that the flows got. Its comments tell what was not measured.
+(or with --link), a link with the capacity that the flows got. Flows send what they sent: as much as the path takes, or what their \
+application wrote. Its comments tell what was not measured.
+
+Below the table stands what held the senders of the largest flows back, as their kernel (ss) or their packets tell it. A capture, a log \
+of ss and a result of iperf3 of one connection are on one time axis.
 
 Capture headers only, so that files stay small, and keep both directions:
   tcpdump -i eth0 -s 128 -w upload.pcap tcp
@@ -49,6 +53,7 @@ Examples:
   ranway analyse simulated/ measured/                     results side by side
   while sleep 0.1; do date +%s.%N; ss -tin dst 192.0.2.1; done > ss.log
   ranway analyse ss.log                                   what limited the flows, by their kernel
+  ranway analyse upload.pcap ss.log iperf3.json           three views of one connection
   ranway analyse nettest/ metadata.json                   MONROE's tests and radio
   ranway analyse measured/ --point 0 --scenario drive.toml && ranway run drive.toml
   ranway analyse upload.pcap --json | jq '.summary.points[0].flows[0].rtt_p95_ms.mean'
