@@ -506,7 +506,7 @@ name = "upload"
 "#;
 
 /// Runs a flow, and analyses the capture of its sender's link. Returns the folder, the run's summary, and the number of that link's point.
-fn captured(rtt: &str, flow: &str) -> (tempfile::TempDir, Value, String) {
+fn captured(rtt: &str, flow: &str) -> (tempfile::TempDir, Value, usize) {
     let dir = tempfile::tempdir().expect("a folder");
     fs::write(dir.path().join("s.toml"), WANTED.replace("RTT", rtt) + flow + "\n").expect("written");
     let truth = json(&ranway(dir.path(), &["run", "s.toml", "--json", "--out", "run"]));
@@ -514,7 +514,7 @@ fn captured(rtt: &str, flow: &str) -> (tempfile::TempDir, Value, String) {
     let points = seen["summary"]["points"].as_array().expect("points");
     let at_sender = |point: &Value| point["values"]["interface"] == "access-sender";
     let sender = points.iter().position(at_sender).expect("the sender's link");
-    (dir, truth, sender.to_string())
+    (dir, truth, sender)
 }
 
 const CAPTURE: &str = "run/captures/point-0-run-0.pcapng";
@@ -534,18 +534,18 @@ fn packets_tell_what_the_simulator_knows_of_what_held_a_sender_back() {
         let known = truth["summary"]["points"][0]["flows"][0]["limited"][part]["mean"].as_f64().expect("a share");
         let seen = json(&ranway(dir.path(), &["analyse", CAPTURE, "run", "--json", "--out", "both"]));
         let why = seen["why"].as_array().expect("verdicts");
-        let of = |point: &str| why.iter().find(|one| one["point"].to_string() == point).expect("a verdict");
-        let told = of(&point)["limited"][part].as_f64().expect("a share");
-        assert!((told - known).abs() < 0.08, "{flow}: {told}, and {known} is right\n{}", of(&point));
-        assert_eq!(of(&point)["told_by"], "packets");
+        let of = |point: usize| why.iter().find(|one| one["point"] == point).expect("a verdict");
+        let told = of(point)["limited"][part].as_f64().expect("a share");
+        assert!((told - known).abs() < 0.08, "{flow}: {told}, and {known} is right\n{}", of(point));
+        assert_eq!(of(point)["told_by"], "packets");
         // The simulator's own results, behind the three links of the capture.
-        for point in [&point, "3"] {
+        for point in [point, 3] {
             let said = of(point)["verdict"].as_str().expect("words");
             assert!(said.starts_with(verdict) && said.contains("round trip 4"), "{flow}: {said}");
         }
-        assert_eq!(of("3")["told_by"], "sender");
+        assert_eq!(of(3)["told_by"], "sender");
         // The other links of the capture show the same connection, but not the sender's bytes in flight.
-        assert!(why.iter().take(3).all(|one| one["told_in"].to_string() == point), "{why:?}");
+        assert!(why.iter().take(3).all(|one| one["told_in"] == point), "{why:?}");
     }
 }
 
@@ -553,9 +553,10 @@ fn packets_tell_what_the_simulator_knows_of_what_held_a_sender_back() {
 fn what_an_application_held_back_is_replayed_as_it_was_written() {
     let upload = r#"traffic = { kind = "steps", steps = [["0 s", "1 Mbit/s"]] }"#;
     let (dir, truth, point) = captured("400 ms", upload);
-    for (input, point) in [("run", "0"), (CAPTURE, point.as_str())] {
+    for (input, point) in [("run", 0), (CAPTURE, point)] {
+        let number = point.to_string();
         let replay = format!("replay-{point}.toml");
-        let args = ["analyse", input, "--scenario", &replay, "--point", point, "--quiet", "--out", "again"];
+        let args = ["analyse", input, "--scenario", &replay, "--point", &number, "--quiet", "--out", "again"];
         let output = ranway(dir.path(), &args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = fs::read_to_string(dir.path().join(&replay)).expect("the scenario");
@@ -579,6 +580,7 @@ fn bursts_windows_and_transfers_are_replayed_as_what_they_were() {
     ];
     for (flow, traffic, within) in cases {
         let (dir, truth, point) = captured("40 ms", flow);
+        let point = point.to_string();
         let args = ["analyse", CAPTURE, "--scenario", "replay.toml", "--point", &point, "--quiet", "--out", "again"];
         let output = ranway(dir.path(), &args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
