@@ -32,7 +32,7 @@ const MOST_FLOWS: usize = 64;
 /// The longest replay in seconds.
 const LONGEST_S: f64 = 86_400.0;
 /// Steps of the rates of all applications together: a scenario file has no more than 1 MiB.
-const MOST_STEPS: usize = 30_000;
+const MOST_STEPS: usize = 20_000;
 /// What a round trip over an idle LTE cell takes beside the wired path.
 const RADIO_RTT_MS: f64 = 20.0;
 

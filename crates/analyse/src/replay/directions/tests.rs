@@ -305,3 +305,67 @@ fn flows_that_have_not_filled_a_direction_yet_do_not_tell_its_capacity() {
     );
     assert_eq!(directions.ways[FORWARD].full_mbps, None);
 }
+
+/// What held back a flow all the time, in steps of 0.1 s.
+fn held(hold: Hold, row: &FlowRow<'_>) -> Held {
+    let count = ((row.measured_to_s - row.start_s) * 10.0).round() as u32;
+    let at = |n: u32| row.start_s + f64::from(n) / 10.0;
+    let stretch = |n| Stretch { from_s: at(n), to_s: at(n + 1), bytes: 1.0, hold, queued: Some(false) };
+    Held { stretches: (0..count).map(stretch).collect(), ..Held::default() }
+}
+
+#[test]
+fn what_an_application_left_tells_neither_capacity_nor_buffer() {
+    // A download fills 10 Mbit/s for 10 s; after it, an application sends 1 Mbit/s the same way.
+    let at = |t_s: f64| if t_s < 10.0 { [(10.0, 100.0), (0.0, 0.0)] } else { [(0.0, 0.0), (1.0, 0.0)] };
+    let tables = tables([(0.0, 10.0), (10.0, 40.0)], false, at);
+    let of = |flows: Vec<(FlowRow<'_>, usize)>, holds: &[Hold]| {
+        let held = flows.iter().zip(holds).map(|((row, _), hold)| held(*hold, row)).collect();
+        let tables = &tables;
+        Directions::of(&Measured {
+            tables,
+            point: 0,
+            run: 0,
+            start_s: 0.0,
+            seconds: 40.0,
+            base_ms: BASE_MS,
+            flows,
+            held,
+        })
+    };
+    let flows: Vec<_> = tables.flows.iter().map(|row| (row, FORWARD)).collect();
+    let both = of(flows.clone(), &[Hold::Cwnd, Hold::App]);
+    let mbps = both.ways[FORWARD].capacity_mbps.as_ref().expect("the download filled it");
+    // The bin in which the application begins has no download any more.
+    assert!(mbps[20..95].iter().chain(&mbps[105..]).all(|mbps| is_about(*mbps, 10.0 * OVERHEAD, 0.01)), "{mbps:?}");
+    let (bytes, basis) = buffer(&both, FORWARD);
+    assert!(is_about(bytes, 125e3, 0.05) && basis == Basis::InFlight, "{bytes} {basis:?}");
+    // As far as anybody knows, an application that fills it is bulk; the buffer has to hold what both had in flight.
+    let bulk = of(flows.clone(), &[Hold::Cwnd, Hold::Cwnd]);
+    assert!(is_about(bulk.ways[FORWARD].capacity_mbps.as_ref().expect("used")[300], OVERHEAD, 0.01));
+    // The application alone tells what the direction carried at least.
+    let alone = of(flows[1..].to_vec(), &[Hold::App]);
+    let way = &alone.ways[FORWARD];
+    assert!(way.capacity_mbps.is_none() && way.buffer.is_none());
+    assert!(way.least_mbps.is_some_and(|mbps| is_about(mbps, OVERHEAD, 0.1)), "{:?}", way.least_mbps);
+    assert!(alone.capacity_notes().iter().any(|note| note.contains("forward direction, whose capacity is therefore")));
+}
+
+#[test]
+fn flows_one_after_the_other_fill_the_same_buffer() {
+    let at = |t_s: f64| if t_s < 20.0 { [(10.0, 100.0), (0.0, 0.0)] } else { [(0.0, 0.0), (10.0, 100.0)] };
+    let tables = tables([(0.0, 20.0), (20.0, 40.0)], false, at);
+    let flows = tables.flows.iter().map(|row| (row, FORWARD)).collect();
+    let measured = Measured {
+        tables: &tables,
+        point: 0,
+        run: 0,
+        start_s: 0.0,
+        seconds: 40.0,
+        base_ms: BASE_MS,
+        flows,
+        held: Vec::new(),
+    };
+    let (bytes, _) = buffer(&Directions::of(&measured), FORWARD);
+    assert!(is_about(bytes, 125e3, 0.05), "{bytes}");
+}
