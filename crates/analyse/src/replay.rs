@@ -171,6 +171,14 @@ impl<'a> Source<'a> {
             return Err(Error::Invalid(format!("point {point} has no flow of TCP or UDP to replay")));
         }
         flows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        let ends = flows.len();
+        one_of_both_ends(&mut flows);
+        if flows.len() < ends {
+            notes.push(format!(
+                "replay: {} connections were recorded at both of their ends, and are one flow each",
+                ends - flows.len()
+            ));
+        }
         let (all, most) = (flows.len(), flows[0].bytes);
         if strangers {
             flows.retain(|row| !row.is_aside(most));
@@ -506,6 +514,21 @@ impl<'a> Source<'a> {
             ));
         }
     }
+}
+
+/// Of a connection between addresses that was recorded at both of its ends, as by ss on one host, leaves the end that knows most: there
+/// are no two connections between the same ports at the same time.
+fn one_of_both_ends(flows: &mut Vec<FlowRow<'_>>) {
+    let knows = |row: &FlowRow<'_>| (row.limited_app.is_some(), row.segments_sent.is_some(), row.bytes);
+    let all = flows.clone();
+    flows.retain(|row| {
+        let is_better = |other: &FlowRow<'_>| (knows(other), row.conn) > (knows(row), other.conn);
+        let is_same = |other: &&FlowRow<'_>| {
+            let meets = other.start_s < row.measured_to_s && row.start_s < other.measured_to_s;
+            row.flow.contains(" > ") && other.flow == row.flow && other.conn != row.conn && meets
+        };
+        !all.iter().filter(is_same).any(is_better)
+    });
 }
 
 /// What held the senders of some flows back, in their order.

@@ -30,6 +30,9 @@ const QUEUE_SHARE: f64 = 0.1;
 /// By how much bytes in flight grow from one round trip to the next, beside a segment, if the congestion window limits (fitted: CUBIC far
 /// from a loss and slow start grow by more, one segment among 20 is as much).
 const GROWTH: f64 = 1.05;
+/// The way from a capture to the sender and back, in ms and as a share of the round trip, within which it is at the sender's end.
+const NEAR_MS: f64 = 1.0;
+const NEAR_SHARE: f64 = 0.2;
 /// Over how many round trips a congestion window that limits grows by more than this many segments: RFC 5681 has one for each.
 const CREEP_ROUNDS: f64 = 5.0;
 const CREEP_SEGMENTS: u64 = 2;
@@ -237,15 +240,15 @@ fn is_queue(row: &FlowRow<'_>, rtt_ms: f64) -> bool {
     rtt_ms - least >= QUEUE_MS.max(least * QUEUE_SHARE)
 }
 
-/// Whether a capture was made near the sender: nearly all of the round trip is on the receiver's side of it.
+/// Whether a capture was made near the sender: nearly all of the round trip is on the receiver's side of it, or the rest is too short
+/// to matter.
 fn is_at_sender(row: &FlowRow<'_>, packets: &TcpFlowRow<'_>) -> bool {
     let Some(rtt_ms) = row.rtt_min_ms else { return false };
     let handshake = packets.handshake_server_ms.zip(packets.handshake_client_ms);
-    match (packets.to_sender_min_ms, handshake) {
-        (_, Some((server, client))) => rtt_ms >= 0.8 * (server + client),
-        (Some(sender), None) => rtt_ms >= 4.0 * sender,
-        (None, None) => false,
-    }
+    let by_handshake = handshake.map(|(server, client)| (server + client - rtt_ms).max(0.0));
+    // An echo waits for the sender to send, and a handshake may be slower than what follows: the shorter one is right.
+    let distance_ms = packets.to_sender_min_ms.into_iter().chain(by_handshake).reduce(f64::min);
+    distance_ms.is_some_and(|ms| ms <= NEAR_MS.max((rtt_ms + ms) * NEAR_SHARE))
 }
 
 /// What packets tell.

@@ -608,6 +608,17 @@ fn what_m_labs_client_prints_has_the_throughput_that_it_tells() {
 }
 
 #[test]
+fn a_connection_within_a_host_is_replayed_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let analysis = analysed(&[write(dir.path(), "ss.log", SS)], Rules::Ranway).unwrap();
+    let replay = analyse::replay(&analysis.results, None, Over::Link, "replay").unwrap();
+    assert_eq!(replay.scenario.matches("[[flows]]").count(), 1, "{}", replay.scenario);
+    // That of its sender's end.
+    assert!(replay.scenario.contains("cc = \"bbr\"\ntraffic = { kind = \"steps\""), "{}", replay.scenario);
+    assert!(replay.notes.iter().any(|note| note.contains("1 connections were recorded at both")), "{:?}", replay.notes);
+}
+
+#[test]
 fn exports_of_bigquery_have_numbers_as_texts() {
     fn as_texts(value: &mut serde_json::Value) {
         match value {
