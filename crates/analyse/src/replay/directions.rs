@@ -16,18 +16,21 @@
 //! whose flows had not yet filled it: round-trip times show that ([`Bins::not_yet_filled`]).
 //!
 //! What flows carried while their application or their receive window held them back tells nothing of a direction but that it had more
-//! ([`Binned::is_spare`]): its capacity is that of the nearest times with load and, if there never was any, unknown. Nor do such flows
-//! tell of its buffer.
+//! ([`Spare`]): its capacity is that of the nearest times with load, or of bursts of theirs that had a queue and, if there never were any,
+//! unknown. Nor do such flows tell of its buffer.
 //!
 //! Bytes in flight are the least that a buffer holds. If nothing was lost, it holds more, and nothing tells how much. If something was,
 //! they count it until the sender knows, and round-trip times tell the buffer better.
+
+mod spare;
 
 use std::collections::BTreeMap;
 use std::mem;
 
 use record::tables::{FlowRow, SampleRow, Tables};
 
-use crate::why::{Held, Hold, Stretch};
+use crate::why::{Held, Hold};
+use spare::{Spare, in_flight_of_bursts};
 
 /// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
 const BIN_S: f64 = 0.1;
@@ -48,9 +51,8 @@ const SETTLED_S: f64 = 1.0;
 const EMPTY_MS: f64 = 5.0;
 /// Of how many bins with a queue, before and after, the capacity is taken where there was none.
 const NEAR_BINS: usize = 10;
-/// Bins with load that tell the capacity of others, in number and as a share of those that flows used.
-const LEAST_NEEDED: usize = 3;
-const LEAST_SHARE: f64 = 0.02;
+/// The share of its time from which on a flow is its application's.
+const MOST_APP: f64 = 0.5;
 /// A capacity that is not this much larger than what was carried is the same.
 const NOTABLE: f64 = 1.01;
 /// Seconds over which rates are averaged where both directions carry load, and nothing tells of one-way delays.
@@ -112,7 +114,7 @@ impl<'a> Measured<'a> {
                 (None, Some(held)) => held.share(&[Hold::App, Hold::Room]),
                 (None, None) => 0.0,
             };
-            row.transport == "tcp" && app < 0.5
+            row.transport == "tcp" && app < MOST_APP
         };
         let flows = self.flows.iter().enumerate().filter(move |(_, (_, of))| *of == way);
         flows.filter(move |(number, (row, _))| may(*number, row)).map(|(_, (row, _))| row)
@@ -242,12 +244,16 @@ impl Directions {
             } else {
                 bins.not_yet_filled(way, measured.has_lost(way))
             };
-            let bytes = bins.with_spare(way, bytes);
+            let (bytes, by_bursts) = bins.with_spare(way, bytes);
             let least_mbps = bytes.is_none().then(|| bins.most_mbps(way)).filter(|_| is_used);
             let capacity_mbps = bytes.filter(|_| is_used).map(|bytes| bins.capacity_mbps(way, bytes));
             let is_least = measured.has_lost(way) == Some(false);
             // What nobody filled tells nothing of its buffer.
-            let buffer = buffers[way].filter(|_| least_mbps.is_none()).map(|buffer| Buffer { is_least, ..buffer });
+            let buffer = match by_bursts {
+                Some(rate) => in_flight_of_bursts(measured, way, rate),
+                None => buffers[way].filter(|_| least_mbps.is_none()),
+            };
+            let buffer = buffer.map(|buffer| Buffer { is_least, ..buffer });
             Way { capacity_mbps, least_mbps, buffer, raised, full_mbps: bins.full_mbps(way) }
         };
         Directions { bin_s: bins.axis.width_s, ways: [way(FORWARD), way(BACKWARD)], is_smoothed }
@@ -380,8 +386,8 @@ struct Binned {
     is_used: Vec<bool>,
     /// Whether a flow that may fill it was.
     is_loaded: Vec<bool>,
-    /// Whether all flows that were under way left some of it.
-    is_spare: Vec<bool>,
+    /// What flows left of it.
+    spare: Spare,
     /// How much longer than the shortest one-way delay those of its packets were, if some arrived.
     waited_ms: Vec<Option<f64>>,
     /// Bytes in flight of all flows together.
@@ -619,32 +625,6 @@ impl Bins {
         (bytes, raised)
     }
 
-    /// What a direction could have carried, with the nearest times with load where flows left some of it; `None` if they always did.
-    fn with_spare(&self, way: usize, mut bytes: Vec<f64>) -> Option<Vec<f64>> {
-        let of = &self.ways[way];
-        if !of.is_spare.contains(&true) {
-            return Some(bytes);
-        }
-        let full = self.full(way);
-        let is_needed = |bin: &usize| of.is_used[*bin] && !of.is_spare[*bin];
-        let needed: Vec<usize> = if full.is_empty() { (0..bytes.len()).filter(is_needed).collect() } else { full };
-        // Without a queue, nothing tells that they filled it. A bin at the edge of a load is not full.
-        let used = of.is_used.iter().filter(|is_used| **is_used).count();
-        let least = if self.full(way).is_empty() { used / 2 } else { (used as f64 * LEAST_SHARE) as usize };
-        if needed.len() < least.max(LEAST_NEEDED) {
-            return None;
-        }
-        for bin in (0..bytes.len()).filter(|&bin| of.is_spare[bin]) {
-            bytes[bin] = mean_near(&of.bytes, &needed, bin).unwrap_or(0.0).max(bytes[bin]);
-        }
-        Some(bytes)
-    }
-
-    /// The most that a direction carried in a bin.
-    fn most_mbps(&self, way: usize) -> f64 {
-        self.ways[way].bytes.iter().copied().fold(0.0, f64::max) * 8.0 / 1e6 / self.axis.width_s
-    }
-
     /// The capacity of a direction that could have carried these bytes.
     fn capacity_mbps(&self, way: usize, mut bytes: Vec<f64>) -> Vec<f64> {
         // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
@@ -662,11 +642,11 @@ impl Binned {
         let flows = || measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
         let (mut is_used, mut is_loaded) = (vec![false; axis.count], vec![false; axis.count]);
         flows().for_each(|row| axis.mark(&mut is_used, row));
-        let is_spare = spare(measured, axis, way, &is_used);
+        let spare = Spare::of(measured, axis, way, &is_used);
         let loads = [FORWARD, BACKWARD].map(|way| measured.may_fill(way).map(|row| row.goodput_mbps).sum::<f64>());
         if loads[way] >= loads[1 - way] * LEAST_LOAD {
             measured.may_fill(way).for_each(|row| axis.mark(&mut is_loaded, row));
-            is_loaded.iter_mut().zip(&is_spare).for_each(|(is_loaded, is_spare)| *is_loaded &= !is_spare);
+            is_loaded.iter_mut().zip(&spare.bins).for_each(|(is_loaded, is_spare)| *is_loaded &= !is_spare);
         }
         let (mut owds, mut in_flight) = (vec![Mean::default(); axis.count], vec![0_u64; axis.count]);
         let mut shortest = f64::INFINITY;
@@ -692,7 +672,7 @@ impl Binned {
         let of_way = owd_rows.filter(|row| is_own(row.flow, row.conn) && is_time(row.owd_ms));
         shortest = of_way.map(|row| row.owd_ms).fold(shortest, f64::min);
         let waited_ms = owds.iter().map(|owd| owd.get().map(|ms| (ms - shortest).max(0.0))).collect();
-        Binned { bytes, is_used, is_loaded, is_spare, waited_ms, in_flight }
+        Binned { bytes, is_used, is_loaded, spare, waited_ms, in_flight }
     }
 
     /// The waiting times; of a bin in which nothing arrived, those of the next arrivals: had the direction stood still, they would
@@ -706,34 +686,6 @@ impl Binned {
         }
         waited
     }
-}
-
-/// In which bins all flows of a direction that are under way leave some of it: their application holds them back or, without a queue,
-/// their receive window.
-fn spare(measured: &Measured<'_>, axis: &Axis, way: usize, is_used: &[bool]) -> Vec<bool> {
-    let (mut needed, mut left) = (vec![false; axis.count], vec![false; axis.count]);
-    for ((row, _), held) in measured.flows.iter().zip(&measured.held).filter(|((_, of), _)| *of == way) {
-        let mut own = vec![false; axis.count];
-        let is_left = |one: &&Stretch| match one.hold {
-            Hold::App | Hold::Room => true,
-            Hold::Rwnd => one.queued == Some(false),
-            _ => false,
-        };
-        let mut needs = vec![false; axis.count];
-        for one in &held.stretches {
-            let bins = if is_left(&one) { &mut own } else { &mut needs };
-            axis.mark_between(bins, one.from_s, one.to_s);
-        }
-        let mut under_way = vec![false; axis.count];
-        axis.mark(&mut under_way, row);
-        for bin in 0..axis.count {
-            // A bin in which something else held it back too was needed.
-            let is_spare = own[bin] && !needs[bin];
-            left[bin] |= is_spare;
-            needed[bin] |= under_way[bin] && !is_spare;
-        }
-    }
-    (0..axis.count).map(|bin| is_used[bin] && left[bin] && !needed[bin]).collect()
 }
 
 /// Whether a number can be a time of a packet in milliseconds.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::why::Stretch;
 use record::tables::PassageRow;
 
 const BASE_MS: f64 = 40.0;
