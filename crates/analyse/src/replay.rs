@@ -10,8 +10,10 @@
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
 //! flows could have had beyond what they got. How capacities and buffers are inferred is told in `directions`.
 
+mod axis;
 mod demand;
 mod directions;
+mod spare;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -22,15 +22,14 @@
 //! Bytes in flight are the least that a buffer holds. If nothing was lost, it holds more, and nothing tells how much. If something was,
 //! they count it until the sender knows, and round-trip times tell the buffer better.
 
-mod spare;
-
 use std::collections::BTreeMap;
 use std::mem;
 
 use record::tables::{FlowRow, SampleRow, Tables};
 
+use super::axis::{Axis, Mean, mean_near};
+use super::spare::{MOST_APP, Spare};
 use crate::why::{Held, Hold};
-use spare::{Spare, in_flight_of_bursts};
 
 /// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
 const BIN_S: f64 = 0.1;
@@ -49,10 +48,6 @@ const ALONE_S: f64 = 5.0;
 const SETTLED_S: f64 = 1.0;
 /// Waiting times that are none: some packets' worth of service.
 const EMPTY_MS: f64 = 5.0;
-/// Of how many bins with a queue, before and after, the capacity is taken where there was none.
-const NEAR_BINS: usize = 10;
-/// The share of its time from which on a flow is its application's.
-const MOST_APP: f64 = 0.5;
 /// A capacity that is not this much larger than what was carried is the same.
 const NOTABLE: f64 = 1.01;
 /// Seconds over which rates are averaged where both directions carry load, and nothing tells of one-way delays.
@@ -244,7 +239,8 @@ impl Directions {
             } else {
                 bins.not_yet_filled(way, measured.has_lost(way))
             };
-            let (bytes, by_bursts) = bins.with_spare(way, bytes);
+            let own = &bins.ways[way];
+            let (bytes, by_bursts) = own.spare.filled(&own.bytes, bytes, bins.full(way), &bins.axis);
             let least_mbps = bytes.is_none().then(|| bins.most_mbps(way)).filter(|_| is_used);
             let capacity_mbps = bytes.filter(|_| is_used).map(|bytes| bins.capacity_mbps(way, bytes));
             let is_least = measured.has_lost(way) == Some(false);
@@ -316,66 +312,6 @@ fn in_flight_beyond_base(measured: &Measured<'_>, way: usize) -> Option<f64> {
         told.iter().filter(|(other, _)| meet(row, other)).map(|(_, bytes)| bytes).sum::<f64>()
     };
     told.iter().map(beside).reduce(f64::max)
-}
-
-/// Intervals of time.
-#[derive(Clone, Copy)]
-struct Axis {
-    start_s: f64,
-    seconds: f64,
-    width_s: f64,
-    count: usize,
-}
-
-impl Axis {
-    /// The bin that a sample at the end of an interval tells of; `None` outside of the replay.
-    fn bin(&self, at_s: f64) -> Option<usize> {
-        let at_s = at_s - self.start_s - self.width_s / 2.0;
-        (0.0..=self.seconds).contains(&at_s).then(|| ((at_s / self.width_s) as usize).min(self.count - 1))
-    }
-
-    /// Adds the bytes of a rate that held from one moment to another.
-    fn add(&self, bytes: &mut [f64], from_s: f64, to_s: f64, mbps: f64) {
-        let (from, to) = ((from_s - self.start_s).max(0.0), (to_s - self.start_s).min(self.seconds));
-        if !(mbps > 0.0 && mbps < 1e6 && from_s < to_s && from < to) {
-            return;
-        }
-        let (first, last) = ((from / self.width_s) as usize, ((to / self.width_s) as usize).min(self.count - 1));
-        for (bin, sum) in (first..=last).zip(&mut bytes[first..=last]) {
-            let width = to.min((bin + 1) as f64 * self.width_s) - from.max(bin as f64 * self.width_s);
-            *sum += mbps * 1e6 / 8.0 * width.max(0.0);
-        }
-    }
-
-    /// In which bins a flow is under way.
-    fn mark(&self, bins: &mut [bool], row: &FlowRow<'_>) {
-        self.mark_between(bins, row.start_s, row.measured_to_s);
-    }
-
-    /// Which bins are between two moments, at least in part.
-    fn mark_between(&self, bins: &mut [bool], from_s: f64, to_s: f64) {
-        let place = |at_s: f64| ((at_s - self.start_s) / self.width_s).clamp(0.0, bins.len() as f64);
-        let (first, last) = (place(from_s).floor() as usize, place(to_s).ceil() as usize);
-        bins.get_mut(first..last).into_iter().flatten().for_each(|mark| *mark = true);
-    }
-}
-
-/// A sum of values that are averaged.
-#[derive(Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1.0;
-    }
-
-    fn get(self) -> Option<f64> {
-        (self.count > 0.0).then(|| self.sum / self.count)
-    }
 }
 
 /// A direction over time: a value for each bin.
@@ -625,6 +561,11 @@ impl Bins {
         (bytes, raised)
     }
 
+    /// The most that a direction carried in a bin.
+    fn most_mbps(&self, way: usize) -> f64 {
+        self.ways[way].bytes.iter().copied().fold(0.0, f64::max) * 8.0 / 1e6 / self.axis.width_s
+    }
+
     /// The capacity of a direction that could have carried these bytes.
     fn capacity_mbps(&self, way: usize, mut bytes: Vec<f64>) -> Vec<f64> {
         // While no flow used the direction, nothing tells its capacity, and acknowledgements of the other one have to pass.
@@ -637,12 +578,20 @@ impl Bins {
     }
 }
 
+/// The buffer that bursts filled at a rate in bytes a second, by the most bytes that a flow of the direction had in flight; `None` if no
+/// sender told.
+fn in_flight_of_bursts(measured: &Measured<'_>, way: usize, rate: f64) -> Option<Buffer> {
+    let flows = measured.flows.iter().filter(|(row, of)| *of == way && row.transport == "tcp");
+    let most = flows.filter_map(|(row, _)| row.max_in_flight_bytes.filter(|&most| most > 0)).max()?;
+    Some(Buffer::new(most.min(1 << 32) as f64 - rate * measured.base_ms / 1e3, Basis::InFlight))
+}
+
 impl Binned {
     fn of(measured: &Measured<'_>, axis: &Axis, way: usize, bytes: Vec<f64>) -> Binned {
         let flows = || measured.flows.iter().filter(|(_, of)| *of == way).map(|(row, _)| row);
         let (mut is_used, mut is_loaded) = (vec![false; axis.count], vec![false; axis.count]);
         flows().for_each(|row| axis.mark(&mut is_used, row));
-        let spare = Spare::of(measured, axis, way, &is_used);
+        let spare = Spare::of((&measured.flows, &measured.held), axis, way, &is_used);
         let loads = [FORWARD, BACKWARD].map(|way| measured.may_fill(way).map(|row| row.goodput_mbps).sum::<f64>());
         if loads[way] >= loads[1 - way] * LEAST_LOAD {
             measured.may_fill(way).for_each(|row| axis.mark(&mut is_loaded, row));
@@ -691,15 +640,6 @@ impl Binned {
 /// Whether a number can be a time of a packet in milliseconds.
 fn is_time(ms: f64) -> bool {
     (0.0..1e6).contains(&ms)
-}
-
-/// The mean of the bytes of those bins of a list that are near another bin; `None` if the list is empty.
-fn mean_near(bytes: &[f64], of: &[usize], bin: usize) -> Option<f64> {
-    let place = of.partition_point(|&other| other < bin);
-    let near = place.saturating_sub(NEAR_BINS)..(place + NEAR_BINS).min(of.len());
-    let mut mean = Mean::default();
-    of[near].iter().for_each(|&near| mean.add(bytes[near]));
-    mean.get()
 }
 
 /// A quantile of some values.
