@@ -43,6 +43,11 @@ fn streams_become_flows_and_intervals_samples() {
     );
     assert!((flow.goodput_mbps - 12.8).abs() < 1e-9);
     assert_eq!((flow.rtt_min_ms, flow.rtt_mean_ms, flow.rtt_max_ms), (Some(39.0), Some(50.0), Some(61.0)));
+    // The quantiles are those of the intervals.
+    let told = [flow.rtt_p5_ms, flow.rtt_p95_ms].map(|ms| ms.map(f64::round));
+    assert_eq!(told, [Some(40.0), Some(60.0)]);
+    let samples: u64 = tables.rtts.iter().filter(|row| row.flow == flow.flow).map(|row| row.count).sum();
+    assert_eq!(samples, 2);
     assert_eq!((flow.mean_cwnd_bytes, flow.max_cwnd_bytes), (Some(80_000.0), Some(90_000)));
     assert_eq!((flow.completed, flow.end_s), (true, Some(4.0)));
     // The other stream goes the other way.
@@ -90,7 +95,7 @@ fn lengths_are_those_that_iperf3_tells_and_not_between_two_clocks() {
 fn goodput_and_loss_of_datagrams_are_the_receivers() {
     let udp = |socket: i64, lost: i64| {
         format!(
-            r#"{{"udp": {{"socket": {socket}, "seconds": 2, "bytes": 5000000, "lost_packets": {lost}, "packets": 3500, "sender": true}}}}"#
+            r#"{{"udp": {{"socket": {socket}, "seconds": 2, "bytes": 5000000, "jitter_ms": 1.5, "lost_packets": {lost}, "packets": 3500, "sender": true}}}}"#
         )
     };
     let connected = |socket: i64| {
@@ -119,6 +124,7 @@ fn goodput_and_loss_of_datagrams_are_the_receivers() {
     let flows: Vec<_> =
         tables.flows.iter().map(|row| (row.goodput_mbps, row.segments_sent, row.lost_packets)).collect();
     assert_eq!(flows, [(5.0, Some(3_500), Some(2_625)), (20.0, Some(3_500), Some(0))]);
+    assert!(tables.flows.iter().all(|row| row.jitter_ms == Some(1.5)));
     assert_eq!(
         tables.samples.iter().map(|row| (row.t_s, row.goodput_mbps)).collect::<Vec<_>>(),
         [(2.0, 5.0), (2.0, 20.0)]

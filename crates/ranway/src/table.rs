@@ -448,4 +448,18 @@ mod tests {
         let flows = Flows::new(rows, false);
         assert_eq!(flows.shown, [0, 1, 2, 3, 4, 7, 9, 10]);
     }
+
+    #[test]
+    fn an_analysis_shows_what_a_tool_tells_and_no_column_without_values() {
+        let mut results = Results::default();
+        results.meta.points.push(record::Point::default());
+        let row =
+            FlowRow { flow: "udp a > b", transport: "udp", bytes: 1_000_000, goodput_mbps: 5.0, ..FlowRow::default() };
+        let told = FlowRow { segments_sent: Some(400), lost_packets: Some(100), jitter_ms: Some(1.5), ..row };
+        results.tables.flows.push(&told);
+        let text = analysis(&results, None);
+        let [head, cells] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        assert_eq!(head.split_whitespace().collect::<Vec<_>>().join(" "), "flow MB Mbit/s lost lost % jitter ms");
+        assert_eq!(cells.split_whitespace().collect::<Vec<_>>().join(" "), "udp a > b 1.00 5.00 100 25.00 1.50");
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use record::tables::{FlowRow, SampleRow};
+use units::{Distribution, Span};
 
 use super::format::{Connected, EndStream, Stream, Test, Total};
 use crate::collector::{Collector, Error};
@@ -61,7 +62,23 @@ pub(super) fn push(path: &Path, test: &Test, point: u32, all: &mut Collector<'_>
             continue;
         };
         samples(&mut rows, (point, named), sum, of_sender.then_some((bytes, length_s)));
-        all.tables.flows.push(&flow(test, (point, *socket), named, sum, (is_udp, bytes, length_s)));
+        // Smoothed ones at the end of each interval, as those of kernels' states are.
+        let mut rtts = Distribution::default();
+        let told = sum.parts.iter().filter_map(|part| part.srtt_ms);
+        told.for_each(|ms| rtts.record(Span::from_secs_f64(ms.min(1e9) / 1e3)));
+        let row = flow(test, (point, *socket), named, sum, (is_udp, bytes, length_s));
+        let quantiles = FlowRow::with_delays(&rtts, &Distribution::default());
+        all.tables.flows.push(&FlowRow {
+            rtt_min_ms: row.rtt_min_ms.or(quantiles.rtt_min_ms),
+            rtt_p5_ms: quantiles.rtt_p5_ms,
+            rtt_p50_ms: quantiles.rtt_p50_ms,
+            rtt_mean_ms: row.rtt_mean_ms.or(quantiles.rtt_mean_ms),
+            rtt_p95_ms: quantiles.rtt_p95_ms,
+            rtt_p99_ms: quantiles.rtt_p99_ms,
+            rtt_max_ms: row.rtt_max_ms.or(quantiles.rtt_max_ms),
+            ..row
+        });
+        all.tables.push_delays((point, 0), (&named.name, 0), &rtts, &Distribution::default());
         longest = longest.max(length_s);
         all.measured_s += length_s;
     }
