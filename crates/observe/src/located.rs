@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn nothing_that_waits_behind_the_modem_is_found_in_noise() {
         // Both probes of a pair wait for 400 to 700 ms in the modem; each has a jitter of 0 to 7 ms of its own.
-        let jitter = |number: u64| number * 2_654_435_761 % 4_294_967_296 >> 29;
+        let jitter = |number: u64| (number * 2_654_435_761 % 4_294_967_296) >> 29;
         for seed in 0..200 {
             let pair = |queue: u64, number: u64| {
                 let of = |probe: u64| jitter(1 + seed * 97 + number * 2 + probe);

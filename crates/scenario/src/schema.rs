@@ -47,12 +47,12 @@ pub fn keys() -> Vec<String> {
         within: &mut Vec<String>,
         keys: &mut BTreeSet<String>,
     ) {
-        if let Some(name) = value["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-            if let Some(definition) = definitions.get(name).filter(|_| !within.iter().any(|one| one == name)) {
-                within.push(name.to_owned());
-                add(definition, path, definitions, within, keys);
-                within.pop();
-            }
+        if let Some(name) = value["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"))
+            && let Some(definition) = definitions.get(name).filter(|_| !within.iter().any(|one| one == name))
+        {
+            within.push(name.to_owned());
+            add(definition, path, definitions, within, keys);
+            within.pop();
         }
         let choices = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|choice| value[choice].as_array()).flatten();
         choices.for_each(|choice| add(choice, path, definitions, within, keys));

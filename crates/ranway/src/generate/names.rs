@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Stands for each kind of name in zsh's script, with the action to which clap_complete turns it. No option of the command has them.
+/// Stands for each kind of name in zsh's script, with the action to which `clap_complete` turns it. No option of the command has them.
 const HINTS: [(Kind, ValueHint, &str); 4] = [
     (Kind::Scenario, ValueHint::EmailAddress, "_email_addresses"),
     (Kind::Key, ValueHint::Url, "_urls"),
