@@ -200,7 +200,7 @@ impl<'a> Source<'a> {
         if seconds > LONGEST_S {
             notes.push("replay: only the first 24 hours".to_owned());
         }
-        let held = held_of(tables, (point, run), &flows);
+        let held = held(tables, &flows);
         Ok(Source { tables, point, run, flows, held, start_s, seconds: seconds.min(LONGEST_S), notes })
     }
 
@@ -531,19 +531,6 @@ fn one_of_both_ends(flows: &mut Vec<FlowRow<'_>>) {
         };
         !all.iter().filter(is_same).any(is_better)
     });
-}
-
-/// What held the senders of some flows back, in their order.
-fn held_of(tables: &Tables, of: (u32, u32), flows: &[FlowRow<'_>]) -> Vec<Held> {
-    let numbers: BTreeMap<(&str, u32), usize> =
-        flows.iter().zip(0..).map(|(row, n)| ((row.flow, row.conn), n)).collect();
-    let is_one = |row: &FlowRow<'_>| numbers.contains_key(&(row.flow, row.conn));
-    let rows = tables.flows.iter().filter(|row| (row.point, row.run) == of && is_one(row));
-    let mut all = vec![Held::default(); flows.len()];
-    for (row, one) in rows.zip(held(tables, of, &is_one)) {
-        all[numbers[&(row.flow, row.conn)]] = one;
-    }
-    all
 }
 
 /// Writes the keys of what a flow wants to send.

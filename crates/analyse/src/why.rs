@@ -46,8 +46,9 @@ const ROOM: f64 = 0.7;
 const USUAL_MSS: u64 = 1_460;
 /// The congestion window that losses permit, in segments, is this over the square root of their share (Mathis et al. 1997).
 const MATHIS: f64 = 1.22;
-/// Flows of a point about which something is said: the largest.
+/// Flows of a point about which something is said, the largest, and points.
 const MOST_FLOWS: usize = 8;
+const MOST_POINTS: usize = 40;
 
 /// What held a sender back for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,14 +133,18 @@ impl Seen<'_> {
     }
 }
 
-/// What held each flow of a run back, in the order of the table of flows.
-pub(crate) fn held(tables: &Tables, of: (u32, u32), wanted: &dyn Fn(&FlowRow<'_>) -> bool) -> Vec<Held> {
-    let flows: Vec<FlowRow<'_>> = tables.flows.iter().filter(|row| (row.point, row.run) == of && wanted(row)).collect();
-    let numbers: BTreeMap<(&str, u32), usize> =
-        flows.iter().enumerate().map(|(number, row)| ((row.flow, row.conn), number)).collect();
+/// A flow: point, run, name and number.
+type Key<'a> = (u32, u32, &'a str, u32);
+
+/// What held some flows back, in their order.
+pub(crate) fn held(tables: &Tables, flows: &[FlowRow<'_>]) -> Vec<Held> {
+    let key = |row: &FlowRow<'_>| row.point;
+    let points = flows.iter().map(key).min().unwrap_or(0)..=flows.iter().map(key).max().unwrap_or(0);
+    let numbers: BTreeMap<Key<'_>, usize> =
+        flows.iter().zip(0..).map(|(row, number)| ((row.point, row.run, row.flow, row.conn), number)).collect();
     let mut seen: Vec<Vec<Seen<'_>>> = vec![Vec::new(); flows.len()];
-    for row in tables.samples.iter().filter(|row| (row.point, row.run) == of) {
-        let Some(&number) = numbers.get(&(row.flow, row.conn)) else { continue };
+    for row in tables.samples.iter().filter(|row| points.contains(&row.point)) {
+        let Some(&number) = numbers.get(&(row.point, row.run, row.flow, row.conn)) else { continue };
         let from_s = seen[number].last().map_or(flows[number].start_s, |last| last.to_s);
         if !(row.t_s > from_s && row.t_s < 1e9 && row.goodput_mbps < 1e7) {
             continue;
@@ -156,8 +161,8 @@ pub(crate) fn held(tables: &Tables, of: (u32, u32), wanted: &dyn Fn(&FlowRow<'_>
         });
     }
     let mut place = vec![0; flows.len()];
-    for row in tables.tcp_samples.iter().filter(|row| (row.point, row.run) == of) {
-        let Some(&number) = numbers.get(&(row.flow, row.conn)) else { continue };
+    for row in tables.tcp_samples.iter().filter(|row| points.contains(&row.point)) {
+        let Some(&number) = numbers.get(&(row.point, row.run, row.flow, row.conn)) else { continue };
         let place = &mut place[number];
         while seen[number].get(*place).is_some_and(|one| one.to_s < row.t_s) {
             *place += 1;
@@ -166,11 +171,14 @@ pub(crate) fn held(tables: &Tables, of: (u32, u32), wanted: &dyn Fn(&FlowRow<'_>
             (one.pipe, one.window, one.again) = (row.pipe_bytes, row.window_bytes, row.retransmitted);
         }
     }
-    let mut packets: BTreeMap<(&str, u32), TcpFlowRow<'_>> = BTreeMap::new();
-    packets.extend(
-        tables.tcp_flows.iter().filter(|row| (row.point, row.run) == of).map(|row| ((row.flow, row.conn), row)),
-    );
-    flows.iter().zip(&seen).map(|(row, seen)| held_one(row, packets.get(&(row.flow, row.conn)), seen)).collect()
+    let mut packets = vec![None; flows.len()];
+    for row in tables.tcp_flows.iter() {
+        if let Some(&number) = numbers.get(&(row.point, row.run, row.flow, row.conn)) {
+            packets[number] = Some(row);
+        }
+    }
+    let all = flows.iter().zip(&packets).zip(&seen);
+    all.map(|((row, packets), seen)| held_one(row, packets.as_ref(), seen)).collect()
 }
 
 fn held_one(row: &FlowRow<'_>, packets: Option<&TcpFlowRow<'_>>, seen: &[Seen<'_>]) -> Held {
@@ -376,23 +384,27 @@ pub struct Shares {
     pub other: f64,
 }
 
-/// Says what held the largest flows of each point back, the largest first. Connections that were there for something else are left out.
+/// Says what held the largest flows of each point back, the largest first: of the first run, and of the first 40 points. Connections that
+/// were there for something else are left out.
 pub fn why(results: &Results) -> Vec<Why> {
     let tables = &results.tables;
-    let mut all = Vec::new();
-    for point in 0..results.meta.points.len() as u32 {
-        let Some(run) = tables.flows.iter().filter(|row| row.point == point).map(|row| row.run).min() else { continue };
-        let of = || tables.flows.iter().filter(|row| (row.point, row.run) == (point, run));
-        let most = of().map(|row| row.bytes).max().unwrap_or(0);
-        let mut sizes: Vec<u64> = of().filter(|row| !row.is_aside(most)).map(|row| row.bytes).collect();
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let least = sizes.get(MOST_FLOWS - 1).copied().unwrap_or(0);
-        let wanted = |row: &FlowRow<'_>| row.bytes >= least && !row.is_aside(most);
-        let held = held(tables, (point, run), &wanted);
-        let mut of_point: Vec<_> = of().filter(wanted).zip(held).collect();
-        of_point.sort_by_key(|(row, _)| std::cmp::Reverse(row.bytes));
-        all.extend(of_point.into_iter().take(MOST_FLOWS));
+    let told = results.meta.points.len().min(MOST_POINTS) as u32;
+    let mut points: BTreeMap<u32, Vec<FlowRow<'_>>> = BTreeMap::new();
+    for row in tables.flows.iter().filter(|row| row.point < told) {
+        points.entry(row.point).or_default().push(row);
     }
+    let mut flows = Vec::new();
+    for mut rows in points.into_values() {
+        let run = rows.iter().map(|row| row.run).min();
+        rows.retain(|row| Some(row.run) == run);
+        let most = rows.iter().map(|row| row.bytes).max().unwrap_or(0);
+        rows.retain(|row| !row.is_aside(most));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        rows.truncate(MOST_FLOWS);
+        flows.append(&mut rows);
+    }
+    let held = held(tables, &flows);
+    let all: Vec<(FlowRow<'_>, Held)> = flows.into_iter().zip(held).collect();
     let joined: Vec<Vec<u32>> = results
         .meta
         .scenario
@@ -554,7 +566,7 @@ mod tests {
     }
 
     fn of(tables: &Tables) -> Held {
-        held(tables, (0, 0), &|_| true).remove(0)
+        held(tables, &tables.flows.iter().collect::<Vec<_>>()).remove(0)
     }
 
     fn shares(tables: &Tables) -> [f64; 6] {
