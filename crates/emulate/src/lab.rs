@@ -163,7 +163,10 @@ impl Lab {
         let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
         lab.set_up(&known.hosts_file(), mtu, &file, nat.is_some())?;
         if nat.is_none() {
-            lab.names = Some(NameServer::start(&lab, known)?);
+            let open =
+                |host| lab.inside(host, NameServer::open)?.map_err(Error::system("open the port of the name server"));
+            let sockets = (0..lab.hosts.len()).map(open).collect::<Result<Vec<_>, Error>>()?;
+            lab.names = Some(NameServer::start(sockets, known)?);
         }
         if let Some(resolver) = resolver {
             lab.set_up_uplink(resolver.as_ref(), mtu)?;

@@ -17,12 +17,13 @@ use domain::rdata::{A, Aaaa};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::Error;
-use crate::lab::Lab;
 
 /// The longest query that is read: RFC 1035, section 4.2.1.
 const LONGEST: usize = 512;
 /// How long programs may keep an answer: the names are those of this emulation.
 const TTL: Ttl = Ttl::from_secs(5);
+/// Where a resolver asks.
+const PORT: u16 = 53;
 /// How often the thread looks whether to end.
 const LOOKS_MS: u16 = 200;
 /// Letters of a name, and of a part of it, at most: RFC 1035, section 2.3.4.
@@ -140,15 +141,15 @@ pub(crate) struct NameServer {
 }
 
 impl NameServer {
-    /// Answers in every host of `lab`.
-    pub(crate) fn start(lab: &Lab, names: Names) -> Result<NameServer, Error> {
-        let socket = || -> io::Result<UdpSocket> {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 53))?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        let open = |host| lab.inside(host, socket)?.map_err(Error::system("open the port of the name server"));
-        let sockets = (0..lab.hosts().len()).map(open).collect::<Result<Vec<_>, Error>>()?;
+    /// Opens the port at which it answers in the host that this thread is in.
+    pub(crate) fn open() -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, PORT))?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+
+    /// Answers at these ports, one of each host.
+    pub(crate) fn start(sockets: Vec<UdpSocket>, names: Names) -> Result<NameServer, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, thread) = (Arc::clone(&stop), std::thread::Builder::new().name("names".to_owned()));
         let serve = move || {

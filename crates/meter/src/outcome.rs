@@ -13,8 +13,9 @@ use crate::flow::{Passage, Sample};
 use crate::kinds::{Latency, Probe, Requests, Way};
 use crate::modem::CellSample;
 use crate::remote::Remote;
-use crate::rows::LEAST_WAIT;
 
+/// The shortest wait that is worth a name.
+pub const LEAST_WAIT: Span = Span::from_millis(10);
 /// The interval over which waiting times are shown: that of the probes to routers.
 const WINDOW: Span = Span::from_secs(1);
 /// Intervals on each side of one whose pairs of probes are used for it: a single pair has no uncertainty.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::kinds::{Probe, Way};
-use crate::outcome::{FlowOutcome, Load, Outcome, Phase};
+use crate::outcome::{FlowOutcome, LEAST_WAIT, Load, Outcome, Phase};
 use crate::remote::Remote;
-use crate::rows::LEAST_WAIT;
 
 impl Outcome {
     /// Returns what is missing in the results, and why: what a source did not give ([`Outcome::missing`]), and what the flows, the

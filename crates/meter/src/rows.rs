@@ -12,10 +12,8 @@ use wire::tcp_info::TcpInfo;
 use crate::flow::Sample;
 use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
-use crate::outcome::{FlowOutcome, Load, Outcome, round_trip};
+use crate::outcome::{FlowOutcome, LEAST_WAIT, Load, Outcome, round_trip};
 
-/// The shortest wait that is worth a name.
-pub const LEAST_WAIT: Span = Span::from_millis(10);
 /// The name of this end in tables.
 pub(crate) const CLIENT: &str = "client";
 /// The name of the other end.
