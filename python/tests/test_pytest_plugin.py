@@ -113,9 +113,7 @@ def test_what_a_late_run_found_does_not_count(inner: pytest.Pytester, monkeypatc
     run(inner).assert_outcomes(failed=1)
 
 
-def test_the_report_of_a_failed_test_is_kept_and_named(
-    inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_report_of_a_failed_test_is_kept_and_named(inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     tests = ["def test_fails(ranway_emulate):\n    with ranway_emulate():\n        assert False\n"]
     tests.append("def test_passes(ranway_emulate):\n    with ranway_emulate():\n        pass\n")
     inner.makepyfile(test_app="\n\n".join(tests))
