@@ -76,9 +76,7 @@ def mark_commands(ax: "Axes", r: Results, rows: Sequence[pl.DataFrame]) -> None:
     across = ax.get_xaxis_transform()
     for t, until, text in texts.unique(maintain_order=True).iter_rows():
         if until is not None:
-            ax.axvspan(
-                t, min(until, high), color=_COMMAND_COLOUR, alpha=0.12, linewidth=0, label="_outages", zorder=0.5
-            )
+            ax.axvspan(t, min(until, high), color=_COMMAND_COLOUR, alpha=0.12, lw=0, label="_outages", zorder=0.5)
         else:
             ax.axvspan(t, t, color=_COMMAND_COLOUR, linewidth=0.5, label="_commands", zorder=1.5)
         ax.annotate(

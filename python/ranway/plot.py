@@ -474,7 +474,7 @@ def _with_parts(rows: pl.DataFrame) -> pl.DataFrame:
 def waits(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Where packets of a measurement waited: how much longer than before the load, in each second.
 
-    Waits that are not longer than their uncertainty (`error_ms` of the table `waits`) are unknown, and are gaps in the lines.
+    Waits that are not longer than their uncertainty (`error_ms` of the table `waits`) are unknown: gaps in the lines.
     """
     rows = _select.rows(r, "waits", {"run": run, **where})
     parts = [rows.with_columns(place=pl.lit(name), wait_ms=column) for column, name in _PLACES.items()]
