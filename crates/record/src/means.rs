@@ -250,8 +250,10 @@ pub fn with_interval(mean: f64, ci95: Option<f64>) -> String {
     /// A number is shown with as many decimals at most.
     const MOST: i32 = 9;
     let decimals = |value: f64, digits: i32| {
-        let size = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
-        (digits - 1 - size).clamp(0, MOST) as usize
+        if value == 0.0 {
+            return 0;
+        }
+        (digits - 1 - value.abs().log10().floor() as i32).clamp(0, MOST) as usize
     };
     match ci95 {
         Some(ci) if ci > 0.0 => {
@@ -389,7 +391,8 @@ mod tests {
             (1234.5, Some(321.0), "1234 ± 321"),
             (2.34567, Some(0.0), "2.346 ± 0"),
             (12.4712, None, "12.47"),
-            (0.0, None, "0.000"),
+            (0.0, None, "0"),
+            (0.0, Some(0.0), "0 ± 0"),
             (-0.5, Some(1e-12), "-0.500000000 ± 0.000000000"),
         ] {
             assert_eq!(with_interval(mean, ci95), shown);
