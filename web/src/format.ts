@@ -25,7 +25,7 @@ export function percent(share: number | null | undefined): string {
 /** A mean, half of its interval and their unit: two significant digits of the interval, and as many decimals of the mean (as `record::means`). */
 export function rounded(mean: number, ci95: number, isShare = false): [mean: string, half: string, unit: string] {
   const [scale, unit] = isShare ? [100, `${THIN}%`] : [1, ""];
-  const decimals = ci95 > 0 ? Math.min(Math.max(1 - Math.floor(Math.log10(ci95 * scale)), 0), 9) : undefined;
+  const decimals = ci95 > Math.abs(mean) * 1e-12 ? Math.min(Math.max(1 - Math.floor(Math.log10(ci95 * scale)), 0), 9) : undefined;
   if (decimals === undefined) return [isShare && mean !== 0 ? (mean * scale).toFixed(2) : number(mean), "0", unit];
   return [(mean * scale).toFixed(decimals), (ci95 * scale).toFixed(decimals), unit];
 }

@@ -14,6 +14,7 @@ test("a mean has as many decimals as its interval, which has two significant dig
   assert.deepEqual(rounded(0.0512, 0.0031, true), ["5.12", "0.31", "\u202f%"]);
   // Runs that agree in every digit.
   assert.deepEqual(rounded(3.14159, 0), ["3.14", "0", ""]);
+  assert.deepEqual(rounded(30.847, 3.5e-15), ["30.8", "0", ""]);
 });
 
 test("a table for LaTeX escapes what LaTeX would take for its own", () => {

@@ -249,6 +249,8 @@ pub fn amounts(values: &[&Value]) -> Option<Amounts> {
 pub fn with_interval(mean: f64, ci95: Option<f64>) -> String {
     /// A number is shown with as many decimals at most.
     const MOST: i32 = 9;
+    /// What is no more of the mean is a rounding error.
+    const ROUNDED: f64 = 1e-12;
     let decimals = |value: f64, digits: i32| {
         if value == 0.0 {
             return 0;
@@ -256,11 +258,11 @@ pub fn with_interval(mean: f64, ci95: Option<f64>) -> String {
         (digits - 1 - value.abs().log10().floor() as i32).clamp(0, MOST) as usize
     };
     match ci95 {
-        Some(ci) if ci > 0.0 => {
+        // Runs that agree in every digit have an interval of rounding errors.
+        Some(ci) if ci > mean.abs() * ROUNDED => {
             let decimals = decimals(ci, 2);
             format!("{mean:.decimals$} ± {ci:.decimals$}")
         }
-        // Runs that agree in every digit.
         Some(_) => format!("{mean:.0$} ± 0", decimals(mean, 4)),
         None => format!("{mean:.0$}", decimals(mean, 4)),
     }
@@ -393,7 +395,8 @@ mod tests {
             (12.4712, None, "12.47"),
             (0.0, None, "0"),
             (0.0, Some(0.0), "0 ± 0"),
-            (-0.5, Some(1e-12), "-0.500000000 ± 0.000000000"),
+            (-0.5, Some(1e-9), "-0.500000000 ± 0.000000001"),
+            (30.847, Some(3.5e-15), "30.85 ± 0"),
         ] {
             assert_eq!(with_interval(mean, ci95), shown);
         }
