@@ -1,9 +1,9 @@
 //! Real hosts without root: this process becomes root of namespaces of its own, in which it may set up hosts.
 //!
-//! The user, network and mount namespaces are new (`user_namespaces(7)`). `/run` is empty and `/etc` is an overlay there, so
-//! that namespaces have their names and files as with root; all of it goes with the last process in them. What the process
-//! writes elsewhere is the user's. It cannot raise its priority, has no way to the machine's networks, and is not seen by
-//! programs outside.
+//! The user, network and mount namespaces are new (`user_namespaces(7)`). `/run` is empty there, and `/etc/netns` is empty or
+//! `/etc` an overlay, so that namespaces have their names and files as with root; all of it goes with the last process in them.
+//! What the process writes elsewhere is the user's. It cannot raise its priority, has no way to the machine's networks, and is
+//! not seen by programs outside.
 
 use std::fs;
 use std::path::Path;
@@ -54,14 +54,16 @@ pub fn enter() -> Result<(), Error> {
         mounted(&format!("a tmpfs on {path}"), made)
     };
     empty("/run")?;
-    for folder in ["/run/etc", "/run/work"] {
-        fs::create_dir(folder).map_err(|error| refused(folder, &error))?;
-    }
-    let layers = "lowerdir=/etc,upperdir=/run/etc,workdir=/run/work,userxattr";
-    mounted("an overlay on /etc", mount(Some("overlay"), "/etc", Some("overlay"), plain, Some(layers)))?;
-    // The machine's own folder is root's.
     if Path::new(FILES).exists() {
+        // The machine's own folder is root's.
         empty(FILES)?;
+    } else {
+        for folder in ["/run/etc", "/run/work"] {
+            fs::create_dir(folder).map_err(|error| refused(folder, &error))?;
+        }
+        let layers = "lowerdir=/etc,upperdir=/run/etc,workdir=/run/work,userxattr";
+        let made = mount(Some("overlay"), "/etc", Some("overlay"), plain, Some(layers));
+        mounted(&format!("an overlay on /etc, which is not needed if {FILES} exists"), made)?;
     }
     ip(&[], "link set dev lo up\n")?;
     Ok(())

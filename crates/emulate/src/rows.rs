@@ -252,6 +252,7 @@ mod tests {
             sacked: 0,
             total_retrans: 0,
             data_segs_out: 100,
+            notsent_bytes: 1,
             bytes_acked: 1,
             bytes_received: 0,
             delivery_rate: None,

@@ -594,7 +594,9 @@ fn the_example_for_newcomers_tells_which_queue_caused_the_delay_and_what_limited
         return;
     }
     let line = |begin: &str| said.lines().find_map(|line| line.strip_prefix(begin)).unwrap_or_else(|| panic!("{said}"));
-    let queue = line("  queue        in the modem or the radio access (");
+    // What waits behind the modem is not longer than its error, in most runs.
+    let known = |line: &str| line.replace("network behind unknown: ", "network behind ");
+    let queue = known(line("  queue        in the modem or the radio access ("));
     let part = |name: &str| {
         let (_, rest) = queue.split_once(&format!("{name} ")).unwrap_or_else(|| panic!("{queue}"));
         rest.split(' ').next().and_then(|ms| ms.parse::<f64>().ok()).expect("milliseconds")
@@ -609,7 +611,9 @@ fn the_example_for_newcomers_tells_which_queue_caused_the_delay_and_what_limited
     assert!(by_window.len() == limits.len() && by_window.iter().all(|share| *share >= 80), "{limits:?}");
     // The page shows what is printed, but for numbers, for reasons why something is missing, and for how the flows are alike.
     let is_shown = |line: &&str| !line.starts_with("not measured: ") && !line.contains("congestion window");
-    let shown = |lines: &[&str]| lines.iter().copied().filter(is_shown).map(without_numbers).collect::<Vec<_>>();
+    let shown = |lines: &[&str]| {
+        lines.iter().copied().filter(is_shown).map(|line| without_numbers(&known(line))).collect::<Vec<_>>()
+    };
     assert_eq!(shown(&said.lines().collect::<Vec<_>>()), shown(&printed));
 }
 
@@ -643,8 +647,10 @@ fn an_upload_whose_application_stops_writing_is_limited_by_its_application(watch
             // At its end, a flow waits for its last acknowledgements.
             let last = flow.end_s.expect("it ended") - 0.5;
             let is_of = |row: &SampleRow| row.flow == flow.flow && row.conn == flow.conn && row.t_s < last;
-            let idle = |row: &SampleRow| is_of(row) && row.limit == "app";
-            assert_eq!(results.tables.samples.iter().any(|row| idle(&row)), is_stopped, "{flow:?}");
+            let count = |of: &dyn Fn(&SampleRow) -> bool| results.tables.samples.iter().filter(|row| of(row)).count();
+            let idle = count(&|row| is_of(row) && row.limit == "app") as f64 / count(&is_of) as f64;
+            println!("application in {idle:.3} of the samples");
+            assert_eq!((idle > 0.25, idle < 0.05), (is_stopped, !is_stopped), "{flow:?}");
         }
     }
 }

@@ -276,7 +276,9 @@ fn completions_know_scenarios_presets_papers_and_keys() {
              _ranway_known ranway '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             words[last], words[before]
         );
-        let output = Command::new("bash").current_dir(dir.path()).args(["-c", &format!("{script}\n{call}")]).output();
+        // An argument may have 128 KiB at most.
+        fs::write(dir.path().join("complete.sh"), format!("{script}\n{call}")).expect("it is written");
+        let output = Command::new("bash").current_dir(dir.path()).arg("complete.sh").output();
         let output = output.expect("bash is there");
         text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
     };

@@ -58,6 +58,8 @@ pub struct Sample {
     pub total_retrans: u32,
     /// Data segments sent so far, retransmissions included.
     pub data_segs_out: u32,
+    /// Bytes that the application has written and that were not sent.
+    pub notsent_bytes: u32,
     /// Bytes acknowledged so far; the SYN counts as one.
     pub bytes_acked: u64,
     /// Bytes that the receiving application has read so far.
@@ -91,6 +93,7 @@ impl Sample {
             sacked: self.sacked,
             lost: self.lost,
             retrans: self.retrans,
+            notsent_bytes: self.notsent_bytes,
             busy_time: micros(self.busy),
             rwnd_limited: micros(self.rwnd_limited),
             sndbuf_limited: micros(self.sndbuf_limited),
@@ -119,6 +122,7 @@ impl Sample {
             sacked: info.sacked,
             total_retrans: info.total_retrans,
             data_segs_out: info.data_segs_out,
+            notsent_bytes: info.notsent_bytes,
             bytes_acked: info.bytes_acked,
             bytes_received,
             delivery_rate: Some(info.delivery_rate).filter(|&rate| rate != 0).map(rate),

@@ -107,7 +107,7 @@ mod tests {
         let expected = [
             "flow 0: congestion window 100 %",
             "flow 1: congestion window 75 %, receive window 25 %",
-            "flow 2: unknown 100 %",
+            "flow 2: unknown",
         ];
         assert_eq!(lines_of(&receivers), expected);
     }
