@@ -10,6 +10,7 @@ use std::path::Path;
 
 use netio::program::ip;
 use netio::rights::{CapabilitySet, has};
+use netio::tun;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
@@ -33,9 +34,11 @@ pub fn is_needed() -> bool {
 pub fn enter() -> Result<(), Error> {
     let refused = |what: &str, why: &dyn std::fmt::Display| {
         Error::Missing(format!(
-            "real hosts need root (use sudo), or user namespaces, which this machine does not allow ({what}: {why})"
+            "real hosts need root (use sudo), or a machine that lets everybody have user namespaces and open {} ({what}: {why})",
+            tun::DEVICE
         ))
     };
+    fs::OpenOptions::new().read(true).write(true).open(tun::DEVICE).map_err(|error| refused(tun::DEVICE, &error))?;
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
         .map_err(|error| refused("unshare", &error))?;
