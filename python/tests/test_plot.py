@@ -195,7 +195,8 @@ def test_runs_are_a_mean_and_a_band(name: str, swept: ranway.Results) -> None:
 
 def test_points_of_names_stand_beside_each_other_and_ticks_are_the_swept_numbers(swept: ranway.Results) -> None:
     ax = plot.sweep(swept, "flows.first.cc")
-    places = [float(line.get_xdata()[0]) for line in ax.get_lines() if len(line.get_xdata()) == 2]  # type: ignore[index,arg-type]
+    bars = [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
+    places = [float(bar.lines[0].get_xdata()[0]) for bar in bars]  # type: ignore[index,arg-type]
     assert len(set(places)) == len(places) > 1
     ax = plot.sweep(swept, "loss")
     assert [float(text.get_text()) for text in ax.get_xticklabels()] == sorted({p["loss"] for p in swept.points})

@@ -130,8 +130,8 @@ duration = "5 s"
 runs = 5
 [sweep]
 size = ["1 MB", "100 kB"]
-"flows.cc" = ["cubic", "bbr"]
-[params]
+"flows.page.cc" = ["cubic", "bbr"]
+[parameters]
 size = "1 MB"
 [dumbbell]
 rate = "20 Mbit/s"
@@ -174,19 +174,19 @@ def test_means_are_those_of_the_summary_in_each_form(sizes: ranway.Results) -> N
 
 
 def test_differences_are_paired_by_run(sizes: ranway.Results) -> None:
-    paired = sizes.means(["completion_s"], against={"flows.cc": "cubic"})
+    paired = sizes.means(["completion_s"], against={"flows.page.cc": "cubic"})
     frame = sizes.summary_frame()
     assert paired["cc"].to_list() == ["bbr", "bbr"]
     for row in paired.iter_rows(named=True):
         rows = frame.filter(pl.col("size") == row["size"]).sort("run")
-        bbr, cubic = (rows.filter(pl.col("flows.cc") == cc)["completion_s"] for cc in ("bbr", "cubic"))
+        bbr, cubic = (rows.filter(pl.col("flows.page.cc") == cc)["completion_s"] for cc in ("bbr", "cubic"))
         differences = bbr - cubic
         assert row["completion_s"] == pytest.approx(differences.mean())
         half = 2.7764 * float(differences.std() or 0) / 5**0.5
         assert row["completion_s_ci95"] == pytest.approx(half)
-    with pytest.raises(ValueError, match=r"`flows.cc` is never reno: it is bbr, cubic"):
+    with pytest.raises(ValueError, match=r"`flows.page.cc` is never reno: it is bbr, cubic"):
         sizes.means(against={"cc": "reno"})
-    with pytest.raises(ValueError, match=r"`loss` is not one of the swept keys: flows.cc, size"):
+    with pytest.raises(ValueError, match=r"`loss` is not one of the swept keys: flows.page.cc, size"):
         sizes.means(against={"loss": 1})
     with pytest.raises(ValueError, match=r"there is no figure `goodput`: there are goodput_mbps, "):
         sizes.means(["goodput"])
