@@ -41,7 +41,8 @@ pub(crate) fn fill(page: &str, read: &dyn Fn(&str) -> Result<String>) -> Result<
     Ok(new)
 }
 
-fn push(text: &mut String, line: &str) {
+/// Adds a line to a page.
+pub(crate) fn push(text: &mut String, line: &str) {
     text.push_str(line);
     text.push('\n');
 }

@@ -4,7 +4,7 @@
 //! prints takes the place of what follows it, up to the next such line. Commands run in virtual time, so that the same
 //! program prints the same on any machine; lines that tell the wall-clock time are left out.
 
-use crate::includes;
+use crate::includes::{self, push};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -95,11 +95,6 @@ fn renew(page: &str, run: &dyn Fn(&str) -> Result<String>) -> Result<String> {
         push(&mut new, CLOSE);
     }
     Ok(new)
-}
-
-fn push(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }
 
 #[cfg(test)]
