@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::meta::text;
 use crate::summary::{FlowSummary, PointSummary, Stat};
 use crate::{Point, Results};
 
@@ -140,7 +141,7 @@ impl Means {
 
     /// Returns the cells of a table for people: a head, and a row each.
     pub fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let has_cc = self.rows.iter().any(|row| row.cc.is_some()) && !self.keys.iter().any(|key| last(key) == "cc");
+        let has_cc = self.has_cc();
         let mut head: Vec<String> = self.keys.iter().map(|key| last(key).to_owned()).collect();
         head.push("flow".to_owned());
         head.extend(has_cc.then(|| "cc".to_owned()));
@@ -166,7 +167,12 @@ impl Means {
 
     /// Returns how many columns in front of the figures are texts.
     pub fn texts(&self) -> usize {
-        self.cells().0.len() - self.figures.len()
+        self.keys.len() + 1 + usize::from(self.has_cc())
+    }
+
+    /// Whether a column tells the congestion control, which no swept key does.
+    fn has_cc(&self) -> bool {
+        self.rows.iter().any(|row| row.cc.is_some()) && !self.keys.iter().any(|key| last(key) == "cc")
     }
 
     /// Returns the table as CSV: numbers in the units of `summary.json`, with `_ci95` and `_n` of each figure. A swept
@@ -345,11 +351,7 @@ fn last(key: &str) -> &str {
 }
 
 fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "-".to_owned(),
-        other => other.to_string(),
-    }
+    if value.is_null() { "-".to_owned() } else { text(value) }
 }
 
 fn write_line(text: &mut String, cells: Vec<String>) {

@@ -27,9 +27,13 @@ pub struct Point {
 impl Point {
     /// For people: `flow.cc = cubic, link.loss = 0.01`.
     pub fn label(&self) -> String {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         self.values.iter().map(|(key, value)| format!("{key} = {}", text(value))).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A swept value for people: a text without its quotes.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// How much there is of results that are not complete, because the runs were interrupted or only some jobs were asked for.
