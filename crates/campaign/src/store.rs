@@ -105,11 +105,7 @@ impl Store {
             )));
         }
         let state = if dir.look("campaign.json")?.is_some() {
-            let before: State = read(&dir, path, "campaign.json")?;
-            if before.format != FORMAT {
-                let what = format!("its layout has version {}, this program reads {FORMAT}", before.format);
-                return Err(Error::Invalid(format!("{shown}: {what}: choose another --out")));
-            }
+            let before = state_in(&dir, path, ": choose another --out")?;
             for (what, old, new) in [
                 ("the campaign file", &before.campaign, &state.campaign),
                 ("the scenario", &before.scenario, &state.scenario),
@@ -144,7 +140,7 @@ impl Store {
                 dir.make(folder, false)?;
             }
         }
-        let journal = if dir.look("journal.json")?.is_some() { read(&dir, path, "journal.json")? } else { Vec::new() };
+        let journal = journal_in(&dir, path)?;
         Ok(Store { dir, path: path.to_owned(), state, journal })
     }
 
@@ -158,12 +154,7 @@ impl Store {
         if dir.look("campaign.json")?.is_none() {
             return Ok(None);
         }
-        let state: State = read(&dir, path, "campaign.json")?;
-        if state.format != FORMAT {
-            let what = format!("its layout has version {}, this program reads {FORMAT}", state.format);
-            return Err(Error::Invalid(format!("{}: {what}", path.display())));
-        }
-        let journal = if dir.look("journal.json")?.is_some() { read(&dir, path, "journal.json")? } else { Vec::new() };
+        let (state, journal) = (state_in(&dir, path, "")?, journal_in(&dir, path)?);
         Ok(Some(Store { dir, path: path.to_owned(), state, journal }))
     }
 
@@ -257,6 +248,21 @@ impl Store {
     pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.dir.replace(name, bytes)?)
     }
+}
+
+/// Reads the state of the campaign in `dir`; `advice` ends the error about another layout.
+fn state_in(dir: &Dir, path: &Path, advice: &str) -> Result<State, Error> {
+    let state: State = read(dir, path, "campaign.json")?;
+    if state.format != FORMAT {
+        let what = format!("its layout has version {}, this program reads {FORMAT}", state.format);
+        return Err(Error::Invalid(format!("{}: {what}{advice}", path.display())));
+    }
+    Ok(state)
+}
+
+/// Reads the journal in `dir`, which may not have begun.
+fn journal_in(dir: &Dir, path: &Path) -> Result<Vec<Entry>, Error> {
+    if dir.look("journal.json")?.is_some() { read(dir, path, "journal.json") } else { Ok(Vec::new()) }
 }
 
 fn read<T: serde::de::DeserializeOwned>(dir: &Dir, path: &Path, name: &str) -> Result<T, Error> {
