@@ -45,19 +45,15 @@ fn tables(times: [(f64, f64); 2], has_owds: bool, at: impl Fn(f64) -> [(f64, f64
     tables
 }
 
+/// A replay of `seconds` from the beginning.
+fn measured<'a>(tables: &'a Tables, seconds: f64, flows: Vec<(FlowRow<'a>, usize)>, held: Vec<Held>) -> Measured<'a> {
+    Measured { tables, point: 0, run: 0, start_s: 0.0, seconds, base_ms: BASE_MS, flows, held }
+}
+
 fn directions(tables: &Tables) -> Directions {
     let flows = tables.flows.iter().map(|row| (row, usize::from(row.flow == NAMES[BACKWARD]))).collect();
     let seconds = tables.flows.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
-    Directions::of(&Measured {
-        tables,
-        point: 0,
-        run: 0,
-        start_s: 0.0,
-        seconds,
-        base_ms: BASE_MS,
-        flows,
-        held: Vec::new(),
-    })
+    Directions::of(&measured(tables, seconds, flows, Vec::new()))
 }
 
 fn buffer(directions: &Directions, way: usize) -> (f64, Basis) {
@@ -323,16 +319,7 @@ fn what_an_application_left_tells_neither_capacity_nor_buffer() {
     let of = |flows: Vec<(FlowRow<'_>, usize)>, holds: &[Hold]| {
         let held = flows.iter().zip(holds).map(|((row, _), hold)| held(*hold, row)).collect();
         let tables = &tables;
-        Directions::of(&Measured {
-            tables,
-            point: 0,
-            run: 0,
-            start_s: 0.0,
-            seconds: 40.0,
-            base_ms: BASE_MS,
-            flows,
-            held,
-        })
+        Directions::of(&measured(tables, 40.0, flows, held))
     };
     let flows: Vec<_> = tables.flows.iter().map(|row| (row, FORWARD)).collect();
     let both = of(flows.clone(), &[Hold::Cwnd, Hold::App]);
@@ -357,16 +344,6 @@ fn flows_one_after_the_other_fill_the_same_buffer() {
     let at = |t_s: f64| if t_s < 20.0 { [(10.0, 100.0), (0.0, 0.0)] } else { [(0.0, 0.0), (10.0, 100.0)] };
     let tables = tables([(0.0, 20.0), (20.0, 40.0)], false, at);
     let flows = tables.flows.iter().map(|row| (row, FORWARD)).collect();
-    let measured = Measured {
-        tables: &tables,
-        point: 0,
-        run: 0,
-        start_s: 0.0,
-        seconds: 40.0,
-        base_ms: BASE_MS,
-        flows,
-        held: Vec::new(),
-    };
-    let (bytes, _) = buffer(&Directions::of(&measured), FORWARD);
+    let (bytes, _) = buffer(&Directions::of(&measured(&tables, 40.0, flows, Vec::new())), FORWARD);
     assert!(is_about(bytes, 125e3, 0.05), "{bytes}");
 }
