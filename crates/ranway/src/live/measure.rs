@@ -5,6 +5,7 @@ mod client;
 mod limits;
 mod server;
 mod shown;
+mod told;
 
 pub(crate) use client::read_key;
 
