@@ -6,6 +6,7 @@
 //! | a table of times and rates | [`rates()`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
+//! | the packets of a capture | [`twice::Twice`] | those that are copies of earlier ones |
 //! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt` of ns-3, `DlDataSinr.txt` and `RxPacketTrace.txt` of its NR modules | [`channel::ns3`] | [`channel::Channel`] |
@@ -30,6 +31,7 @@ pub mod serving;
 mod table;
 pub mod texture;
 mod times;
+pub mod twice;
 mod units;
 
 use std::io::{self, Read};
