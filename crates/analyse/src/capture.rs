@@ -15,7 +15,7 @@ use wire::ip::TCP;
 use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
-use crate::tunnel::{Outcome, Tunnels};
+use crate::tunnel::{self, Outcome, Tunnels};
 
 /// Connections of an interface that are followed singly.
 const MOST_CONNECTIONS: usize = 16_384;
@@ -136,7 +136,7 @@ impl Frames {
         match headers {
             Some(headers) if self.tunnels.concern(&headers) => {
                 match self.tunnels.take(headers, ip, packet.at, packet.interface) {
-                    Outcome::Counts(headers) => Some(headers),
+                    Outcome::Counts(headers, _) => Some(headers),
                     Outcome::LeftOut => None,
                 }
             }
@@ -318,7 +318,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         }
         let length = place.now.as_secs_f64();
         let (mut flows, together) = place.finish();
-        frames.tunnels.name(&mut flows);
+        tunnel::name(&frames.tunnels, &mut flows);
         if flows.is_empty() {
             continue;
         }

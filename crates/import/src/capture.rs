@@ -2,7 +2,8 @@
 //!
 //! A packet that passes several interfaces of a router, or a tunnel and the interface below it, is in a file once for each.
 //! Each interface of a pcapng file, or of a Linux cooked capture of version 2 (`tcpdump -i any`), is therefore a vantage point
-//! of its own.
+//! of its own. What one of them has twice counts once ([`twice`](crate::twice)). The flows of packets in tunnels (GTP-U) are those
+//! inside ([`tunnel`](crate::tunnel)), and fragments are of the flow of the first ([`fragments`](crate::fragments)).
 //!
 //! Sizes are those of the IP packets according to their headers, even if a packet was captured only in part.
 //!
@@ -14,10 +15,14 @@ use std::fmt;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 
-use etherparse::{LaxPacketHeaders, NetHeaders, TransportHeader};
 use link::trace::Trace;
+use wire::ip::{DCCP, Fragment, SCTP, TCP, UDP, UDP_LITE, View};
+use wire::{Flags, Headers, Transport};
 
+use crate::fragments::{Fragments, Part};
 use crate::packets::{Others, Packet, Reader, ip_packet};
+use crate::tunnel::{Outcome, Tunnels};
+use crate::twice::Twice;
 use crate::{Error, Noted, Opportunities, choose, shown};
 
 /// Maximum number of flows; packets of further flows are left out.
@@ -48,8 +53,11 @@ impl Flow {
 impl fmt::Display for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.protocol {
-            6 => write!(f, "tcp")?,
-            17 => write!(f, "udp")?,
+            TCP => write!(f, "tcp")?,
+            UDP => write!(f, "udp")?,
+            SCTP => write!(f, "sctp")?,
+            DCCP => write!(f, "dccp")?,
+            UDP_LITE => write!(f, "udplite")?,
             other => write!(f, "ip-{other}")?,
         }
         write!(f, " {} > {}", self.from, self.to)
@@ -71,15 +79,19 @@ pub struct Capture {
     pub notes: Vec<String>,
 }
 
-/// Frames that were left out.
+/// What was left out or taken apart.
 #[derive(Debug, Default)]
-struct LeftOut {
+struct Frames {
     /// Frames without an IP packet.
     foreign: Others,
     /// Packets whose headers could not be read.
     damaged: u64,
     /// Packets of flows beyond the limit.
     beyond: u64,
+    twice: Twice,
+    tunnels: Tunnels,
+    /// What waits is the vantage point and the time.
+    fragments: Fragments<(u32, u64)>,
 }
 
 /// A flow of a capture.
@@ -115,7 +127,7 @@ pub struct Which {
 pub fn read(from: impl Read) -> Result<Capture, Error> {
     let mut capture = Capture::default();
     let mut reader = Reader::new(from)?;
-    let mut left_out = LeftOut::default();
+    let mut frames = Frames::default();
     let (mut first, mut packets) = (None, 0);
     // The latest packet's interface, and its vantage point.
     let mut place = None;
@@ -127,19 +139,19 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
         // Captures made on several processors are not strictly in order.
         let (at, interface) = (packet.at.saturating_sub(*first.get_or_insert(packet.at)), packet.interface);
         capture.end = capture.end.max(at);
-        let Some(seen) = left_out.flow(&packet) else { continue };
+        let Some((seen, waited)) = frames.take(&packet, at) else { continue };
         let vantage = match place {
             Some((of, vantage)) if of == interface => vantage,
-            _ => {
-                let vantage = reader.vantage_point(interface);
-                capture.interfaces.entry(vantage).or_insert_with(|| reader.interface_label(vantage));
-                vantage
-            }
+            _ => capture.vantage_point(&reader, interface),
         };
         place = Some((interface, vantage));
-        capture.note(vantage, seen, at, &mut left_out);
+        frames.beyond += u64::from(!capture.note(vantage, seen, at));
+        for (seen, (interface, at)) in waited {
+            let vantage = capture.vantage_point(&reader, interface);
+            frames.beyond += u64::from(!capture.note(vantage, seen, at));
+        }
     }
-    capture.notes = left_out.notes(&reader);
+    capture.notes = frames.notes(&reader);
     if capture.flows.is_empty() {
         let without = reader.without_time();
         return Err(Error::File(match packets {
@@ -154,20 +166,46 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
     Ok(capture)
 }
 
-impl LeftOut {
-    /// Returns the flow of a packet, its size and what it says of the connection, or counts it.
-    fn flow(&mut self, packet: &Packet<'_>) -> Option<(Flow, u32, State)> {
-        let Some(ip) = ip_packet(packet.link, packet.data) else {
-            self.foreign.note(packet);
+/// A packet of a flow: its size in bytes, and what it says of the connection.
+type Seen = (Flow, u32, State);
+/// Fragments that came before the first of their packet, with their interfaces and times.
+type Waited = Vec<(Seen, (u32, u64))>;
+
+impl Frames {
+    /// Returns the packet in a frame; `None` if it does not count now.
+    fn take(&mut self, frame: &Packet<'_>, at: u64) -> Option<(Seen, Waited)> {
+        let Some(ip) = ip_packet(frame.link, frame.data) else {
+            self.foreign.note(frame);
             return None;
         };
-        let seen = flow(packet, ip);
-        self.damaged += u64::from(seen.is_none());
-        seen
+        let len = frame.len as usize - (frame.data.len() - ip.len());
+        let Ok(headers) = Headers::parse_captured(ip, len) else {
+            self.damaged += 1;
+            return None;
+        };
+        if self.twice.is_copy(&headers, ip, at, frame.interface) {
+            return None;
+        }
+        let (headers, ip) = match self.tunnels.concern(&headers) {
+            false => (headers, ip),
+            true => match self.tunnels.take(headers, ip, at, frame.interface) {
+                Outcome::Counts(headers, ip) => (headers, ip),
+                Outcome::LeftOut => return None,
+            },
+        };
+        let headers = with_ports(headers, ip);
+        match self.fragments.take(&headers, ip, at, || (frame.interface, at)) {
+            Part::Own(waited) => {
+                let waited = waited.into_iter().map(|(headers, place)| (seen(&headers), place)).collect();
+                Some((seen(&headers), waited))
+            }
+            Part::Later(headers) => Some((seen(&headers), Vec::new())),
+            Part::Waits => None,
+        }
     }
 
-    /// What to say of what was left out.
-    fn notes<R: Read>(&self, reader: &Reader<R>) -> Vec<String> {
+    /// What to say of what was left out or taken apart.
+    fn notes<R: Read>(&mut self, reader: &Reader<R>) -> Vec<String> {
         let mut notes = Vec::new();
         if reader.is_cut_short() {
             notes.push("ends within a packet; everything before it was read".to_owned());
@@ -181,8 +219,16 @@ impl LeftOut {
             let kinds: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind} {count}")).collect();
             notes.push(format!("{all} frames have no IP packet and are left out ({})", kinds.join(", ")));
         }
-        if self.damaged > 0 {
-            notes.push(format!("{} packets have damaged headers and are left out", self.damaged));
+        notes.extend(self.twice.note());
+        notes.extend(self.tunnels.notes());
+        let lost = self.fragments.finish();
+        for (count, what) in [
+            (self.damaged, "packets have damaged headers and are left out"),
+            (lost, "fragments are of no known flow, as the first of their packets was not captured, and are left out"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
         }
         if self.beyond > 0 {
             notes.push(format!("{} packets of flows beyond the first {MAX_FLOWS} are left out", self.beyond));
@@ -192,11 +238,18 @@ impl LeftOut {
 }
 
 impl Capture {
-    fn note(&mut self, vantage: u32, (flow, len, state): (Flow, u32, State), at: u64, left_out: &mut LeftOut) {
+    /// Returns the vantage point of an interface, which is then known by name.
+    fn vantage_point<R: Read>(&mut self, reader: &Reader<R>, interface: u32) -> u32 {
+        let vantage = reader.vantage_point(interface);
+        self.interfaces.entry(vantage).or_insert_with(|| reader.interface_label(vantage));
+        vantage
+    }
+
+    /// Notes a packet; false if it is of one flow too many.
+    fn note(&mut self, vantage: u32, (flow, len, state): Seen, at: u64) -> bool {
         let key = (vantage, flow);
         if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
-            left_out.beyond += 1;
-            return;
+            return false;
         }
         self.flows.entry(key).or_default().push((at, len));
         let back = (vantage, flow.reversed());
@@ -208,6 +261,7 @@ impl Capture {
             }
             State::Ends => self.ended.extend([key, back]),
         }
+        true
     }
 
     /// Returns the flows with their packets and bytes, by interface, largest first.
@@ -310,37 +364,36 @@ enum State {
     Ends,
 }
 
-/// Returns the flow of a captured IP packet, its size in bytes, and what it says of the connection.
-fn flow(packet: &Packet<'_>, ip: &[u8]) -> Option<(Flow, u32, State)> {
-    let captured_of = packet.len - (packet.data.len() - ip.len()) as u32;
-    let headers = LaxPacketHeaders::from_ip(ip).ok()?;
-    let (source, destination, said, protocol) = match headers.net.as_ref()? {
-        NetHeaders::Ipv4(ip, extensions) => {
-            let protocol = extensions.auth.as_ref().map_or(ip.protocol, |auth| auth.next_header);
-            (IpAddr::from(ip.source), IpAddr::from(ip.destination), u32::from(ip.total_len), protocol)
-        }
-        NetHeaders::Ipv6(ip, extensions) => {
-            let protocol = extensions.next_header(ip.next_header).unwrap_or(ip.next_header);
-            let len = if ip.payload_length == 0 { 0 } else { 40 + u32::from(ip.payload_length) };
-            (IpAddr::from(ip.source), IpAddr::from(ip.destination), len, protocol)
-        }
-        NetHeaders::Arp(_) => return None,
+/// Returns headers with the ports of protocols of which [`Headers`] has none.
+#[inline]
+fn with_ports(headers: Headers, ip: &[u8]) -> Headers {
+    // RFC 9260, section 3.1; RFC 4340, section 5.1; RFC 3828, section 3.1: source and destination port are the first 4 bytes.
+    let ports = || {
+        let view = View::parse_captured(ip, ip.len()).ok().filter(|view| view.fragment != Fragment::Later)?;
+        let &[a, b, c, d] = view.payload().first_chunk()?;
+        Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     };
-    let (sport, dport, state) = match &headers.transport {
-        Some(TransportHeader::Tcp(tcp)) => {
-            let state = match (tcp.syn, tcp.fin || tcp.rst) {
-                (true, _) => State::Begins,
-                (false, true) => State::Ends,
-                (false, false) => State::Goes,
-            };
-            (tcp.source_port, tcp.destination_port, state)
+    match headers.protocol {
+        SCTP | DCCP | UDP_LITE => {
+            let (source_port, destination_port) = ports().unwrap_or_default();
+            Headers { source_port, destination_port, ..headers }
         }
-        Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port, State::Goes),
-        _ => (0, 0, State::Goes),
+        _ => headers,
+    }
+}
+
+/// Returns what headers say of a flow and its connection.
+#[inline]
+fn seen(headers: &Headers) -> Seen {
+    let state = match &headers.transport {
+        Transport::Tcp(segment) if segment.flags.has(Flags::SYN) => State::Begins,
+        Transport::Tcp(segment) if segment.flags.has(Flags::FIN) || segment.flags.has(Flags::RST) => State::Ends,
+        _ => State::Goes,
     };
-    // With segmentation or receive offload, the length field may be zero.
-    let len = if said == 0 { captured_of } else { said };
-    let flow =
-        Flow { protocol: protocol.0, from: SocketAddr::new(source, sport), to: SocketAddr::new(destination, dport) };
-    Some((flow, len, state))
+    let flow = Flow {
+        protocol: headers.protocol,
+        from: SocketAddr::new(headers.source, headers.source_port),
+        to: SocketAddr::new(headers.destination, headers.destination_port),
+    };
+    (flow, headers.len, state)
 }

@@ -6,7 +6,8 @@
 //! | a table of times and rates | [`rates()`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
-//! | the packets of a capture | [`twice::Twice`] | those that are copies of earlier ones |
+//! | its packets | [`twice::Twice`] | those that are copies of earlier ones |
+//! | its packets | [`fragments::Fragments`], [`tunnel::Tunnels`] | the flows of fragments and of packets in tunnels |
 //! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt` of ns-3, `DlDataSinr.txt` and `RxPacketTrace.txt` of its NR modules | [`channel::ns3`] | [`channel::Channel`] |
@@ -23,6 +24,7 @@ pub mod capture;
 pub mod channel;
 mod clock;
 pub mod drive;
+pub mod fragments;
 mod gpx;
 pub mod packets;
 mod rates;
@@ -31,6 +33,7 @@ pub mod serving;
 mod table;
 pub mod texture;
 mod times;
+pub mod tunnel;
 pub mod twice;
 mod units;
 

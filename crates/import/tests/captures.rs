@@ -153,7 +153,8 @@ fn frames_are_unpacked_or_said_to_be_what_they_are() {
         frame(0x1234, &[0; 28]),
     ];
     let all = |frames: &[Vec<u8>]| {
-        let packets: Vec<Vec<u8>> = frames.iter().map(|data| packet(0, 1, data)).collect();
+        // At different times: the same packet at once would be a copy.
+        let packets: Vec<Vec<u8>> = (1..).zip(frames).map(|(ms, data)| packet(0, ms, data)).collect();
         [section(), interface(1, "eth0"), packets.concat()].concat()
     };
     let capture = read(&all(&frames)[..]).unwrap();

@@ -16,8 +16,12 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 /// The number of `ICMPv6`.
 pub const ICMP_V6: u8 = 58;
+/// The number of DCCP.
+pub const DCCP: u8 = 33;
 /// The number of SCTP.
 pub const SCTP: u8 = 132;
+/// The number of UDP-Lite.
+pub const UDP_LITE: u8 = 136;
 
 /// Bytes of the longest header that is written here.
 pub const MAX_HEADER_LEN: usize = Ipv6Header::LEN;
@@ -63,6 +67,9 @@ pub struct View<'a> {
     pub protocol: u8,
     /// Whether it is a fragment.
     pub fragment: Fragment,
+    /// What fragments of a packet share, with addresses and protocol (RFC 791) or addresses (RFC 8200 section 4.5); `None` of a packet
+    /// of IPv6 without a fragment header.
+    pub identification: Option<u32>,
     /// Whether checksums and lengths can be computed anew from the headers: there is no routing header, which holds the
     /// destination that checksums cover, and no authentication header.
     pub is_rewritable: bool,
@@ -119,6 +126,7 @@ impl<'a> View<'a> {
                 (0, true) => Fragment::First,
                 _ => Fragment::Later,
             },
+            identification: Some(ip.identification().into()),
             is_rewritable: true,
         })
     }
@@ -138,6 +146,7 @@ impl<'a> View<'a> {
             tos: ip.traffic_class(),
             protocol: ip.next_header().0,
             fragment: Fragment::Whole,
+            identification: None,
             is_rewritable: true,
         };
         Ok(match view.protocol {
@@ -149,7 +158,7 @@ impl<'a> View<'a> {
     /// Passes over extension headers, up to the first that is cut off. A later fragment has none behind its fragment header.
     #[cold]
     fn behind_extensions(mut self) -> View<'a> {
-        while let Some(&[next, len, high, low, ..]) = self.payload().first_chunk::<MIN_EXTENSION_LEN>() {
+        while let Some(&[next, len, high, low, id @ ..]) = self.payload().first_chunk::<MIN_EXTENSION_LEN>() {
             let len = match self.protocol {
                 // Hop-by-hop options come first or not at all.
                 HOP_BY_HOP if self.header_len > Ipv6Header::LEN => break,
@@ -163,7 +172,10 @@ impl<'a> View<'a> {
             }
             let is_later = self.protocol == FRAGMENT && u16::from_be_bytes([high, low]) & FRAGMENT_OFFSET != 0;
             match self.protocol {
-                FRAGMENT => self.fragment = if is_later { Fragment::Later } else { Fragment::First },
+                FRAGMENT => {
+                    self.fragment = if is_later { Fragment::Later } else { Fragment::First };
+                    self.identification = Some(u32::from_be_bytes(id));
+                }
                 ROUTING | AUTHENTICATION => self.is_rewritable = false,
                 _ => {}
             }
