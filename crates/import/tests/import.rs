@@ -8,7 +8,7 @@ use channel::recorded::Quantity;
 use import::buildings::{Block, Layout, Map, geojson};
 use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
 use import::texture::USUAL;
-use import::{Columns, Covers, Error, Unit, capture, mahimahi, rates};
+use import::{Columns, Covers, Error, Noted, Unit, capture, mahimahi, rates};
 use link::trace::Trace;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
@@ -396,15 +396,22 @@ const NS3: &str = "% time\tcellId\tIMSI\tRNTI\trsrp\tsinr\tComponentCarrierId
 #[test]
 fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     let one = Ns3 { imsi: Some(1), ..Ns3::default() };
-    let channel = ns3(NS3.as_bytes(), &one).unwrap();
+    let Noted { value: channel, notes } = ns3(NS3.as_bytes(), &one).unwrap();
+    assert_eq!(
+        notes,
+        [
+            "1 rows have no SINR or power (0 or less, as before a UE is scheduled) and are left out",
+            "1 values are of the same millisecond as another, and averaged"
+        ]
+    );
     let powers = Some(vec![-90.0, -100.0]);
     assert_eq!(channel, Channel { quantity: Quantity::Sinr, samples: vec![(0.1, 10.0), (0.2, 0.0)], powers });
     assert_eq!(channel.to_csv(), "time_s,sinr_db,rsrp_dbm\n0.100,10.000,-90.000\n0.200,0.000,-100.000\n");
     // 1e-12 W are -90 dBm.
-    let power = ns3(NS3.as_bytes(), &Ns3 { rsrp: true, ..one }).unwrap();
+    let power = ns3(NS3.as_bytes(), &Ns3 { rsrp: true, ..one }).unwrap().value;
     assert_eq!(power.to_csv(), "time_s,rsrp_dbm\n0.100,-90.000\n0.200,-100.000\n");
     let uplink = "% time\tcellId\tIMSI\tRNTI\tsinrLinear\tcomponentCarrierId\n0.5\t1\t1\t1\t1000\t0\n";
-    assert!(fault(ns3(uplink.as_bytes(), &Ns3::default())).starts_with("it has the SINR of the uplink"));
+    assert!(fault(ns3(uplink.as_bytes(), &Ns3::default())).starts_with("it has the SINR or CQI of the uplink"));
     assert_eq!(
         fault(ns3(NS3.as_bytes(), &Ns3::default())),
         "several UEs or cells in the log; choose one of --imsi 1 --cell 1, --imsi 2 --cell 1"
@@ -418,11 +425,51 @@ fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     assert!(fault(ns3(NS3.as_bytes(), &Ns3 { rnti: Some(1), ..Ns3::default() })).contains("select a UE with --imsi"));
 }
 
+#[test]
+fn carriers_of_an_ns_3_log_are_not_averaged() {
+    let rows = |head: &str, carriers: [&str; 2]| {
+        let row = |(n, carrier): (usize, &str)| format!("0.1\t1\t1\t{carrier}\t{}\n", 20 - 10 * n);
+        let rows: String = carriers.into_iter().enumerate().map(row).collect();
+        format!("Time\tCellId\tRNTI\t{head}\tSINR(dB)\n{rows}")
+    };
+    for head in ["BWPId", "bwpId", "ccId", "cc_id", "ComponentCarrierId", "carrier"] {
+        let two = rows(head, ["0", "1"]);
+        assert_eq!(
+            fault(ns3(two.as_bytes(), &Ns3::default())),
+            "several component carriers or bandwidth parts in the log, each of which is a channel; choose one of \
+             --rnti 1 --cell 1 --carrier 0, --rnti 1 --cell 1 --carrier 1"
+        );
+        let one = Ns3 { carrier: Some("1".into()), ..Ns3::default() };
+        assert_eq!(ns3(two.as_bytes(), &one).unwrap().value.samples, [(0.1, 10.0)]);
+        let none = Ns3 { carrier: Some("7".into()), ..Ns3::default() };
+        let wanted = "no line of the UE and cell is of the carrier `7`; choose one of 0, 1";
+        assert_eq!(fault(ns3(two.as_bytes(), &none)), wanted);
+        let same = ns3(rows(head, ["0", "0"]).as_bytes(), &Ns3::default()).unwrap();
+        assert_eq!(same.value.samples, [(0.1, 15.0)]);
+        assert_eq!(same.notes[1], "1 values are of the same millisecond as another, and averaged");
+    }
+    let none = Ns3 { carrier: Some("1".into()), ..Ns3::default() };
+    let error = fault(ns3(&b"Time\tCellId\tRNTI\tSINR(dB)\n0\t1\t1\t3\n"[..], &none));
+    assert!(error.starts_with("--carrier: the log has no column"), "{error}");
+}
+
+#[test]
+fn rows_of_the_uplink_are_counted_and_other_directions_refused() {
+    let log = |ways: [&str; 3]| {
+        let rows: String = ways.iter().map(|way| format!("{way}\t0.1\t1\t1\t3\n")).collect();
+        format!("direction\tTime\tCellId\tRNTI\tSINR(dB)\n{rows}")
+    };
+    let read = |ways| ns3(log(ways).as_bytes(), &Ns3::default());
+    assert_eq!(read(["DL", "UL", "UL"]).unwrap().notes, ["2 rows are of the uplink and left out"]);
+    assert!(fault(read(["UL", "UL", "UL"])).starts_with("it has the SINR or CQI of the uplink"));
+    assert_eq!(fault(read(["DL", "2", "UL"])), "line 3: the direction `2` is neither DL nor UL");
+}
+
 /// The heads are those that 5G-LENA's `NrPhyRxTrace` and ns3-mmwave's `MmWavePhyTrace` write.
 #[test]
 fn logs_of_5g_lena_and_ns3_mmwave_become_the_channel_of_one_ue() {
     let sinr = "Time\tCellId\tRNTI\tBWPId\tSINR(dB)\n0.278214\t1\t1\t0\t52.1445\n0.278214\t1\t2\t0\t32.7601\n0.28\t1\t1\t0\t-3.5\n";
-    let of = |text: &str, which: &Ns3| ns3(text.as_bytes(), which).unwrap().samples;
+    let of = |text: &str, which: &Ns3| ns3(text.as_bytes(), which).unwrap().value.samples;
     let one = Ns3 { rnti: Some(1), ..Ns3::default() };
     assert_eq!(of(sinr, &one), [(0.278, 52.1445), (0.28, -3.5)]);
     assert_eq!(
@@ -458,9 +505,9 @@ fn an_omnet_vector_becomes_a_channel() {
     let of = |module: &str, vector: &str| {
         omnet(OMNET.as_bytes(), &Omnet { module: Some(module.into()), vector: Some(vector.into()), run: None })
     };
-    let sinr = of("ue[0]", "measuredSinrDl").unwrap();
+    let sinr = of("ue[0]", "measuredSinrDl").unwrap().value;
     assert_eq!(sinr.to_csv(), "time_s,sinr_db\n0.010,10.500\n0.020,11.000\n0.030,-2.000\n");
-    assert_eq!(of("ue[0]", "averageCqiDl:vector").unwrap().to_csv(), "time_s,cqi\n0.010,7\n0.020,9\n");
+    assert_eq!(of("ue[0]", "averageCqiDl:vector").unwrap().value.to_csv(), "time_s,cqi\n0.010,7\n0.020,9\n");
     let all = fault(omnet(OMNET.as_bytes(), &Omnet::default()));
     assert!(all.starts_with("several vectors match; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
     assert!(!all.contains("throughput"), "{all}");
@@ -469,6 +516,44 @@ fn an_omnet_vector_becomes_a_channel() {
     let which = Omnet { module: Some("ue[0]".into()), vector: Some("measuredSinrDl".into()), run: None };
     assert_eq!(fault(omnet(short.as_bytes(), &which)), "line 3: has 3 times and 2 values");
     assert!(fault(omnet(&b"a,b\n"[..], &which)).contains("opp_scavetool export -F CSV-R"));
+}
+
+#[test]
+fn vectors_of_the_uplink_and_of_other_units_are_refused() {
+    let export = |names: &[&str], unit: &str| {
+        let rows: String = names
+            .iter()
+            .map(|name| {
+                format!("r,vector,N.ue[0],{name}:vector,,,,0 1,5 6\nr,attr,N.ue[0],{name}:vector,unit,{unit},,,\n")
+            })
+            .collect();
+        format!("run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\n{rows}")
+    };
+    let read = |names: &[&str], unit: &str, vector: Option<&str>| {
+        let which = Omnet { vector: vector.map(str::to_owned), ..Omnet::default() };
+        omnet(export(names, unit).as_bytes(), &which)
+    };
+    for name in ["measuredSinrUl", "averageCqiUl", "rcvdSinrUl"] {
+        for vector in [None, Some(name)] {
+            let error = fault(read(&[name], "dB", vector));
+            assert!(error.starts_with(&format!("{name}: it has the SINR or CQI of the uplink")), "{error}");
+        }
+    }
+    assert!(fault(read(&["rcvdSinrD2D"], "dB", None)).contains("it is of a sidelink"));
+    let both = read(&["measuredSinrUl", "measuredSinrDl"], "dB", None).unwrap();
+    assert_eq!(both.notes, ["1 vectors of the uplink or of sidelinks are left out"]);
+    assert!(read(&["measuredSinrDl"], "dB", None).unwrap().notes.is_empty());
+    assert_eq!(
+        fault(read(&["measuredSinrDl"], "linear", None)),
+        "measuredSinrDl: its unit is `linear`, and must be dB"
+    );
+    assert_eq!(
+        read(&["snir"], "", None).unwrap().notes,
+        [
+            "snir: the export names no unit: its values are assumed to be an SINR in dB",
+            "snir: its name has no direction: it is assumed to be of the downlink"
+        ]
+    );
 }
 
 const LAYOUT: Layout = Layout { origin: None, rotate_deg: 0.0, height_m: 10.0 };
@@ -588,9 +673,11 @@ fn sound_trace(trace: Result<Trace, Error>) {
     }
 }
 
-fn sound_channel(channel: Result<Channel, Error>) {
+fn sound_channel(channel: Result<Noted<Channel>, Error>) {
     match channel {
-        Ok(channel) => assert_eq!(Recorded::parse(channel.to_csv()).unwrap().samples(), channel.samples.len()),
+        Ok(Noted { value: channel, .. }) => {
+            assert_eq!(Recorded::parse(channel.to_csv()).unwrap().samples(), channel.samples.len())
+        }
         Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
     }
 }

@@ -191,7 +191,8 @@ pub(crate) struct MahimahiArgs {
 #[command(
     after_help = "Reads DlRsrpSinrStats.txt of the LTE module (LteHelper::EnablePhyTraces), which has SINR and received power; \
 DlDataSinr.txt and DlCtrlSinr.txt of 5G-LENA (NrHelper::EnableDlDataPhyTraces), and RxPacketTrace.txt of 5G-LENA and ns3-mmwave, which \
-have the SINR. All have each UE's values for its serving cell. An SINR of the uplink is the base station's, and is not read.
+have the SINR. All have each UE's values for its serving cell. An SINR of the uplink is the base station's, and is not read. Component \
+carriers and bandwidth parts are channels of their own.
 
 Examples:
   ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --out cell-2.csv
@@ -213,6 +214,9 @@ pub(crate) struct Ns3Args {
     /// The cell, if there are several
     #[arg(long)]
     cell: Option<u64>,
+    /// The component carrier or bandwidth part, if there are several
+    #[arg(long, value_name = "ID")]
+    carrier: Option<String>,
     /// Import the received power (RSRP) alone, without the SINR
     #[arg(long)]
     rsrp: bool,
@@ -389,15 +393,16 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
         }
         ImportCommand::Ns3(args) => {
             let FileArgs { file, out } = &args.file;
-            let which = Ns3 { imsi: args.imsi, rnti: args.rnti, cell: args.cell, rsrp: args.rsrp };
+            let carrier = args.carrier.clone();
+            let which = Ns3 { imsi: args.imsi, rnti: args.rnti, cell: args.cell, carrier, rsrp: args.rsrp };
             let channel = import::channel::ns3(open(file)?, &which);
-            write_channel(out, &channel.map_err(at(file))?)
+            write_channel(out, &noted(channel, file)?)
         }
         ImportCommand::Omnet(args) => {
             let FileArgs { file, out } = &args.file;
             let which = Omnet { module: args.module.clone(), vector: args.vector.clone(), run: args.run.clone() };
             let channel = import::channel::omnet(open(file)?, &which);
-            write_channel(out, &channel.map_err(at(file))?)
+            write_channel(out, &noted(channel, file)?)
         }
         ImportCommand::Buildings(args) => {
             let FileArgs { file, out } = &args.file;
