@@ -67,6 +67,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 pub(crate) fn table(args: &TableArgs) -> Result<(), Failure> {
     let results = read(&args.dir)?;
     let means = Means::of(&results, &args.figures, args.against.clone()).map_err(Failure::Invalid)?;
+    means.notes.iter().for_each(|note| terminal::message!("note: {note}"));
     let text = match args.format {
         TableForm::Csv => means.csv(),
         TableForm::Latex => means.latex(),

@@ -71,8 +71,16 @@ const USUAL: [&str; 8] = [
 pub struct Against {
     /// The swept key.
     pub key: String,
-    /// Its value, as a table shows it.
+    /// Its value, as a table shows it or as another text of the same amount.
     pub value: String,
+}
+
+impl Against {
+    fn is_of(&self, value: &Value) -> bool {
+        let (one, other) = (shown(value), &self.value);
+        let same = |number: fn(&str) -> Option<f64>| number(&one).is_some_and(|amount| number(other) == Some(amount));
+        one == *other || same(|text| text.parse().ok()) || KINDS.iter().any(|(_, number)| same(*number))
+    }
 }
 
 /// A row: a flow at a point.
@@ -100,6 +108,8 @@ pub struct Means {
     pub rows: Vec<MeansRow>,
     /// With what each row is compared.
     pub against: Option<Against>,
+    /// What the table does not have, a line each: runs that are missing, points that have nothing to be compared with.
+    pub notes: Vec<String>,
 }
 
 impl Means {
@@ -121,9 +131,15 @@ impl Means {
         } else {
             chosen
         };
+        let mut notes = Vec::new();
+        if let Some(partial) = &results.meta.partial {
+            notes.push(format!("partial results: {} of {} runs", partial.finished, partial.of));
+        }
+        // Under its whole name.
+        let against = against.map(|one| Ok::<_, String>(Against { key: named(&keys, &one.key)?, ..one })).transpose()?;
         let rows = match &against {
             None => summary.points.iter().flat_map(|point| rows(point, &keys, &wanted)).collect(),
-            Some(against) => differences(results, &summary.points, &keys, &wanted, against)?,
+            Some(against) => differences(results, &summary.points, (&keys, &wanted), against, &mut notes)?,
         };
         let has_values = |at: usize| rows.iter().any(|row: &MeansRow| row.stats[at].is_some());
         let kept: Vec<bool> = (0..wanted.len()).map(|at| !names.is_empty() || has_values(at)).collect();
@@ -136,6 +152,7 @@ impl Means {
             rows: rows.into_iter().map(keep).collect(),
             figures: wanted.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(figure, _)| figure).collect(),
             against,
+            notes,
         })
     }
 
@@ -176,7 +193,8 @@ impl Means {
     }
 
     /// Returns the table as CSV: numbers in the units of `summary.json`, with `_ci95` and `_n` of each figure. A swept
-    /// key whose values are amounts with units has a second column of numbers, whose name tells the unit.
+    /// key whose values are amounts with units has a second column of numbers, whose name tells the unit. Of differences,
+    /// the column `against` tells to what.
     pub fn csv(&self) -> String {
         let mut text = String::new();
         let column = |at: usize| -> Vec<&Value> { self.rows.iter().map(|row| &row.values[at]).collect() };
@@ -185,7 +203,9 @@ impl Means {
             [Some(key.clone()), amounts.as_ref().map(|amounts| format!("{key}_{}", amounts.suffix))]
         });
         let names = |one: &Figure| [one.name.to_owned(), format!("{}_ci95", one.name), format!("{}_n", one.name)];
-        let head = keys.flatten().chain(["flow", "cc"].map(str::to_owned)).chain(self.figures.iter().flat_map(names));
+        let texts = ["flow", "cc"].into_iter().chain(self.against.as_ref().map(|_| "against")).map(str::to_owned);
+        let head = keys.flatten().chain(texts).chain(self.figures.iter().flat_map(names));
+        let against = self.against.as_ref().map(|Against { key, value }| format!("{key}={value}"));
         write_line(&mut text, head.collect());
         for (at, row) in self.rows.iter().enumerate() {
             let values = row.values.iter().zip(&amounts).flat_map(|(value, amounts)| {
@@ -195,6 +215,7 @@ impl Means {
                 ]
             });
             let texts = values.flatten().chain([row.flow.clone(), row.cc.clone().unwrap_or_default()]);
+            let texts = texts.chain(against.clone());
             let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
             let stats = row.stats.iter().flat_map(|stat| {
                 let n = stat.map_or_else(String::new, |stat| stat.n.to_string());
@@ -245,10 +266,17 @@ pub fn amounts(values: &[&Value]) -> Option<Amounts> {
         let numbers: Vec<Option<f64>> = numbers.collect::<Option<_>>()?;
         numbers.iter().any(Option::is_some).then_some(Amounts { suffix, numbers })
     };
-    of("mbps", |text| text.parse().ok().map(units::Rate::as_mbps))
-        .or_else(|| of("s", |text| text.parse().ok().map(units::Span::as_secs_f64)))
-        .or_else(|| of("bytes", |text| text.parse().ok().map(|bytes: units::Bytes| bytes.get() as f64)))
+    KINDS.iter().find_map(|(suffix, number)| of(suffix, *number))
 }
+
+/// A kind of amounts with units: what a column's name ends with, and the number of an amount.
+type Kind = (&'static str, fn(&str) -> Option<f64>);
+
+const KINDS: [Kind; 3] = [
+    ("mbps", |text| text.parse().ok().map(units::Rate::as_mbps)),
+    ("s", |text| text.parse().ok().map(units::Span::as_secs_f64)),
+    ("bytes", |text| text.parse().ok().map(|bytes: units::Bytes| bytes.get() as f64)),
+];
 
 /// Formats a mean and half of its interval: as many digits as the interval has two significant ones, and four without an
 /// interval.
@@ -297,39 +325,53 @@ fn rows<'a>(point: &'a PointSummary, keys: &'a [String], figures: &'a [Figure]) 
     })
 }
 
+/// The swept key of this name, or of this last part of its name.
+fn named(keys: &[String], name: &str) -> Result<String, String> {
+    let named: Vec<&String> = keys.iter().filter(|one| *one == name || last(one) == name).collect();
+    let [key] = named[..] else {
+        let keys = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        return Err(format!("`{name}` is not one of the swept keys: {keys}"));
+    };
+    Ok(key.clone())
+}
+
 /// The rows of the differences to the points with the value of `against`.
 fn differences(
     results: &Results,
     points: &[PointSummary],
-    keys: &[String],
-    figures: &[Figure],
+    (keys, figures): (&[String], &[Figure]),
     against: &Against,
+    notes: &mut Vec<String>,
 ) -> Result<Vec<MeansRow>, String> {
     let Against { key, value } = against;
-    let named: Vec<&String> = keys.iter().filter(|one| *one == key || last(one) == key).collect();
-    let [key] = named[..] else {
-        let keys = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
-        return Err(format!("`{key}` is not one of the swept keys: {keys}"));
-    };
-    let at = |point: &PointSummary| point.values.get(key).map(shown);
-    if !points.iter().any(|point| at(point).as_ref() == Some(value)) {
-        let values: BTreeSet<String> = points.iter().filter_map(at).collect();
-        let values: Vec<String> = values.into_iter().collect();
+    let is_base = |point: &PointSummary| point.values.get(key).is_some_and(|value| against.is_of(value));
+    if !points.iter().any(is_base) {
+        let mut values: Vec<String> = Vec::new();
+        for value in points.iter().filter_map(|point| point.values.get(key).map(shown)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
         return Err(format!("`{key}` is never {value}: it is {}", values.join(", ")));
     }
     let others = |point: &PointSummary| -> BTreeMap<String, Value> {
-        point.values.iter().filter(|(one, _)| *one != key).map(|(one, value)| (one.clone(), value.clone())).collect()
+        point.values.iter().filter(|(one, _)| one != &key).map(|(one, value)| (one.clone(), value.clone())).collect()
     };
     let by_run = crate::summary::by_run(results);
-    let mut rows = Vec::new();
-    for point in points.iter().filter(|point| at(point).as_ref() != Some(value)) {
-        let base = points.iter().find(|base| at(base).as_ref() == Some(value) && others(base) == others(point));
-        let Some(base) = base else { continue };
-        // Runs that are all the same are one.
-        let runs = if point.identical_runs && base.identical_runs { 1 } else { results.meta.runs };
+    let (mut rows, mut alone) = (Vec::new(), 0);
+    for point in points.iter().filter(|point| !is_base(point)) {
+        let base = points.iter().find(|base| is_base(base) && others(base) == others(point));
+        let runs = base.map_or(0, |base| {
+            // Runs that are all the same are one.
+            if point.identical_runs && base.identical_runs { 1 } else { results.meta.runs }
+        });
         let pairs: Vec<(&PointSummary, &PointSummary)> = (0..runs)
-            .filter_map(|run| Some((by_run.get(&(point.point, run))?, by_run.get(&(base.point, run))?)))
+            .filter_map(|run| Some((by_run.get(&(point.point, run))?, by_run.get(&(base?.point, run))?)))
             .collect();
+        if pairs.is_empty() {
+            alone += 1;
+            continue;
+        }
         for row in self::rows(point, keys, figures) {
             let of = |point: &PointSummary, figure: &Figure| {
                 let flow = point.flows.iter().find(|flow| flow.flow == row.flow)?;
@@ -341,6 +383,12 @@ fn differences(
             let stats = figures.iter().map(difference).collect();
             rows.push(MeansRow { stats, ..row });
         }
+    }
+    if rows.is_empty() {
+        return Err(format!("nothing can be compared with {key} = {value}: no run is there at both points of a pair"));
+    }
+    if alone > 0 {
+        notes.push(format!("{alone} points have no run that can be compared with one of {key} = {value}"));
     }
     Ok(rows)
 }
@@ -416,6 +464,61 @@ mod tests {
         {
             assert_eq!(of(&values), None, "{values:?}");
         }
+    }
+
+    /// Results of a sweep over rates, of which the points `there` have run: 1 Mbit/s of goodput more at each point.
+    fn swept_rates(there: &[u32]) -> Results {
+        let mut results = Results::default();
+        let rates = ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"];
+        let point = |rate: &&str| Point { values: BTreeMap::from([("links.rate".to_owned(), json!(rate))]) };
+        results.meta.points = rates.iter().map(point).collect();
+        results.meta.runs = 1;
+        for &point in there {
+            let bytes = 125_000 * u64::from(point);
+            let row = crate::tables::FlowRow { point, flow: "f", bytes, measured_to_s: 1.0, ..Default::default() };
+            results.tables.flows.push(&row);
+        }
+        results.meta.partial =
+            (there.len() < 3).then(|| crate::Partial { finished: there.len() as u64, of: 3, ..Default::default() });
+        results
+    }
+
+    fn compared(results: &Results, value: &str) -> Result<Means, String> {
+        let against = Against { key: "rate".to_owned(), value: value.to_owned() };
+        Means::of(results, &["goodput_mbps".to_owned()], Some(against))
+    }
+
+    #[test]
+    fn an_amount_is_found_in_any_writing() {
+        let results = swept_rates(&[0, 1, 2]);
+        for value in ["10 Mbit/s", "10000 kbit/s", "0.01 Gbit/s"] {
+            let csv = compared(&results, value).expect("it was swept").csv();
+            let lines: Vec<&str> = csv.lines().collect();
+            assert_eq!(
+                lines[0],
+                "links.rate,links.rate_mbps,flow,cc,against,goodput_mbps,goodput_mbps_ci95,goodput_mbps_n"
+            );
+            assert_eq!(lines[1..], [
+                format!("5 Mbit/s,5,f,,links.rate={value},-1,,1"),
+                format!("20 Mbit/s,20,f,,links.rate={value},1,,1")
+            ]);
+        }
+        for value in ["10", "10 ms", "10 MB", "11 Mbit/s"] {
+            let said = compared(&results, value).expect_err("it was not");
+            assert!(said.ends_with("it is 5 Mbit/s, 10 Mbit/s, 20 Mbit/s"), "{said}");
+        }
+        let numbers = Against { key: "loss".to_owned(), value: "1e-2".to_owned() };
+        assert!(numbers.is_of(&json!(0.01)) && !numbers.is_of(&json!(0.1)) && !numbers.is_of(&Value::Null));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let means = compared(&swept_rates(&[0, 1]), "5 Mbit/s").expect("two points have run");
+        assert_eq!((means.rows.len(), means.notes.len()), (1, 2));
+        assert_eq!(means.notes[0], "partial results: 2 of 3 runs");
+        assert!(means.notes[1].starts_with("1 points have no run that can be compared"), "{}", means.notes[1]);
+        let said = compared(&swept_rates(&[1, 2]), "5 Mbit/s").expect_err("it has not run");
+        assert!(said.starts_with("nothing can be compared with links.rate = 5 Mbit/s"), "{said}");
     }
 
     #[test]
