@@ -72,6 +72,15 @@ struct SweepFile {
     earlier: Vec<String>,
 }
 
+/// What is run, but for how often.
+fn without_runs(meta: &Meta) -> Meta {
+    let mut meta = Meta { runs: 0, ..meta.clone() };
+    if let Some(scenario) = meta.scenario.as_object_mut() {
+        scenario.remove("runs");
+    }
+    meta
+}
+
 impl SweepFile {
     /// Reads the file in `dir`; `None` if there is none.
     fn read(dir: &Dir) -> Result<Option<SweepFile>, Error> {
@@ -107,23 +116,18 @@ impl SweepFile {
         hex(Sha256::new_with_prefix(json(&(&self.meta, &self.runs, &self.inputs))))
     }
 
-    /// What differs between this sweep and another one.
+    /// What differs between this sweep and another one. The number of runs, which may grow, is named if nothing else does.
     fn difference(&self, other: &SweepFile) -> Option<&'static str> {
-        let runs = (self.runs != other.runs).then_some("number of runs");
-        difference(&self.meta, &other.meta).or(runs).or((self.inputs != other.inputs).then_some(INPUTS))
+        let all = || difference(&self.meta, &other.meta);
+        let apart = difference(&without_runs(&self.meta), &without_runs(&other.meta));
+        let inputs = (self.inputs != other.inputs).then_some(INPUTS);
+        apart.or(inputs).or_else(all).or((self.runs != other.runs).then_some("number of runs"))
     }
 
     /// This sweep with more runs, as `wanted` has them; `None` if something else differs.
     ///
     /// A run does not depend on how many there are, unless it is the only one: recordings begin at their beginning then.
     fn grown(&self, wanted: &SweepFile) -> Option<SweepFile> {
-        let without_runs = |meta: &Meta| {
-            let mut meta = Meta { runs: 0, ..meta.clone() };
-            if let Some(scenario) = meta.scenario.as_object_mut() {
-                scenario.remove("runs");
-            }
-            meta
-        };
         let same = self.inputs == wanted.inputs && without_runs(&self.meta) == without_runs(&wanted.meta);
         let more = |(before, after): (&u32, &u32)| before == after || *before >= 2 && before < after;
         let grows = self.runs.len() == wanted.runs.len() && self.runs.iter().zip(&wanted.runs).all(more);

@@ -129,6 +129,13 @@ fn directories_of_something_else_are_refused() {
     let mut other = made_up::sweep("A sweep", 2, 10);
     other.meta.seed += 1;
     assert!(said(open(&path, &other, 2).unwrap_err()).contains("with a different seed"));
+    // More runs alone would be no other sweep, and are not what is wrong.
+    let more = made_up::sweep("A sweep", 3, 10);
+    let inputs = |runs: &[u32], what: &str| {
+        SweepDir::open_or_create(&path, &more.meta, runs, ["scenario".to_owned(), what.to_owned()])
+    };
+    let runs = vec![3; more.meta.points.len()];
+    assert!(said(inputs(&runs, "another channel").unwrap_err()).contains("parameter, trace or recorded channel"));
     let foreign = temp.path().join("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("notes.txt"), "x").unwrap();
