@@ -13,10 +13,11 @@
 mod format;
 mod rows;
 
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use crate::collector::{Collector, Error};
-use crate::text::{each_value, not_json, open_text};
+use crate::text::{each_value, failed, not_json, open_text};
 use format::{Test, Value};
 
 /// Streams of a test.
@@ -27,7 +28,26 @@ const MOST_TESTS: usize = 1_000;
 /// Whether a file that begins so is one.
 pub(crate) fn is_one(start: &[u8]) -> bool {
     let has = |text: &[u8]| start.windows(text.len()).any(|part| part == text);
-    matches!(start.trim_ascii_start().first(), Some(b'{' | b'[')) && has(b"\"start\"") && has(b"\"connected\"")
+    let is_json = start.split(|byte| *byte == b'\n').any(|line| matches!(line.trim_ascii_start(), [b'{' | b'[', ..]));
+    is_json && has(b"\"start\"") && has(b"\"connected\"")
+}
+
+/// Passes over lines of text in front of the results, as of a script that ran the test. Returns their number.
+fn skip_text(from: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let start = from.fill_buf()?;
+        match start.first() {
+            None | Some(b'{') => return Ok(skipped),
+            // A list is the first thing in a file; `[  5] local` is text.
+            Some(b'[') if skipped == 0 => return Ok(0),
+            Some(byte) if byte.is_ascii_whitespace() => from.consume(1),
+            _ => {
+                skipped += 1;
+                from.skip_until(b'\n')?;
+            }
+        }
+    }
 }
 
 /// The tests of a file.
@@ -89,7 +109,12 @@ impl Tests {
 /// Reads a file.
 pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
     let mut tests = Tests::default();
-    if let Err(error) = each_value::<Value>(open_text(path)?, &mut |value| tests.take(value)) {
+    let mut from = open_text(path)?;
+    let skipped = skip_text(&mut from).map_err(failed(path))?;
+    if skipped > 0 {
+        all.note(path, format_args!("{skipped} lines of text before the results were left out"));
+    }
+    if let Err(error) = each_value::<Value>(from, &mut |value| tests.take(value)) {
         // What comes before damage, or before the end of an interrupted test, is right.
         if tests.all.is_empty() || error.is_data() {
             return Err(not_json(path, "results of iperf3 (--json or --json-stream)")(error));

@@ -121,7 +121,7 @@ fn of(start: &[u8]) -> Result<Kind, String> {
     }
     let has = |text: &str| start.windows(text.len()).any(|part| part == text.as_bytes());
     let is_json = matches!(start.trim_ascii_start().first(), Some(b'{' | b'['));
-    if is_json && iperf3::is_one(start) {
+    if iperf3::is_one(start) {
         return Ok(Kind::Iperf3);
     }
     if has("MONROE.META.DEVICE.MODEM") || is_json && has("\"DeviceMode\"") && !has("\"res_id_test\"") {

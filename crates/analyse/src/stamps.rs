@@ -3,6 +3,7 @@
 //! | form | from |
 //! | --- | --- |
 //! | `1795597442.030269343` | `date +%s.%N`, `ts %.s` |
+//! | `1795597442030`, `1795597442030269343` | `date +%s%3N` (ms), `date +%s%N` (ns), and µs |
 //! | `2026-11-25T09:04:02.030+01:00`, `2026-11-25 09:04:02` | `date -Ins`, `ts '%F %T'` |
 //! | `Wed Nov 25 09:04:02 UTC 2026`, `Nov 25 09:04:02` | `date`, `ts` |
 //! | `09:04:02.030` | `date +%T`, `ts -s`: midnight is recognized |
@@ -50,8 +51,10 @@ fn next(text: &str) -> Option<(&str, &str)> {
 fn unix(word: &str) -> Option<f64> {
     let digits = word.find('.').unwrap_or(word.len());
     let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // From 2001 to 2286.
-    if digits == 10 && is_number { word.parse().ok() } else { None }
+    // From 2001 to 2286, in s, ms, us or ns.
+    let unit = [(10, 1.0), (13, 1e3), (16, 1e6), (19, 1e9)].into_iter().find(|(len, _)| *len == digits);
+    let number: f64 = word.parse().ok().filter(|_| is_number)?;
+    unit.map(|(_, unit)| number / unit)
 }
 
 /// Seconds since midnight of `HH:MM:SS`, with a fraction after a point or a comma.
@@ -177,6 +180,10 @@ mod tests {
         for text in [
             "1795597442",
             "1795597442.000000000",
+            "1795597442000",
+            "1795597442000.000",
+            "1795597442000000",
+            "1795597442000000000",
             "2026-11-25T09:04:02Z",
             "2026-11-25T10:04:02,000000000+01:00",
             "2026-11-25 09:04:02",
@@ -210,6 +217,9 @@ mod tests {
             "0      4096 127.0.0.1:44869 127.0.0.1:33380",
             "State Recv-Q Send-Q",
             "cubic wscale:7,7 rto:204",
+            "179559744200 ESTAB",
+            "17955974420000 ESTAB",
+            "1795597442.5.5 ESTAB",
             "2026-13-45T00:00:00",
             "2026-11-25T25:00:00",
             "2026-11-25T12:00:00+x",

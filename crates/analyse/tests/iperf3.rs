@@ -57,6 +57,18 @@ fn streams_become_flows_and_intervals_samples() {
 }
 
 #[test]
+fn text_in_front_of_results_is_passed_over_and_said() {
+    let plain = of(FILE).results;
+    for (text, lines) in [("Starting the test\n", 1), ("\nwarning: Ignoring nonsense TCP MSS 0\n[  5] local\n", 2)] {
+        let analysis = of(&format!("{text}{FILE}"));
+        assert_eq!(analysis.results.tables, plain.tables);
+        let note = format!("{lines} lines of text before the results were left out");
+        assert!(analysis.notes.iter().any(|said| said.contains(&note)), "{:?}", analysis.notes);
+    }
+    assert!(of(FILE).notes.is_empty());
+}
+
+#[test]
 fn a_flow_of_an_interrupted_test_is_not_complete() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("test.json");
