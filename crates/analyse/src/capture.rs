@@ -9,12 +9,14 @@ use std::io::Read;
 use std::path::Path;
 
 use import::packets::{Others, Packet, Reader, ip_packet, link};
+use import::twice::Twice;
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::ip::TCP;
 use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
+use crate::fragments::Fragments;
 use crate::tunnel::{self, Outcome, Tunnels};
 
 /// Connections of an interface that are followed singly.
@@ -104,6 +106,8 @@ pub(crate) struct Frames {
     other: Others,
     broken: u64,
     pub(crate) tunnels: Tunnels,
+    twice: Twice,
+    fragments: Fragments,
     /// Frames of link types that cannot be read, and one of these types.
     foreign: (u64, u16),
     /// Packets of TCP whose header was cut off, and those that lack options alone.
@@ -133,15 +137,19 @@ impl Frames {
             self.cut += u64::from(headers.transport == Transport::Other);
             self.without_options += u64::from(lacks_options(headers, ip.len()));
         }
-        match headers {
-            Some(headers) if self.tunnels.concern(&headers) => {
-                match self.tunnels.take(headers, ip, packet.at, packet.interface) {
-                    Outcome::Counts(headers, _) => Some(headers),
-                    Outcome::LeftOut => None,
-                }
-            }
-            headers => headers,
+        let headers = headers?;
+        if self.twice.is_copy(&headers, ip, packet.at, packet.interface) {
+            return None;
         }
+        let (headers, ip) = if self.tunnels.concern(&headers) {
+            match self.tunnels.take(headers, ip, packet.at, packet.interface) {
+                Outcome::Counts(headers, ip) => (headers, ip),
+                Outcome::LeftOut => return None,
+            }
+        } else {
+            (headers, ip)
+        };
+        self.fragments.take(headers, ip, packet.at)
     }
 
     /// What to tell about them.
@@ -161,14 +169,13 @@ impl Frames {
             let kinds: Vec<String> = self.other.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
             all.note(path, format_args!("{count} of {} frames are not IP: {}", self.all, kinds.join(", ")));
         }
-        let tunnels = &self.tunnels;
-        if tunnels.inside > 0 {
-            let what = "packets came in tunnels (GTP-U), and the flows are those inside: column teid";
-            all.note(path, format_args!("{} of {} {what}", tunnels.inside, self.all));
-        }
+        self.tunnels.notes().chain(self.twice.note()).for_each(|note| all.note(path, note));
         for (count, what) in [
-            (tunnels.again, "packets were captured on several links, in a tunnel or not, and count once"),
-            (tunnels.fragments, "fragments of packets of tunnels were left out: the first of each counts for all"),
+            (self.fragments.whole, "packets came in fragments, and each counts when the last of them came"),
+            (
+                self.fragments.incomplete(),
+                "packets came in fragments that are not all in the capture, and were left out",
+            ),
         ] {
             if count > 0 {
                 all.note(path, format_args!("{count} {what}"));

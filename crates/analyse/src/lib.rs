@@ -30,6 +30,7 @@
 mod capture;
 mod clock;
 mod collector;
+mod fragments;
 mod iperf3;
 mod join;
 mod kernel;

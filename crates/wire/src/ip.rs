@@ -67,6 +67,10 @@ pub struct View<'a> {
     pub protocol: u8,
     /// Whether it is a fragment.
     pub fragment: Fragment,
+    /// Of a fragment, where its payload begins in that of the whole packet, in bytes.
+    pub offset: u32,
+    /// Whether more fragments follow in the packet.
+    pub more: bool,
     /// What fragments of a packet share, with addresses and protocol (RFC 791) or addresses (RFC 8200 section 4.5); `None` of a packet
     /// of IPv6 without a fragment header.
     pub identification: Option<u32>,
@@ -126,6 +130,8 @@ impl<'a> View<'a> {
                 (0, true) => Fragment::First,
                 _ => Fragment::Later,
             },
+            offset: u32::from(ip.fragments_offset().value()) * 8,
+            more: ip.more_fragments(),
             identification: Some(ip.identification().into()),
             is_rewritable: true,
         })
@@ -146,6 +152,8 @@ impl<'a> View<'a> {
             tos: ip.traffic_class(),
             protocol: ip.next_header().0,
             fragment: Fragment::Whole,
+            offset: 0,
+            more: false,
             identification: None,
             is_rewritable: true,
         };
@@ -170,9 +178,12 @@ impl<'a> View<'a> {
             if self.payload().len() < len {
                 break;
             }
-            let is_later = self.protocol == FRAGMENT && u16::from_be_bytes([high, low]) & FRAGMENT_OFFSET != 0;
+            // Its lowest bit is the flag "more", and the offset, in units of 8 bytes, begins at the third.
+            let word = u16::from_be_bytes([high, low]);
+            let is_later = self.protocol == FRAGMENT && word & FRAGMENT_OFFSET != 0;
             match self.protocol {
                 FRAGMENT => {
+                    (self.offset, self.more) = (u32::from(word & FRAGMENT_OFFSET), word & 1 != 0);
                     self.fragment = if is_later { Fragment::Later } else { Fragment::First };
                     self.identification = Some(u32::from_be_bytes(id));
                 }
