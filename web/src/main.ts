@@ -591,7 +591,12 @@ function tables(): (HTMLElement | string)[] {
   const str = (head: string, key: string): TableColumn<Row> => ({ head, value: (row) => text(row[key] ?? "") });
   const which = several ? [str("", "case")] : [];
   const retransmitted = (row: Row): number | null =>
-    row["transport"] === "tcp" && (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
+    row["transport"] === "tcp" && (row["segments_sent"] as number) > 0 ? share(row) : null;
+  // As `FlowRow::retransmitted_share` of the tables: of data segments.
+  const share = (row: Row): number | null => {
+    const again = ((row["retransmitted"] as number) - ((row["retrans_control"] as number | null) ?? 0)) / (row["segments_sent"] as number);
+    return again <= 1 ? again : null;
+  };
   const timeouts = (row: Row): number | null => (row["cc"] === null ? null : (row["rtos"] as number));
   const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
   const utilisation = (row: Row): number | null => (row["utilisation"] === 0 && row["bytes_out"] !== 0 ? null : (row["utilisation"] as number));

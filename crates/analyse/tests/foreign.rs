@@ -247,3 +247,22 @@ fn a_probe_that_the_receiver_takes_is_data() {
         );
     }
 }
+
+#[test]
+fn syns_that_are_sent_again_are_no_retransmitted_data() {
+    let mut script = Script::new(1_000, 40_000, false);
+    // Twice before the handshake, of which one answer is captured.
+    for again in 1..3 {
+        let packet = Packet { at_us: again * 1_000, flags: SYN, seq: 1_000, window: 64_000, ..Packet::default() };
+        script.packets.insert(again as usize, packet);
+    }
+    script.data(50_000, 0);
+    script.ack(90_000, 1, &[]);
+    let results = of(&script).results;
+    let flow = results.tables.flows.row(0);
+    assert_eq!((flow.segments_sent, flow.retransmitted, flow.retrans_control), (Some(1), Some(2), Some(2)));
+    assert_eq!((flow.retransmitted_data(), flow.retransmitted_share()), (Some(0), Some(0.0)));
+    assert_eq!(results.summary().points[0].flows[0].retransmission_rate.map(|rate| rate.mean), Some(0.0));
+    let said = &analyse::why(&results)[0].verdict;
+    assert!(said.contains("nothing retransmitted"), "{said}");
+}

@@ -123,10 +123,7 @@ fn direction(tables: &Tables, name: &'static str, count: u32, complete: bool) ->
         goodput_mbps: row.goodput_mbps,
         rtt_ms: row.rtt_p50_ms,
         rtt_p95_ms: row.rtt_p95_ms,
-        retransmitted: row
-            .retransmitted
-            .zip(row.segments_sent.filter(|sent| *sent > 0))
-            .map(|(again, sent)| again as f64 / sent as f64),
+        retransmitted: row.retransmitted_share(),
     };
     Ok(Values {
         name,
@@ -213,6 +210,7 @@ mod tests {
                 completed,
                 measured_from_s: 1.0,
                 measured_to_s: 5.0,
+                transport: "tcp",
                 segments_sent: Some(100),
                 retransmitted: Some(2),
                 ..FlowRow::default()

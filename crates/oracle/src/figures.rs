@@ -115,7 +115,6 @@ impl Figures {
         let windows = sorted(measured().filter(|_| is_mdcc).filter_map(|row| Some(row.cwnd_bytes? as f64 / 1e3)));
         let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
         let above = |ms: Option<f64>| ms.zip(base_ms).map(|(ms, base)| (ms - base).max(0.0));
-        let segments = flow.retransmitted.zip(flow.segments_sent);
         Figures {
             goodput_mbps: flow.goodput_mbps,
             utilisation,
@@ -124,7 +123,7 @@ impl Figures {
             delay_p95_ms: above(flow.rtt_p95_ms),
             smoothed_p50_ms: above(quantile(&srtts, 0.5)),
             smoothed_p95_ms: above(quantile(&srtts, 0.95)),
-            retransmitted_percent: segments.and_then(|(again, sent)| percent(again as f64, sent as f64)),
+            retransmitted_percent: flow.retransmitted_share().map(|share| share * 100.0),
             timeouts: flow.rtos.map(|count| count as f64),
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),

@@ -70,6 +70,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     retrans_fast: Some(0),
     retrans_rto: Some(0),
     retrans_tlp: Some(0),
+    retrans_control: Some(0),
     rtos: Some(0),
     undos: Some(0),
     dup_acks: Some(0),

@@ -121,8 +121,8 @@ const ANALYSED: [Analysed; 20] = [
     ("p95", |flow, _| digits(flow.rtt_p95_ms, 1)),
     // Some tools tell it instead of quantiles.
     ("RTT mean ms", |flow, _| digits(flow.rtt_mean_ms.filter(|_| flow.rtt_p50_ms.is_none()), 1)),
-    ("retrans.", |flow, of| retransmitted(flow, of).map(|again| again.to_string())),
-    ("%", |flow, of| digits(per_cent(retransmitted(flow, of), flow.segments_sent), 2)),
+    ("retrans.", |flow, _| flow.retransmitted_data().map(|again| again.to_string())),
+    ("%", |flow, _| digits(flow.retransmitted_share().map(|share| share * 100.0), 2)),
     ("spurious", |_, of| of?.spurious.map(|count| count.to_string())),
     ("reordered", |_, of| Some(of?.out_of_order.to_string())),
     ("timeouts", |flow, of| of.map_or(flow.rtos, |of| of.timeouts).map(|count| count.to_string())),
@@ -143,11 +143,6 @@ const ANALYSED: [Analysed; 20] = [
 
 fn digits(value: Option<f64>, digits: usize) -> Option<String> {
     value.map(|value| format!("{value:.digits$}"))
-}
-
-/// What packets do not tell, the kernel may.
-fn retransmitted(flow: &FlowRow<'_>, of: Option<&TcpFlowRow<'_>>) -> Option<u64> {
-    of.map(|of| of.retransmitted).or(flow.retransmitted)
 }
 
 fn per_cent(part: Option<u64>, of: Option<u64>) -> Option<f64> {

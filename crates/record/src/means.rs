@@ -136,7 +136,8 @@ impl Means {
             notes.push(format!("partial results: {} of {} runs", partial.finished, partial.of));
         }
         // Under its whole name.
-        let against = against.map(|one| Ok::<_, String>(Against { key: named(&keys, &one.key)?, ..one })).transpose()?;
+        let against =
+            against.map(|one| Ok::<_, String>(Against { key: named(&keys, &one.key)?, ..one })).transpose()?;
         let rows = match &against {
             None => summary.points.iter().flat_map(|point| rows(point, &keys, &wanted)).collect(),
             Some(against) => differences(results, &summary.points, (&keys, &wanted), against, &mut notes)?,
@@ -498,10 +499,10 @@ mod tests {
                 lines[0],
                 "links.rate,links.rate_mbps,flow,cc,against,goodput_mbps,goodput_mbps_ci95,goodput_mbps_n"
             );
-            assert_eq!(lines[1..], [
-                format!("5 Mbit/s,5,f,,links.rate={value},-1,,1"),
-                format!("20 Mbit/s,20,f,,links.rate={value},1,,1")
-            ]);
+            assert_eq!(
+                lines[1..],
+                [format!("5 Mbit/s,5,f,,links.rate={value},-1,,1"), format!("20 Mbit/s,20,f,,links.rate={value},1,,1")]
+            );
         }
         for value in ["10", "10 ms", "10 MB", "11 Mbit/s"] {
             let said = compared(&results, value).expect_err("it was not");

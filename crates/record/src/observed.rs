@@ -144,6 +144,7 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         throughput_mbps: flow.throughput().as_mbps(),
         segments_sent: Some(counters.segments),
         retransmitted: flow.tells_retransmissions.then_some(counters.retransmitted + counters.retransmitted_control),
+        retrans_control: flow.tells_retransmissions.then_some(counters.retransmitted_control),
         dup_acks: flow.tells_acknowledgements.then_some(counters.dup_acks),
         ce_marks: flow.tells_marks.then_some(counters.marked),
         lost_packets: flow.lost,

@@ -566,7 +566,7 @@ impl Run<'_> {
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
             // SYNs are no data segments.
-            retransmission_rate: part(|row| row.retransmitted).map(|rate| rate.min(1.0)),
+            retransmission_rate: part(|row| row.retransmitted_data()).filter(|rate| *rate <= 1.0),
             // Earlier results have zeros where nothing was known: of UDP, and of connections of real hosts.
             limited: limited().filter(|shares| shares.iter().flatten().any(|&share| share > 0.0)),
         }

@@ -586,6 +586,7 @@ impl<C: Controller> Sender<C> {
             }
         }
         self.stats.bytes_retransmitted += u64::from(record.len);
+        self.stats.retransmitted_fin += u64::from(record.len == 0);
         self.note_sent(Data { seq: record.seq, again: true }, record.len, in_flight, cx);
         Out { seq: record.seq, len: record.len, fin: record.has(FIN), push: record.has(PUSHED), new: false }
     }
@@ -593,13 +594,14 @@ impl<C: Controller> Sender<C> {
     /// Everything that each data segment passes on its way out.
     #[inline(always)]
     fn note_sent(&mut self, data: Data, len: u16, in_flight_before: u32, cx: &mut Context) {
+        // As the kernel's `tcpi_data_segs_out` does, without a FIN that has no payload.
+        self.stats.data_segments_sent += u64::from(len > 0);
         if let Some(rate) = self.pacing_rate() {
             // `tcp_cwnd_test`: no packet takes more than half of the window.
             let burst = self.packet_segments().min(self.limits.cwnd / 2);
-            self.pacer.on_sent(data, u32::from(len), rate, burst, self.stats.data_segments_sent + 1, cx.now);
+            self.pacer.on_sent(data, u32::from(len), rate, burst, self.stats.data_segments_sent, cx.now);
             self.path.departure = self.pacer.next();
         }
-        self.stats.data_segments_sent += 1;
         self.stats.bytes_sent += u64::from(len);
         self.sent_some = true;
         let idle = self.last_data.filter(|_| in_flight_before == 0).map(|last| cx.now.saturating_since(last));

@@ -90,6 +90,8 @@ pub struct Stats {
     pub retransmitted_timeout: u64,
     /// Retransmitted as a tail loss probe.
     pub retransmitted_probe: u64,
+    /// Of these three, FINs without payload.
+    pub retransmitted_fin: u64,
     /// SYN and SYN-ACK retransmissions.
     pub retransmitted_syn: u64,
     /// Segments marked lost.
@@ -149,7 +151,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// All retransmissions of data.
+    /// All retransmissions of data and FIN.
     pub fn retransmitted(&self) -> u64 {
         self.retransmitted_fast + self.retransmitted_timeout + self.retransmitted_probe
     }

@@ -66,7 +66,7 @@ row! {
         start_s: f64, measured_from_s: f64, completion_s: Option<f64>, bytes: u64, goodput_mbps: f64,
         throughput_mbps: f64, rtt_min_ms: Option<f64>, rtt_p50_ms: Option<f64>, rtt_p95_ms: Option<f64>,
         rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, segments_sent: Option<u64>,
-        retransmitted: Option<u64>, rtos: Option<u64>, ce_marks: Option<u64>, lost_packets: Option<u64>,
+        retransmitted: Option<u64>, retrans_control: Option<u64>, rtos: Option<u64>, ce_marks: Option<u64>, lost_packets: Option<u64>,
     }
 }
 

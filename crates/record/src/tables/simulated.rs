@@ -78,6 +78,9 @@ table! {
         "" retrans_rto: opt_u64,
         /// Of these, as tail loss probes.
         "" retrans_tlp: opt_u64,
+        /// Of all, SYN, SYN-ACK and FIN without payload, which `segments_sent` does not count; missing if it is not known, as of a
+        /// kernel's count.
+        "" retrans_control: opt_u64,
         /// Retransmission timeouts, those of a SYN or SYN-ACK included (`tcpi_total_rto`).
         "" rtos: opt_u64,
         /// Congestion window reductions that were undone as spurious.
@@ -636,6 +639,18 @@ impl FlowRow<'_> {
         let is_small = self.bytes <= 10_000 && most > 10_000;
         let is_minor = self.bytes.saturating_mul(100) < most && self.limited_app.is_none_or(|share| share > 0.5);
         self.transport == "tcp" && (is_small || is_minor)
+    }
+
+    /// Data segments that were sent again: of a kernel, which tells of all together, with those of SYN and FIN.
+    pub fn retransmitted_data(&self) -> Option<u64> {
+        self.retransmitted.map(|all| all.saturating_sub(self.retrans_control.unwrap_or(0)))
+    }
+
+    /// The share of the data segments sent that were retransmissions (0 to 1), of TCP; missing if none were sent, or where more were
+    /// retransmitted than were sent: then they were SYNs.
+    pub fn retransmitted_share(&self) -> Option<f64> {
+        let sent = self.segments_sent.filter(|sent| *sent > 0 && self.transport == "tcp")?;
+        self.retransmitted_data().filter(|again| *again <= sent).map(|again| again as f64 / sent as f64)
     }
 
     /// The columns of round-trip times and one-way delays; all others are zero, empty or missing.

@@ -175,6 +175,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         retrans_fast: Some(retransmitted),
         retrans_rto: Some(0),
         retrans_tlp: Some(0),
+        retrans_control: Some(0),
         rtos: Some(0),
         undos: Some(0),
         dup_acks: Some(retransmitted * 9),

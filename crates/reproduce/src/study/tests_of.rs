@@ -158,7 +158,7 @@ impl OneFlow {
             rtt_ms: row.rtt_mean_ms.unwrap_or(f64::NAN),
             in_flight_kb: row.mean_in_flight_bytes.unwrap_or(f64::NAN) / 1e3,
             sent: count(row.segments_sent),
-            retransmitted: count(row.retransmitted),
+            retransmitted: count(row.retransmitted_data()),
             timeouts: count(row.rtos),
             dup_acks: count(row.max_dup_acks),
             samples: Vec::new(),

@@ -23,6 +23,7 @@ pub(crate) struct Totals {
     fast: u64,
     timeout: u64,
     probe: u64,
+    control: u64,
     timeouts: u64,
     undos: u64,
     dup_acks: u64,
@@ -41,6 +42,7 @@ impl Totals {
         self.fast += stats.retransmitted_fast;
         self.timeout += stats.retransmitted_timeout + stats.retransmitted_syn;
         self.probe += stats.retransmitted_probe;
+        self.control += stats.retransmitted_syn + stats.retransmitted_fin;
         self.timeouts += stats.timeouts;
         self.undos += stats.undone_dsack + stats.undone_timestamp + stats.undone_frto;
         self.dup_acks += stats.dup_acks_received;
@@ -206,6 +208,7 @@ impl Meter {
             retrans_fast: Some(all.fast - b.fast),
             retrans_rto: Some(all.timeout - b.timeout),
             retrans_tlp: Some(all.probe - b.probe),
+            retrans_control: Some(all.control - b.control),
             rtos: Some(all.timeouts - b.timeouts),
             undos: Some(all.undos - b.undos),
             dup_acks: Some(all.dup_acks - b.dup_acks),

@@ -464,6 +464,8 @@ to = "b"
     assert_eq!((f.bytes, f.segments_sent), (0, Some(0)));
     assert_eq!((f.retransmitted, f.retrans_fast, f.retrans_rto, f.retrans_tlp), (Some(3), Some(0), Some(3), Some(0)));
     assert_eq!(f.rtos, Some(3));
+    // They are no data, of which nothing was sent again.
+    assert_eq!((f.retrans_control, f.retransmitted_data(), f.retransmitted_share()), (Some(3), Some(0), None));
 }
 
 #[test]
