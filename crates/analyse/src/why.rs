@@ -327,21 +327,20 @@ fn of_flat(
     if flat_s > 0.0 && limited_s <= STRAY * (flat_s + limited_s) { Hold::App } else { Hold::Unknown }
 }
 
-/// What windows and round-trip times tell.
+/// What windows and round-trip times tell. A queue beside a window with room is that of others, or the radio's.
 fn by_windows(row: &FlowRow<'_>, seen: &[Seen<'_>]) -> Vec<Hold> {
-    let has_lost = row.retransmitted.is_none_or(|again| again > 0);
     let of = |one: &Seen<'_>| {
         let Some((cwnd, rtt_ms)) = one.cwnd.zip(one.rtt_ms) else { return Hold::Unknown };
         let in_flight = one.bytes / one.seconds() * rtt_ms / 1e3;
-        if in_flight >= ROOM * cwnd as f64 || is_queue(row, rtt_ms) {
-            Hold::Cwnd
-        } else if has_lost {
-            Hold::Unknown
-        } else {
-            Hold::Room
-        }
+        if in_flight >= ROOM * cwnd as f64 { Hold::Cwnd } else { Hold::Room }
     };
-    seen.iter().map(of).collect()
+    let mut holds: Vec<Hold> = seen.iter().map(of).collect();
+    // After a timeout a window is at first small, and larger when it is told: then it only seems to have had room.
+    let with_room = holds.iter().filter(|hold| **hold == Hold::Room).count();
+    if row.retransmitted.is_none_or(|again| again as f64 > STRAY * with_room as f64) {
+        holds.iter_mut().filter(|hold| **hold == Hold::Room).for_each(|hold| *hold = Hold::Unknown);
+    }
+    holds
 }
 
 /// What is said of a flow.
@@ -489,11 +488,9 @@ fn path(row: &FlowRow<'_>) -> String {
     if let Some((idle, loaded)) = row.rtt_min_ms.zip(loaded_ms(row)) {
         parts.push(format!("round trip {idle:.0} ms idle, {loaded:.0} ms loaded"));
     }
-    match (row.transport, row.retransmitted, row.segments_sent.filter(|sent| *sent > 0)) {
+    match (row.transport, row.retransmitted_data(), row.retransmitted_share()) {
         ("tcp", Some(0), _) => parts.push("nothing retransmitted".to_owned()),
-        ("tcp", Some(again), Some(sent)) => {
-            parts.push(format!("{:.2} % retransmitted", again as f64 / sent as f64 * 100.0));
-        }
+        ("tcp", _, Some(share)) => parts.push(format!("{:.2} % retransmitted", share * 100.0)),
         ("tcp", Some(again), None) => parts.push(format!("{again} segments retransmitted")),
         _ => {}
     }
@@ -614,29 +611,45 @@ mod tests {
         assert!(held.stretches.iter().all(|one| one.hold == Hold::Unknown));
     }
 
-    #[test]
-    fn a_window_with_room_does_not_hold_back() {
+    /// A flow of 12.5 kB in flight by Little's law, of which windows of so many bytes and smoothed times of 100 ms are told, and `again`
+    /// retransmissions.
+    fn told(cwnd_bytes: impl Fn(u32) -> u64, rtt_min_ms: f64, again: u64) -> Held {
         let mut tables = Tables::default();
         for n in 1..=20 {
-            // 12.5 kB in flight by Little's law; the window has room for that from the second half on.
-            let cwnd_bytes = Some(if n <= 10 { 13_000 } else { 100_000 });
-            let (srtt_ms, t_s) = (Some(100.0), f64::from(n));
-            tables.samples.push(&SampleRow {
-                flow: "f",
-                t_s,
-                cwnd_bytes,
-                srtt_ms,
-                goodput_mbps: 1.0,
-                ..SampleRow::default()
-            });
+            let (cwnd_bytes, srtt_ms) = (Some(cwnd_bytes(n)), Some(100.0));
+            let sample = SampleRow { flow: "f", t_s: f64::from(n), goodput_mbps: 1.0, ..SampleRow::default() };
+            tables.samples.push(&SampleRow { cwnd_bytes, srtt_ms, ..sample });
         }
-        let row =
-            FlowRow { flow: "f", transport: "tcp", measured_to_s: 20.0, retransmitted: Some(0), ..FlowRow::default() };
-        tables.flows.push(&row);
-        let held = of(&tables);
-        assert_eq!(
-            (held.told_by, held.share(&[Hold::Cwnd]), held.share(&[Hold::Room])),
-            (Some(ToldBy::Windows), 0.5, 0.5)
-        );
+        tables.flows.push(&FlowRow {
+            flow: "f",
+            transport: "tcp",
+            measured_to_s: 20.0,
+            rtt_min_ms: Some(rtt_min_ms),
+            retransmitted: Some(again),
+            ..FlowRow::default()
+        });
+        of(&tables)
+    }
+
+    #[test]
+    fn a_window_with_room_does_not_hold_back() {
+        let held = told(|n| if n <= 10 { 13_000 } else { 100_000 }, 99.0, 0);
+        assert_eq!(held.told_by, Some(ToldBy::Windows));
+        assert_eq!([Hold::Cwnd, Hold::Room].map(|hold| held.share(&[hold])), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_queue_beside_a_window_with_room_is_that_of_others() {
+        for rtt_min_ms in [99.0, 80.0, 10.0] {
+            assert_eq!(told(|_| 600_000, rtt_min_ms, 0).share(&[Hold::Room]), 1.0);
+            assert_eq!(told(|_| 13_000, rtt_min_ms, 0).share(&[Hold::Cwnd]), 1.0);
+        }
+    }
+
+    #[test]
+    fn a_few_losses_leave_a_window_its_room_and_many_make_it_unknown() {
+        let room = [0, 4, 5].map(|again| told(|_| 600_000, 10.0, again).share(&[Hold::Room]));
+        assert_eq!(room, [1.0, 1.0, 0.0]);
+        assert_eq!(told(|_| 600_000, 10.0, 5).share(&[Hold::Unknown]), 1.0);
     }
 }
