@@ -38,7 +38,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
             "scenario", "disk", "record",
         ],
     ),
-    ("import", &["units", "wire", "link", "channel"]),
+    ("import", &["units", "wire", "link", "channel", "rnis"]),
     ("analyse", &["units", "wire", "observe", "measure", "channel", "record", "meter", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     (

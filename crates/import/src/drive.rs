@@ -5,7 +5,9 @@
 //! Android's `CellInfo`), or are selected. Values outside what a UE can report are missing, as are `-` and empty ones. A row
 //! of UMTS or GSM has no received power of LTE or NR: what stands in its column is that of another signal.
 
-use std::collections::BTreeMap;
+mod cells;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Read;
 
@@ -13,6 +15,7 @@ use channel::recorded::Quantity;
 use channel::tables::{RSRP_DBM, RSRQ_DB, SINR_DB};
 use csv::ByteRecord;
 use link::trace::Trace;
+use rnis::identity::Rat;
 
 use crate::channel::Channel;
 use crate::clock::number;
@@ -34,6 +37,8 @@ pub struct Columns {
     pub seconds: Option<f64>,
     /// The identity of the serving cell.
     pub cell: Option<String>,
+    /// The operator whose rows count, of a log of several; `all` for all of them.
+    pub operator: Option<String>,
     /// Its received power (RSRP, SS-RSRP) in dBm.
     pub rsrp: Option<String>,
     /// Its received quality (RSRQ, SS-RSRQ) in dB.
@@ -75,7 +80,7 @@ pub enum Made {
 pub struct Row {
     /// Seconds since the first row.
     pub at_s: f64,
-    /// The serving cell.
+    /// The serving cell: its identity, and what else tells it from others in the log with the same.
     pub cell: Option<String>,
     /// What the log calls the radio technology.
     pub technology: Option<String>,
@@ -146,28 +151,6 @@ const LONGITUDE: Kind = Kind {
 };
 /// What G-NetTrack calls the power and the quality of any technology.
 const LEVEL: [&str; 2] = ["level", "qual"];
-/// Identities of cells, the most distinct first: that of uccmisl's sets, E-UTRAN and NR cell identities, and what may be the
-/// same for several cells of a network.
-const CELLS: [&str; 16] = [
-    "rawcellid",
-    "cgi",
-    "ecgi",
-    "ncgi",
-    "eci",
-    "nci",
-    "cellidentity",
-    "globalcellid",
-    "servingcell",
-    "servingcellid",
-    "cellid",
-    "cell",
-    "towerid",
-    "pci",
-    "physicalcellid",
-    "physcellid",
-];
-const TECHNOLOGIES: [&str; 8] =
-    ["networktech", "networkmode", "networktype", "technology", "tech", "rat", "radio", "datanetworktype"];
 /// Columns of G-NetTrack, whose bitrates are in kbit/s.
 const G_NETTRACK: [&str; 4] = ["timestamp", "dlbitrate", "ulbitrate", "networkmode"];
 
@@ -181,9 +164,7 @@ fn plain(name: &str) -> String {
 /// The columns of a log.
 struct Selected {
     time: TimeColumn,
-    /// The identity of the cell, or parts of it.
-    cell: Vec<usize>,
-    technology: Option<usize>,
+    cell: cells::Columns,
     /// RSRP, RSRQ, SINR, CQI, latitude and longitude.
     values: [Option<usize>; 6],
     /// Of the downlink and the uplink.
@@ -199,14 +180,7 @@ impl Selected {
             notes.push("the columns are those of G-NetTrack: bitrates are in kbit/s".to_owned());
         }
         let first = |list: &[&str]| list.iter().find_map(|one| names.iter().position(|name| name == one));
-        let cell = match &columns.cell {
-            Some(name) => vec![table.column(name)?],
-            // G-NetTrack's CellID is one of a base station's, which is its Node.
-            None => match (first(&CELLS), first(&["node"])) {
-                (Some(cell), Some(node)) if names[cell] == "cellid" => vec![node, cell],
-                (cell, _) => cell.into_iter().collect(),
-            },
-        };
+        let cell = cells::Columns::of(table, &names, columns.cell.as_deref())?;
         let select = |kind: &Kind, selected: &Option<String>, level: Option<&str>| -> Result<Option<usize>, Error> {
             if let Some(name) = selected {
                 return table.column(name).map(Some);
@@ -272,7 +246,7 @@ impl Selected {
             let what = "no column has a name for a received power, quality, SINR, CQI or rate; select one with --rsrp, --sinr or --downlink";
             return Err(Error::File(format!("{what}: the columns are {}", table.all_names())));
         }
-        Ok(Selected { time, cell, technology: first(&TECHNOLOGIES), values, rates })
+        Ok(Selected { time, cell, values, rates })
     }
 }
 
@@ -295,6 +269,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     let mut notes = Vec::new();
     let selected = Selected::of(&table, columns, &mut notes)?;
     let (mut times, mut rows, mut ignored) = (Raw::default(), Vec::new(), Ignored::default());
+    let (mut cells, mut serving) = (cells::Cells::default(), Vec::new());
     let mut record = ByteRecord::new();
     while let Some(line) = table.next(&mut record)? {
         let time = record.get(selected.time.index).unwrap_or_default();
@@ -306,10 +281,22 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         if rows.len() >= MAX_ROWS {
             return Err(Error::File(format!("more than {MAX_ROWS} rows: split the file")));
         }
-        rows.push(row(&record, &selected, line, &mut ignored)?);
+        let row = row(&record, &selected, line, &mut ignored)?;
+        serving.push(cells.row(&record, &selected.cell, row.technology.as_deref().and_then(rat)));
+        rows.push(row);
     }
     if times.is_empty() {
         return Err(Error::File("no row with a time".to_owned()));
+    }
+    if let Some(operator) = cells.selected(columns.operator.as_deref(), &mut notes)? {
+        let keep: Vec<bool> = serving.iter().map(|row| row.operator == Some(operator)).collect();
+        times.retain(&keep);
+        let mut keep_row = keep.iter();
+        rows.retain(|_| keep_row.next() == Some(&true));
+        serving.retain(|row| row.operator == Some(operator));
+    }
+    for (row, cell) in rows.iter_mut().zip(cells.names(&serving, &mut notes)) {
+        row.cell = cell;
     }
     let times = times.times(&selected.time, &mut notes)?;
     times.note_gaps("the row before it holds for all of it", &mut notes);
@@ -338,7 +325,7 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
         let unread = || Error::line(line, format!("the {what} `{}` is not a number", shown(cell)));
         number(cell).ok_or_else(unread).map(Some)
     };
-    let technology = selected.technology.and_then(words);
+    let technology = selected.cell.technology.and_then(words);
     let is_other = technology.as_deref().is_some_and(is_neither_lte_nor_nr);
     ignored.of_others += u64::from(is_other);
     let mut values = [None; 6];
@@ -364,10 +351,8 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
         }
         *mbps = bits.map(|bits| bits / 1e6);
     }
-    let parts: Option<Vec<String>> = selected.cell.iter().map(|&column| words(column)).collect();
-    let cell = parts.map(|parts| parts.join("-")).filter(|cell| !cell.is_empty());
     let [rsrp_dbm, rsrq_db, sinr_db, cqi, north, east] = values;
-    Ok(Row { at_s: 0.0, cell, technology, rsrp_dbm, rsrq_db, sinr_db, cqi, mbps, place: [north, east] })
+    Ok(Row { at_s: 0.0, cell: None, technology, rsrp_dbm, rsrq_db, sinr_db, cqi, mbps, place: [north, east] })
 }
 
 /// Whether a technology is known to be another one than LTE and NR.
@@ -376,6 +361,16 @@ fn is_neither_lte_nor_nr(name: &str) -> bool {
     ["umts", "hspa", "hsdpa", "hsupa", "wcdma", "gsm", "gprs", "edge", "cdma", "evdo", "2g", "3g", "1xrtt"]
         .iter()
         .any(|other| name.contains(other))
+}
+
+/// The technology with this name, if it is LTE or NR.
+fn rat(name: &str) -> Option<Rat> {
+    let name = name.to_lowercase();
+    match () {
+        () if name.contains("5g") || name.contains("nr") => Some(Rat::Nr),
+        () if name.contains("4g") || name.contains("lte") => Some(Rat::Lte),
+        () => None,
+    }
 }
 
 /// A cell's name in a scenario and in names of files.
@@ -415,11 +410,27 @@ impl Drive {
         cells.windows(2).filter(|two| two[0] != two[1]).count()
     }
 
+    /// The names of cells in scenarios and in names of files, which are different for different cells.
+    fn names(&self) -> BTreeMap<&str, String> {
+        let (mut names, mut taken) = (BTreeMap::new(), BTreeSet::new());
+        for cell in self.rows.iter().filter_map(|row| row.cell.as_deref()) {
+            if names.contains_key(cell) {
+                continue;
+            }
+            let plain = sanitised(cell);
+            let numbered = (2..).map(|number| format!("{plain}-{number}"));
+            let mut free = std::iter::once(plain.clone()).chain(numbered).filter(|name| !taken.contains(name));
+            let name = free.next().unwrap_or_default();
+            taken.insert(name.clone());
+            names.insert(cell, name);
+        }
+        names
+    }
+
     /// Whether most rows are of 5G.
     pub fn is_nr(&self) -> bool {
-        let count =
-            |is: fn(&str) -> bool| self.rows.iter().filter(|row| row.technology.as_deref().is_some_and(is)).count();
-        count(|name| name.to_lowercase().contains("5g") || name.to_lowercase().contains("nr")) * 2 > count(|_| true)
+        let named = || self.rows.iter().filter_map(|row| row.technology.as_deref());
+        named().filter(|name| rat(name) == Some(Rat::Nr)).count() * 2 > named().count()
     }
 
     /// Returns all rows as a table; what is missing is empty.
@@ -427,8 +438,9 @@ impl Drive {
         let mut text =
             "time_s,cell,technology,rsrp_dbm,rsrq_db,sinr_db,cqi,downlink_mbps,uplink_mbps,latitude,longitude\n"
                 .to_owned();
+        let names = self.names();
         for row in &self.rows {
-            let cell = row.cell.as_deref().map(sanitised).unwrap_or_default();
+            let cell = row.cell.as_deref().map_or("", |cell| &names[cell]);
             let technology: String =
                 row.technology.iter().flat_map(|name| name.chars()).filter(char::is_ascii_alphanumeric).collect();
             write!(text, "{:.3},{cell},{technology}", row.at_s).expect("a text takes everything");
@@ -462,12 +474,13 @@ impl Drive {
     /// [`Error::File`] if no row has these quantities, or there are too many cells or samples.
     pub fn channels(&self, made: Made) -> Result<BTreeMap<String, String>, Error> {
         let is_without_cells = self.rows.iter().all(|row| row.cell.is_none());
+        let names = self.names();
         let mut sinr_db = self.rows.iter().find_map(|row| row.sinr_db);
         let (mut powers, mut sinrs) = (Vec::new(), Vec::new());
         for row in &self.rows {
             sinr_db = row.sinr_db.or(sinr_db);
             let cell = match &row.cell {
-                Some(cell) => sanitised(cell),
+                Some(cell) => names[cell.as_str()].clone(),
                 None if is_without_cells => "cell".to_owned(),
                 None => continue,
             };

@@ -129,6 +129,14 @@ impl Raw {
         Ok(())
     }
 
+    /// Keeps the rows that are true in `keep`.
+    pub(crate) fn retain(&mut self, keep: &[bool]) {
+        let mut keep_line = keep.iter();
+        self.lines.retain(|_| keep_line.next().copied().unwrap_or(false));
+        let mut keep_number = keep.iter();
+        self.numbers.retain(|_| keep_number.next().copied().unwrap_or(false));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }

@@ -26,6 +26,7 @@ fn a_log_of_g_nettrack_needs_no_option() {
         notes,
         [
             "the columns are those of G-NetTrack: bitrates are in kbit/s",
+            "2 rows are of LTE and 3 of 5G: the cells of a scenario are all of one technology (--technology)",
             "1 rows have the time of another, in whole seconds: all rows are spread evenly, which moves them by up to 1.0 s",
             "1 values of CQI are none that a UE can report, and are left out",
             "1 values of SINR are none that a UE can report, and are left out",
@@ -104,6 +105,76 @@ fn other_loggers_names_are_found_or_selected() {
     assert!(error.starts_with("no column has a name for a received power"), "{error}");
     let error = drive("time_s,rsrp\n0,low\n", &Columns::default()).unwrap_err().to_string();
     assert_eq!(error, "line 2: the RSRP `low` is not a number");
+}
+
+/// The cells of rows, and the notes.
+fn cells(text: &str, columns: &Columns) -> (Vec<String>, Vec<String>) {
+    let read = drive(text, columns).unwrap();
+    (read.value.rows.into_iter().map(|row| row.cell.unwrap_or_default()).collect(), read.notes)
+}
+
+#[test]
+fn an_unknown_cell_is_none_and_one_cell_has_one_name() {
+    let log = |head: &str, all: &[&str]| -> String {
+        let rows = all.iter().enumerate().map(|(at, cell)| format!("{at},{cell},-90\n"));
+        format!("time_s,{head},RSRP\n{}", rows.collect::<String>())
+    };
+    for unknown in ["2147483647", "-1", "0", "65535", "268435455", "4294967295", "9223372036854775807"] {
+        let log = log("cellid", &["5", "5", unknown, "5", "1"]);
+        let (cells, notes) = cells(&log, &Columns::default());
+        assert_eq!(cells, ["5", "5", "", "5", "1"]);
+        let wanted = format!("1 rows have an identity that stands for an unknown cell, and are of none ({unknown})");
+        assert!(notes.contains(&wanted), "{notes:?}");
+        let drive = drive(&log, &Columns::default()).unwrap().value;
+        assert_eq!((drive.handovers(), drive.channels(Made::Rsrp).unwrap().len()), (1, 2));
+    }
+    assert_eq!(cells(&log("cellid", &["1.0", "1", "255", "0xFF"]), &Columns::default()).0, ["1", "1", "255", "255"]);
+    assert_eq!(cells(&log("PCI", &["0", "1007", "1008", "3.0"]), &Columns::default()).0, ["0", "1007", "", "3"]);
+    // Names of files that would be the same are not.
+    let drive = drive(&log("cellid", &["a b", "a-b", "a b"]), &Columns::default()).unwrap().value;
+    assert_eq!(drive.channels(Made::Rsrp).unwrap().keys().collect::<Vec<_>>(), ["cell-a-b", "cell-a-b-2"]);
+}
+
+#[test]
+fn a_cell_is_a_technology_a_carrier_and_an_identity() {
+    let carriers = "time_s,PCI,EARFCN,RSRP\n0,5,1300,-90\n1,5,-,-90\n2,5,6300,-90\n3,5,2147483647,-90\n4,7,6300,-90\n";
+    let (of, notes) = cells(carriers, &Columns::default());
+    assert_eq!(of, ["5-1300", "5-1300", "5-6300", "5-6300", "7"]);
+    let told = "1 identities are of several cells, which the technology, the frequency or the operator tells apart";
+    assert_eq!(notes[0], told);
+    // A global identity is that of one carrier, whose number some loggers tell a row too late.
+    let global = "time_s,eci,EARFCN,RSRP\n0,500,1300,-90\n1,500,6300,-90\n";
+    assert_eq!(cells(global, &Columns::default()).0, ["500", "500"]);
+    let both = "time_s,CellID,NetworkMode,RSRP\n0,11,LTE,-90\n1,11,5G,-90\n2,12,5G,-90\n";
+    let (of, notes) = cells(both, &Columns::default());
+    assert_eq!((of, notes[0].as_str()), (vec!["11-lte".to_owned(), "11-nr".to_owned(), "12".to_owned()], told));
+    let other = "1 rows are of LTE and 2 of 5G: the cells of a scenario are all of one technology (--technology)";
+    assert_eq!(notes[1], other);
+}
+
+#[test]
+fn of_several_operators_one_is_selected_or_their_cells_are_told_apart() {
+    for (head, a, b) in [("operator", "A", "B"), ("MCC,MNC", "262,1", "262,2.0"), ("plmn", "26201", "26202")] {
+        let row = |at: usize| format!("{at},{},5,{}\n", [a, b][at % 2], [-110, -80][at % 2]);
+        let log = format!("time_s,{head},cellid,RSRP\n{}", (0..6).map(row).collect::<String>());
+        let [first, second] = [a, b].map(|name| name.replace(',', "-").replace(".0", ""));
+        let of = |operator: &str| Columns { operator: Some(operator.into()), ..Columns::default() };
+        let error = drive(&log, &Columns::default()).unwrap_err().to_string();
+        let list = format!("choose one of `{first}` (3 rows), `{second}` (3 rows), `all`");
+        assert_eq!(error, format!("several operators in the log: select one with --operator; {list}"));
+        let error = drive(&log, &of("C")).unwrap_err().to_string();
+        assert_eq!(error, format!("no row is of an operator `C`; {list}"));
+        let one = drive(&log, &of(&second)).unwrap();
+        assert!(one.value.rows.iter().all(|row| row.rsrp_dbm == Some(-80.0)));
+        assert_eq!((one.value.rows.len(), one.value.rows[1].at_s, one.value.handovers()), (3, 2.0, 0));
+        assert_eq!(one.notes[0], "3 of 6 rows are of the operator, and the others are left out");
+        let all = drive(&log, &of("all")).unwrap().value;
+        assert_eq!((all.rows[0].cell.clone(), all.handovers()), (Some(format!("5-{first}")), 5));
+    }
+    // One operator in several spellings, and rows without service, are no reason to ask.
+    let log =
+        "time_s,Operatorname,cellid,RSRP\n0,vodafone IE,5,-90\n1,Vodafone IE,5,-90\n2,-,5,-90\n3,No service,5,-90\n";
+    assert_eq!(drive(log, &Columns::default()).unwrap().value.rows.len(), 4);
 }
 
 #[test]

@@ -7,6 +7,24 @@ use serde::{Deserialize, Serialize};
 /// The longest text that an identity may have; longer ones are rejected.
 const LONGEST_TEXT: usize = 64;
 
+/// The most that the fields hold in which modems, Android and tools keep identities of cells: 16 bits in GSM, 28 in LTE and UMTS, 36 in
+/// NR, and integers of 32 and 64 bits with a sign and without.
+const FIELDS: [u64; 7] =
+    [0xffff, (1 << 28) - 1, i32::MAX as u64, u32::MAX as u64, (1 << 36) - 1, i64::MAX as u64, u64::MAX];
+/// The highest physical cell identity (TS 38.211, 7.4.2.1); that of LTE is 503 (TS 36.211, 6.11).
+pub const MAX_PHYSICAL: u64 = 1_007;
+
+/// Whether a number can be the identity of a cell in its network. Modems and tools tell an unknown one as 0 or as the most that a
+/// field holds: `CellInfo.UNAVAILABLE` of Android, all ones of `ModemManager`.
+pub fn is_cell_identity(identity: u64) -> bool {
+    identity > 0 && !FIELDS.contains(&identity)
+}
+
+/// Whether a number can be a physical cell identity, of which 0 is one.
+pub fn is_physical_identity(identity: u64) -> bool {
+    identity <= MAX_PHYSICAL
+}
+
 /// A public land mobile network (MEC 012 6.5.5).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Plmn {
@@ -231,6 +249,15 @@ mod tests {
         for text in [r#"{"type":1,"value":"2001:db8::1"}"#, r#"{"type":0,"value":"1"}"#, r#"{"type":4,"value":"-1"}"#] {
             assert!(serde_json::from_str::<AssociateId>(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn all_ones_of_a_field_are_no_identity_of_a_cell() {
+        for unknown in [0, 65_535, 268_435_455, 2_147_483_647, 4_294_967_295, 68_719_476_735, u64::MAX / 2, u64::MAX] {
+            assert!(!is_cell_identity(unknown), "{unknown}");
+        }
+        assert!([1, 255, 65_536, 11_016_972, 68_719_476_734].into_iter().all(is_cell_identity));
+        assert_eq!([0, 1_007, 1_008, 65_535].map(is_physical_identity), [true, true, false, false]);
     }
 
     #[test]

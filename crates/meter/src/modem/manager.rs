@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rnis::event::Signal;
+use rnis::identity::{is_cell_identity, is_physical_identity};
 use units::Span;
 use zbus::connection::Builder;
 use zbus::export::serde::de::DeserializeOwned;
@@ -398,7 +399,7 @@ impl Cell {
         Some(Cell {
             technology: Some(technology),
             identity: hex("ci").and_then(|identity| known_identity(technology, identity)),
-            pci: hex("physical-ci").filter(|&pci| pci <= 1007).map(|pci| pci as u32),
+            pci: hex("physical-ci").filter(|&pci| is_physical_identity(pci)).map(|pci| pci as u32),
             channel: number(channel),
             signal: Signal::of_modem(real("rsrp"), real("rsrq"), real("sinr")),
         })
@@ -412,14 +413,14 @@ impl Cell {
     }
 }
 
-/// Returns an identity that a technology has: not 0, and not all ones, which mean that it is unknown.
+/// Returns an identity that a technology has, and that does not mean that it is unknown.
 fn known_identity(technology: Technology, identity: u64) -> Option<u64> {
     let bits = match technology {
         Technology::Lte | Technology::Umts => 28,
         Technology::Nr => 36,
         Technology::Gsm => 16,
     };
-    (identity > 0 && identity < (1 << bits) - 1).then_some(identity)
+    (is_cell_identity(identity) && identity < 1 << bits).then_some(identity)
 }
 
 /// Returns a sample of each technology that serves the modem, or one of none.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rnis::event::Signal;
+use rnis::identity::is_cell_identity;
 use serde::Deserialize;
 use units::{Span, Time};
 
@@ -170,7 +171,7 @@ impl Fields {
                 *sample = CellSample { at, source, lag, modem, technology, ..CellSample::default() };
             }
         }
-        if let Some(cell) = small(self.cell) {
+        if let Some(cell) = small(self.cell).filter(|&cell| is_cell_identity(cell.into())) {
             if sample.cell.is_some_and(|before| before != u64::from(cell)) {
                 (sample.pci, sample.band, sample.frequency_mhz) = (None, None, None);
             }

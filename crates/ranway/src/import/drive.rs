@@ -47,6 +47,9 @@ pub(crate) struct DriveArgs {
     /// The column of the serving cell's identity
     #[arg(long, value_name = "COLUMN")]
     cell: Option<String>,
+    /// The operator whose rows count, if the log has several; `all` for all of them, whose cells are told apart
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
     /// The column of the received power (RSRP) in dBm
     #[arg(long, value_name = "COLUMN")]
     rsrp: Option<String>,
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
         time: args.time.clone(),
         seconds: args.time_unit.map(TimeUnit::seconds),
         cell: args.cell.clone(),
+        operator: args.operator.clone(),
         rsrp: args.rsrp.clone(),
         rsrq: args.rsrq.clone(),
         sinr: args.sinr.clone(),

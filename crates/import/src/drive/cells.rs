@@ -1,0 +1,368 @@
+//! Which cell served: identities in logs, and what else tells cells apart.
+//!
+//! A global identity is of one cell of a network and technology. A physical one (PCI) is one of 1008 that are used again
+//! everywhere, at least on other carriers: with a column of frequencies, it is told apart by these. Of one physical identity on
+//! one carrier in two places, nobody can tell. Where the identity alone tells cells apart, it is their name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csv::ByteRecord;
+use rnis::identity::{Rat, is_cell_identity, is_physical_identity};
+
+use crate::table::{Table, is_missing};
+use crate::{Error, choose, shown};
+
+/// Global identities, the most distinct first: that of uccmisl's sets, E-UTRAN and NR cell identities.
+const GLOBAL: [&str; 8] = ["rawcellid", "cgi", "ecgi", "ncgi", "eci", "nci", "cellidentity", "globalcellid"];
+/// Identities that may be the same for several cells of a network.
+const LOCAL: [&str; 5] = ["servingcell", "servingcellid", "cellid", "cell", "towerid"];
+const PHYSICAL: [&str; 3] = ["pci", "physicalcellid", "physcellid"];
+/// What G-NetTrack calls a base station; its `CellID` is one of that station's.
+const NODE: [&str; 1] = ["node"];
+const TECHNOLOGIES: [&str; 8] =
+    ["networktech", "networkmode", "networktype", "technology", "tech", "rat", "radio", "datanetworktype"];
+const FREQUENCIES: [&str; 22] = [
+    "earfcn",
+    "dlearfcn",
+    "earfcndl",
+    "arfcn",
+    "nrarfcn",
+    "dlarfcn",
+    "nrdlarfcn",
+    "ssbarfcn",
+    "uarfcn",
+    "servingearfcn",
+    "pcellearfcn",
+    "channelnumber",
+    "frequency",
+    "freq",
+    "dlfrequency",
+    "dlfreq",
+    "carrierfrequency",
+    "centerfrequency",
+    "frequencymhz",
+    "freqmhz",
+    "frequencykhz",
+    "freqkhz",
+];
+const BANDS: [&str; 4] = ["band", "lteband", "nrband", "frequencyband"];
+const PLMNS: [&str; 5] = ["plmn", "plmnid", "mccmnc", "networkoperator", "operatornumeric"];
+const OPERATORS: [&str; 9] = [
+    "operator",
+    "operatorname",
+    "operatorlong",
+    "operatoralpha",
+    "operatoralphalong",
+    "networkoperatorname",
+    "carriername",
+    "provider",
+    "mno",
+];
+/// What is called an operator without service.
+const NO_SERVICE: [&str; 6] =
+    ["noservice", "outofservice", "emergencycallsonly", "emergencyonly", "searching", "limitedservice"];
+/// The name that selects all operators.
+const ALL: &str = "all";
+/// Values that are named in a note.
+const MOST_NAMED: usize = 8;
+
+/// What an identity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Global,
+    Local,
+    Physical,
+    /// A base station's number and that of its cell.
+    OfNode,
+}
+
+/// The columns that say which cell it is.
+#[derive(Debug)]
+pub(super) struct Columns {
+    identity: Vec<usize>,
+    kind: Kind,
+    pub(super) technology: Option<usize>,
+    frequency: Option<usize>,
+    operator: Vec<usize>,
+}
+
+impl Columns {
+    /// Finds them by their plain names, but for the identity's if it is selected.
+    pub(super) fn of(table: &Table<'_>, names: &[String], selected: Option<&str>) -> Result<Columns, Error> {
+        let first = |list: &[&str]| list.iter().find_map(|one| names.iter().position(|name| name == one));
+        let kind_of = |at: usize| match names.get(at).map(String::as_str) {
+            Some(name) if GLOBAL.contains(&name) => Kind::Global,
+            Some(name) if PHYSICAL.contains(&name) => Kind::Physical,
+            _ => Kind::Local,
+        };
+        let found = first(&GLOBAL).or_else(|| first(&LOCAL)).or_else(|| first(&PHYSICAL));
+        let (identity, kind) = match (selected, found, first(&NODE)) {
+            (Some(name), ..) => {
+                let column = table.column(name)?;
+                (vec![column], kind_of(column))
+            }
+            (None, Some(cell), Some(node)) if names[cell] == "cellid" => (vec![node, cell], Kind::OfNode),
+            (None, Some(cell), _) => (vec![cell], kind_of(cell)),
+            (None, None, _) => (Vec::new(), Kind::Local),
+        };
+        let operator = match (first(&["mcc"]), first(&["mnc"])) {
+            (Some(mcc), Some(mnc)) => vec![mcc, mnc],
+            _ => first(&PLMNS).or_else(|| first(&OPERATORS)).into_iter().collect(),
+        };
+        let frequency = first(&FREQUENCIES).or_else(|| first(&BANDS)).filter(|_| kind != Kind::Global);
+        Ok(Columns { identity, kind, technology: first(&TECHNOLOGIES), frequency, operator })
+    }
+}
+
+/// What a row says of its cell; texts are numbers of [`Cells::texts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    identity: u32,
+    rat: Option<Rat>,
+    frequency: Option<u32>,
+    operator: Option<u32>,
+}
+
+/// The cells of a log.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    texts: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    /// Rows of each operator, and of none.
+    operators: BTreeMap<Option<u32>, u64>,
+    rats: BTreeMap<Rat, u64>,
+    /// Identities of unknown cells.
+    unknown: u64,
+    unknown_named: BTreeSet<String>,
+}
+
+/// What is known of the cell of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) operator: Option<u32>,
+    pub(super) cell: Option<Said>,
+}
+
+impl Cells {
+    /// Reads what a row says.
+    pub(super) fn row(&mut self, record: &ByteRecord, columns: &Columns, rat: Option<Rat>) -> Row {
+        let field = |column: usize| record.get(column).filter(|cell| !is_missing(cell));
+        let operator = self.operator(record, columns);
+        *self.operators.entry(operator).or_default() += 1;
+        if let Some(rat) = rat {
+            *self.rats.entry(rat).or_default() += 1;
+        }
+        let parts: Option<Vec<&[u8]>> = columns.identity.iter().map(|&column| field(column)).collect();
+        let Some(parts) = parts.filter(|parts| !parts.is_empty()) else { return Row { operator, cell: None } };
+        let last = parts.len() - 1;
+        let known = parts.iter().enumerate().map(|(at, part)| match columns.kind {
+            Kind::OfNode if at == last => identity(part, |_| true),
+            Kind::Physical => identity(part, is_physical_identity),
+            Kind::Global | Kind::Local | Kind::OfNode => identity(part, is_cell_identity),
+        });
+        let Some(known) = known.collect::<Option<Vec<String>>>() else {
+            self.unknown += 1;
+            if self.unknown_named.len() < MOST_NAMED {
+                self.unknown_named.insert(parts.iter().map(|part| shown(part)).collect::<Vec<_>>().join("-"));
+            }
+            return Row { operator, cell: None };
+        };
+        let frequency = columns.frequency.and_then(field).and_then(|cell| {
+            identity(cell, |number| {
+                // A channel number of 0 is one; the most that a field holds is none.
+                number == 0 || is_cell_identity(number)
+            })
+        });
+        let frequency = frequency.map(|frequency| self.number(&frequency));
+        let identity = self.number(&known.join("-"));
+        Row { operator, cell: Some(Said { identity, rat, frequency, operator }) }
+    }
+
+    fn operator(&mut self, record: &ByteRecord, columns: &Columns) -> Option<u32> {
+        let part = |column: &usize| {
+            let cell = record.get(*column).filter(|cell| !is_missing(cell))?;
+            identity(cell, |number| number == 0 || is_cell_identity(number))
+        };
+        let parts: Vec<String> = columns.operator.iter().map(part).collect::<Option<_>>()?;
+        let name = parts.join("-");
+        let plain: String = name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        if plain.is_empty() || NO_SERVICE.contains(&plain.as_str()) {
+            return None;
+        }
+        // `vodafone IE` and `Vodafone IE` are one.
+        let same = |number: &u32| {
+            let text = &self.texts[*number as usize];
+            text.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).eq(plain.chars())
+        };
+        let known = self.operators.keys().flatten().find(|number| same(number)).copied();
+        Some(known.unwrap_or_else(|| self.number(&name)))
+    }
+
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.texts.len() as u32;
+        self.texts.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    /// Returns the operator whose rows count; `None` if those of all do.
+    ///
+    /// # Errors
+    /// [`Error::Choose`] if there are several and none was selected, or none has the name.
+    pub(super) fn selected(&self, operator: Option<&str>, notes: &mut Vec<String>) -> Result<Option<u32>, Error> {
+        let known: Vec<(u32, u64)> = self.operators.iter().filter_map(|(of, rows)| Some(((*of)?, *rows))).collect();
+        let list = || {
+            let mut known = known.clone();
+            known.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
+            let name = |(of, rows): &(u32, u64)| format!("`{}` ({rows} rows)", self.texts[*of as usize]);
+            known.iter().map(name).chain([format!("`{ALL}`")]).collect()
+        };
+        let Some(operator) = operator else {
+            return match known.len() {
+                0 | 1 => Ok(None),
+                _ => Err(choose("several operators in the log: select one with --operator", list())),
+            };
+        };
+        if operator.eq_ignore_ascii_case(ALL) {
+            return Ok(None);
+        }
+        let found = known.iter().find(|(of, _)| self.texts[*of as usize].eq_ignore_ascii_case(operator));
+        let Some(&(found, rows)) = found else {
+            return Err(choose(&format!("no row is of an operator `{}`", shown(operator.as_bytes())), list()));
+        };
+        let all: u64 = self.operators.values().sum();
+        if all > rows {
+            notes.push(format!("{rows} of {all} rows are of the operator, and the others are left out"));
+        }
+        Ok(Some(found))
+    }
+
+    /// Returns the cells of rows: the identity, with what else tells cells apart of the same identity.
+    pub(super) fn names(&self, rows: &[Row], notes: &mut Vec<String>) -> Vec<Option<String>> {
+        let mut kinds: BTreeMap<u32, BTreeSet<(Option<Rat>, Option<u32>, Option<u32>)>> = BTreeMap::new();
+        // A row that lacks one of them is of the cell of the row before with that identity.
+        let (mut latest, mut said): (BTreeMap<u32, Said>, Vec<Option<Said>>) = (BTreeMap::new(), Vec::new());
+        for of in rows.iter().rev().filter_map(|row| row.cell) {
+            let next = latest.get(&of.identity).copied();
+            latest.insert(of.identity, filled(of, next));
+        }
+        for row in rows {
+            let full = row.cell.map(|of| filled(of, latest.get(&of.identity).copied()));
+            if let Some(of) = full {
+                latest.insert(of.identity, of);
+                kinds.entry(of.identity).or_default().insert((of.rat, of.frequency, of.operator));
+            }
+            said.push(full);
+        }
+        let several = kinds.values().filter(|kinds| kinds.len() > 1).count();
+        let text = |number: u32| self.texts[number as usize].as_str();
+        let name = |of: Said| {
+            let kinds = &kinds[&of.identity];
+            let differ = |one: &dyn Fn(&(Option<Rat>, Option<u32>, Option<u32>)) -> Option<u32>| {
+                kinds.iter().map(one).collect::<BTreeSet<_>>().len() > 1
+            };
+            let mut name = text(of.identity).to_owned();
+            let rat = of.rat.filter(|_| differ(&|kind| kind.0.map(|rat| rat as u32)));
+            let parts = [
+                rat.map(|rat| match rat {
+                    Rat::Lte => "lte",
+                    Rat::Nr => "nr",
+                }),
+                of.frequency.filter(|_| differ(&|kind| kind.1)).map(text),
+                of.operator.filter(|_| differ(&|kind| kind.2)).map(text),
+            ];
+            for part in parts.into_iter().flatten() {
+                name.push('-');
+                name.push_str(part);
+            }
+            name
+        };
+        let names = said.into_iter().map(|of| of.map(name)).collect();
+        if self.unknown > 0 {
+            let named: Vec<&str> = self.unknown_named.iter().map(String::as_str).collect();
+            let what = "rows have an identity that stands for an unknown cell, and are of none";
+            notes.push(format!("{} {what} ({})", self.unknown, named.join(", ")));
+        }
+        if several > 0 {
+            let what =
+                "identities are of several cells, which the technology, the frequency or the operator tells apart";
+            notes.push(format!("{several} {what}"));
+        }
+        if let (Some(lte), Some(nr)) = (self.rats.get(&Rat::Lte), self.rats.get(&Rat::Nr)) {
+            let what = "the cells of a scenario are all of one technology (--technology)";
+            notes.push(format!("{lte} rows are of LTE and {nr} of 5G: {what}"));
+        }
+        names
+    }
+}
+
+/// What a row says, with what another one of the same identity says where it says nothing.
+fn filled(of: Said, other: Option<Said>) -> Said {
+    let Some(other) = other else { return of };
+    Said {
+        rat: of.rat.or(other.rat),
+        frequency: of.frequency.or(other.frequency),
+        operator: of.operator.or(other.operator),
+        ..of
+    }
+}
+
+/// Returns an identity as a text that is the same for all ways to write it: `255`, `255.0` and `0xFF` are one. `None` if it is a
+/// number that stands for an unknown cell.
+fn identity(cell: &[u8], is_known: impl Fn(u64) -> bool) -> Option<String> {
+    let text = String::from_utf8_lossy(cell);
+    let text = text.trim();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    if let Some(number) = hexadecimal.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+        return is_known(number).then(|| number.to_string());
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        return is_known(number).then(|| number.to_string());
+    }
+    /// From here on, numbers with a point are not exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match text.parse::<f64>() {
+        Ok(number) if number < 0.0 || number >= EXACT => None,
+        Ok(number) if libm::trunc(number) == number => is_known(number as u64).then(|| format!("{number:.0}")),
+        _ => Some(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_identity_has_many_spellings_and_an_unknown_one_none() {
+        let of = |text: &str| identity(text.as_bytes(), is_cell_identity);
+        for same in ["255", "255.0", "0xFF", "0Xff", " 255 ", "0255", "2.55e2"] {
+            assert_eq!(of(same).as_deref(), Some("255"), "{same}");
+        }
+        for unknown in [
+            "-1",
+            "0",
+            "0.0",
+            "65535",
+            "268435455",
+            "0xFFFFFFF",
+            "2147483647",
+            "2147483647.0",
+            "4294967295",
+            "68719476735",
+            "9223372036854775807",
+            "9.223372036854776e18",
+            "18446744073709551615",
+            "-9223372036854775808",
+        ] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+        for other in ["310-410-7", "a b/c", "43035.12", "1A2D001"] {
+            assert_eq!(of(other).as_deref(), Some(other));
+        }
+        assert_eq!(identity(b"0", is_physical_identity).as_deref(), Some("0"));
+        assert_eq!(identity(b"1008", is_physical_identity), None);
+    }
+}
