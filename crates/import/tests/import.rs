@@ -676,7 +676,7 @@ fn sound_trace(trace: Result<Trace, Error>) {
 fn sound_channel(channel: Result<Noted<Channel>, Error>) {
     match channel {
         Ok(Noted { value: channel, .. }) => {
-            assert_eq!(Recorded::parse(channel.to_csv()).unwrap().samples(), channel.samples.len())
+            assert_eq!(Recorded::parse(channel.to_csv()).unwrap().samples(), channel.samples.len());
         }
         Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
     }

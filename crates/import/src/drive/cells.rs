@@ -115,7 +115,7 @@ impl Columns {
 }
 
 /// What a row says of its cell; texts are numbers of [`Cells::texts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Said {
     identity: u32,
     rat: Option<Rat>,
@@ -242,7 +242,7 @@ impl Cells {
 
     /// Returns the cells of rows: the identity, with what else tells cells apart of the same identity.
     pub(super) fn names(&self, rows: &[Row], notes: &mut Vec<String>) -> Vec<Option<String>> {
-        let mut kinds: BTreeMap<u32, BTreeSet<(Option<Rat>, Option<u32>, Option<u32>)>> = BTreeMap::new();
+        let mut kinds: BTreeMap<u32, BTreeSet<Said>> = BTreeMap::new();
         // A row that lacks one of them is of the cell of the row before with that identity.
         let (mut latest, mut said): (BTreeMap<u32, Said>, Vec<Option<Said>>) = (BTreeMap::new(), Vec::new());
         for of in rows.iter().rev().filter_map(|row| row.cell) {
@@ -253,7 +253,7 @@ impl Cells {
             let full = row.cell.map(|of| filled(of, latest.get(&of.identity).copied()));
             if let Some(of) = full {
                 latest.insert(of.identity, of);
-                kinds.entry(of.identity).or_default().insert((of.rat, of.frequency, of.operator));
+                kinds.entry(of.identity).or_default().insert(of);
             }
             said.push(full);
         }
@@ -261,18 +261,16 @@ impl Cells {
         let text = |number: u32| self.texts[number as usize].as_str();
         let name = |of: Said| {
             let kinds = &kinds[&of.identity];
-            let differ = |one: &dyn Fn(&(Option<Rat>, Option<u32>, Option<u32>)) -> Option<u32>| {
-                kinds.iter().map(one).collect::<BTreeSet<_>>().len() > 1
-            };
+            let differ = |one: &dyn Fn(&Said) -> Option<u32>| kinds.iter().map(one).collect::<BTreeSet<_>>().len() > 1;
             let mut name = text(of.identity).to_owned();
-            let rat = of.rat.filter(|_| differ(&|kind| kind.0.map(|rat| rat as u32)));
+            let rat = of.rat.filter(|_| differ(&|kind| kind.rat.map(|rat| rat as u32)));
             let parts = [
                 rat.map(|rat| match rat {
                     Rat::Lte => "lte",
                     Rat::Nr => "nr",
                 }),
-                of.frequency.filter(|_| differ(&|kind| kind.1)).map(text),
-                of.operator.filter(|_| differ(&|kind| kind.2)).map(text),
+                of.frequency.filter(|_| differ(&|kind| kind.frequency)).map(text),
+                of.operator.filter(|_| differ(&|kind| kind.operator)).map(text),
             ];
             for part in parts.into_iter().flatten() {
                 name.push('-');
@@ -325,7 +323,7 @@ fn identity(cell: &[u8], is_known: impl Fn(u64) -> bool) -> Option<String> {
     /// From here on, numbers with a point are not exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match text.parse::<f64>() {
-        Ok(number) if number < 0.0 || number >= EXACT => None,
+        Ok(number) if !(0.0..EXACT).contains(&number) => None,
         Ok(number) if libm::trunc(number) == number => is_known(number as u64).then(|| format!("{number:.0}")),
         _ => Some(text.to_owned()),
     }
