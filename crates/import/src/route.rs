@@ -147,7 +147,7 @@ pub fn gpx(from: impl Read, which: Option<&str>, layout: &Layout) -> Result<Note
                 "goes back in time {seconds:.0} s after its beginning, at {north:.6},{east:.6}: --speed replaces the times"
             )));
         }
-        return Ok(Noted { value: finish(&fixes, layout)?, notes });
+        return Ok(Noted { value: finish(&fixes, layout, &mut notes)?, notes });
     };
     let plane = plane(&fixes, layout)?.0;
     let mut timed: Vec<Fix> = Vec::new();
@@ -161,7 +161,7 @@ pub fn gpx(from: impl Read, which: Option<&str>, layout: &Layout) -> Result<Note
             before = Some(here);
         }
     }
-    Ok(Noted { value: finish(&timed, layout)?, notes })
+    Ok(Noted { value: finish(&timed, layout, &mut notes)?, notes })
 }
 
 /// Selects tracks by number or name.
@@ -211,10 +211,11 @@ fn plane(fixes: &[Fix], layout: &Layout) -> Result<(Plane, [f64; 2]), Error> {
 }
 
 /// Makes waypoints of places with times, in their order.
-fn finish(fixes: &[Fix], layout: &Layout) -> Result<Route, Error> {
+fn finish(fixes: &[Fix], layout: &Layout, notes: &mut Vec<String>) -> Result<Route, Error> {
     let (plane, origin) = plane(fixes, layout)?;
     let begin = fixes.iter().find_map(|fix| fix.1).unwrap_or(0.0);
     let mut timed: Vec<(f64, [f64; 2])> = Vec::new();
+    let mut at_once = 0u64;
     for (place, time) in fixes {
         let (Some(at), here) = (time.map(|time| time - begin), plane.metres(*place)) else { continue };
         if !(0.0..=MAX_SECONDS).contains(&at) {
@@ -226,9 +227,13 @@ fn finish(fixes: &[Fix], layout: &Layout) -> Result<Route, Error> {
             return Err(Error::File(what.to_owned()));
         }
         // Hundredths of a second are written.
-        if timed.last().is_none_or(|last| at >= last.0 + 0.01) {
-            timed.push((at, here));
+        match timed.last() {
+            Some(last) if at < last.0 + 0.01 => at_once += u64::from(here != last.1),
+            _ => timed.push((at, here)),
         }
+    }
+    if at_once > 0 {
+        notes.push(format!("{at_once} places have the time of another one before, and are left out"));
     }
     let mut near = NEAR_M;
     let mut points = thinned(&timed, near);
@@ -300,7 +305,7 @@ pub fn gtfs(path: &Path, trip: Option<&str>, layout: &Layout) -> Result<Noted<Ro
     };
     let mut notes = Vec::new();
     let fixes = along(&stops, &places, &shape, layout, &mut notes)?;
-    Ok(Noted { value: finish(&fixes, layout)?, notes })
+    Ok(Noted { value: finish(&fixes, layout, &mut notes)?, notes })
 }
 
 /// Where the stops are along a shape, in metres, according to `shape_dist_traveled` of both tables, which may be in any unit.

@@ -292,6 +292,16 @@ fn edited(text: &[u8], edits: &[(u16, u8)]) -> Vec<u8> {
 }
 
 #[test]
+fn places_at_the_time_of_another_are_counted() {
+    let point =
+        |north: f64, s: u32| format!("<trkpt lat='{north}' lon='0'><time>2024-01-01T00:00:{s:02}Z</time></trkpt>");
+    let points = [point(51.0, 0), point(51.0, 0), point(51.001, 0), point(51.001, 10)].concat();
+    let text = format!("<gpx version='1.1'><trk><trkseg>{points}</trkseg></trk></gpx>");
+    let read = import::route::gpx(text.as_bytes(), None, &layout()).unwrap();
+    assert_eq!(read.notes, ["1 places have the time of another one before, and are left out"]);
+}
+
+#[test]
 fn any_edit_of_a_track_or_a_feed_is_a_route_or_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let zip = dir.path().join("feed.zip");
