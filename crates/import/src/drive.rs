@@ -207,46 +207,64 @@ impl Selected {
             select(&LATITUDE, &None, None)?,
             select(&LONGITUDE, &None, None)?,
         ];
-        let rate =
-            |selected: &Option<String>, g_nettrack: &str, begins: &[&str]| -> Result<Option<(usize, Unit)>, Error> {
-                let column = match selected {
-                    Some(name) => table.column(name)?,
-                    None if is_g_nettrack => match first(&[g_nettrack]) {
-                        Some(column) => column,
-                        None => return Ok(None),
-                    },
-                    None => {
-                        let is_it = |at: usize| {
-                            let is_known = units::rate(&table.names[at])
-                                .is_some_and(|named| named.unit.is_some_and(|unit| unit.is_rate));
-                            is_known && begins.iter().any(|begin| names[at].starts_with(begin))
-                        };
-                        let found: Vec<usize> = (0..names.len()).filter(|&at| is_it(at)).collect();
-                        let [one] = found[..] else { return Ok(None) };
-                        one
-                    }
-                };
-                let named =
-                    units::rate(table.names.get(column).map_or("", String::as_str)).and_then(|named| named.unit);
-                let of_logger = (is_g_nettrack && selected.is_none()).then_some(Unit::KBPS);
-                let unit = columns.unit.or(named).or(of_logger).filter(|unit| unit.is_rate).ok_or_else(|| {
-                    let (column, valid) = (table.shown(column), Unit::VALID);
-                    Error::File(format!(
-                        "the unit of the rates in column {column} is unknown: set it with --unit ({valid})"
-                    ))
-                })?;
-                Ok(Some((column, unit)))
+        let mut rate = |selected: &Option<String>, g_nettrack: &str, (option, begins): (&str, &[&str])| {
+            let column = match selected {
+                Some(name) => Some(table.column(name)?),
+                None if is_g_nettrack => first(&[g_nettrack]),
+                None => rate_column(table, &names, (option, begins), notes)?,
             };
-        let rates = [
-            rate(&columns.downlink, "dlbitrate", &["dl", "down", "throughputdl", "rx"])?,
-            rate(&columns.uplink, "ulbitrate", &["ul", "up", "throughputul", "tx"])?,
-        ];
+            let Some(column) = column else { return Ok::<_, Error>(None) };
+            let named = units::rate(table.names.get(column).map_or("", String::as_str));
+            let of_logger = (is_g_nettrack && selected.is_none()).then_some(Unit::KBPS);
+            let known = columns.unit.or(named.and_then(|named| named.unit)).or(of_logger);
+            let unit = known.filter(|unit| unit.is_rate).ok_or_else(|| {
+                let (column, valid) = (table.shown(column), Unit::VALID);
+                let what = format!("the unit of the rates in column {column} is unknown");
+                Error::File(format!("{what}: set it with --unit ({valid})"))
+            })?;
+            let note = named.filter(|_| columns.unit.is_none()).and_then(|named| named.note(&table.shown(column)));
+            Ok(Some((column, unit, note)))
+        };
+        let down = rate(&columns.downlink, "dlbitrate", ("--downlink", &["dl", "down", "throughputdl", "rx"]))?;
+        let up = rate(&columns.uplink, "ulbitrate", ("--uplink", &["ul", "up", "throughputul", "tx"]))?;
+        notes.extend([&down, &up].into_iter().flatten().filter_map(|(.., note)| note.clone()));
+        let rates = [down, up].map(|rate| rate.map(|(column, unit, _)| (column, unit)));
         let has_values = values[..4].iter().any(Option::is_some) || rates.iter().any(Option::is_some);
         if !has_values {
             let what = "no column has a name for a received power, quality, SINR, CQI or rate; select one with --rsrp, --sinr or --downlink";
             return Err(Error::File(format!("{what}: the columns are {}", table.all_names())));
         }
         Ok(Selected { time, cell, values, rates })
+    }
+}
+
+/// Returns the column of rates whose name begins like this and has a unit of a rate, or one that is not clear.
+fn rate_column(
+    table: &Table<'_>,
+    names: &[String],
+    (option, begins): (&str, &[&str]),
+    notes: &mut Vec<String>,
+) -> Result<Option<usize>, Error> {
+    let is_it = |at: &usize| {
+        let is_rate = units::rate(&table.names[*at]).is_some_and(|named| named.unit.is_none_or(|unit| unit.is_rate));
+        is_rate && begins.iter().any(|begin| names[*at].starts_with(begin))
+    };
+    let found: Vec<usize> = (0..names.len()).filter(is_it).collect();
+    match found[..] {
+        [] => {
+            let may_be = |at: &usize| {
+                begins.iter().any(|begin| names[*at].starts_with(begin)) && units::is_called_rate(&table.names[*at])
+            };
+            let what = "may be a rate, but its unit is unknown: it is left out; give";
+            let note = |at: usize| format!("column {} {what} {option} and --unit", table.shown(at));
+            notes.extend((0..names.len()).filter(may_be).map(note));
+            Ok(None)
+        }
+        [one] => Ok(Some(one)),
+        _ => {
+            let of = found.iter().map(|&at| shown(table.names[at].as_bytes())).collect();
+            Err(choose(&format!("several columns may be the rate: select one with {option}"), of))
+        }
     }
 }
 

@@ -172,7 +172,7 @@ impl Opportunities {
 
     /// Lets rates vary as [`Columns::texture`] says, differently in each direction.
     fn vary(mut self, spread: Option<f64>, direction: u64) -> Opportunities {
-        self.texture = spread.map(|spread| Texture::new(spread, direction));
+        self.texture = spread.filter(|spread| *spread > 0.0).map(|spread| Texture::new(spread, direction));
         self
     }
 

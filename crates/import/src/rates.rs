@@ -1,5 +1,6 @@
 //! Tables of rates, or of amounts of data, over time.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use csv::ByteRecord;
@@ -8,7 +9,7 @@ use link::trace::Trace;
 use crate::clock::number;
 use crate::table::{Table, is_missing};
 use crate::times::{Raw, TimeColumn, Times, short};
-use crate::units::{self, Unit};
+use crate::units::{self, Named, Unit};
 use crate::{Error, Noted, Opportunities, choose, shown, text};
 
 /// The highest accepted rate, in bit/s.
@@ -45,6 +46,10 @@ pub struct Columns {
     ///
     /// [`USUAL`]: crate::texture::USUAL
     pub texture: Option<f64>,
+    /// The run whose rows count, of a table of several.
+    pub run: Option<String>,
+    /// The column of runs. Default: none, or, if a run is selected, one with such a name.
+    pub runs: Option<String>,
 }
 
 /// A form of tables that a set or a tool has, whose names, if it has any, do not tell all.
@@ -57,7 +62,7 @@ pub enum Format {
     Ghent,
     /// G-NetTrack's logs, and the sets uccmisl/4Gdataset and 5Gdataset: `Timestamp` and `DL_bitrate` in kbit/s.
     GNetTrack,
-    /// `Lumos5G`: a row a second, with the number `seq_num`, and `Throughput` in Mbit/s.
+    /// `Lumos5G`: a row a second, with the number `seq_num`, and `Throughput` in Mbit/s; of several runs, if it has `run_num`.
     Lumos5g,
 }
 
@@ -70,6 +75,9 @@ impl Format {
             Format::GNetTrack => ("Timestamp", "DL_bitrate", Unit::KBPS, None, Covers::UntilNext),
             Format::Lumos5g => ("seq_num", "Throughput", Unit::MBPS, Some(1.0), Covers::UntilNext),
         };
+        if self == Format::Lumos5g {
+            columns.runs.get_or_insert_with(|| LUMOS_RUNS.to_owned());
+        }
         columns.time.get_or_insert_with(|| time.to_owned());
         columns.rate.get_or_insert_with(|| rate.to_owned());
         columns.unit.get_or_insert(unit);
@@ -94,20 +102,22 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     if !table.has_names() {
         notes.push("the file has no header: its first line is data".to_owned());
     }
-    let rows = Rows::read(&mut table, &selected, &mut notes)?;
+    let rows = Rows::read(&mut table, &selected, columns, &mut notes)?;
     drop(table);
     drop(text);
-    let covers = selected.covers(columns, &rows)?;
-    selected.tell(covers, columns, &mut notes);
+    let counter = rows.counter(selected.unit);
+    let covers = selected.covers(columns, &counter)?;
+    selected.tell(covers, columns, &counter, &mut notes);
     let mut sum = Opportunities::new(begin, length).vary(columns.texture, 0);
-    let end = rows.pass(&mut sum, selected.unit, covers, &mut notes)?;
+    let end = rows.pass(&mut sum, selected.unit, (covers, counter), &mut notes)?;
     notes.extend(smooth(rows.times.step, columns.texture));
     Ok(Noted { value: sum.finish(end)?, notes })
 }
 
 /// What to say of rates that are so many seconds apart, if they are far.
 pub(crate) fn smooth(step: f64, texture: Option<f64>) -> Option<String> {
-    let what = match texture {
+    // A spread of 0 is none.
+    let what = match texture.filter(|spread| *spread > 0.0) {
         None => {
             "the trace is smooth within that time, which no cell is: short queues and delays are those of a constant rate (a \
              texture makes it vary at random)"
@@ -124,6 +134,10 @@ struct Selected {
     rate_name: String,
     unit: Unit,
     is_total: bool,
+    /// What to say of the unit.
+    unit_note: Option<String>,
+    /// The column of runs.
+    runs: Option<usize>,
 }
 
 impl Selected {
@@ -133,12 +147,15 @@ impl Selected {
             return Err(Error::File(what.to_owned()));
         }
         let time = TimeColumn::of(table, columns.time.as_deref(), columns.seconds)?;
-        let (rate, unit, is_total) = rate_column(table, columns, time.index)?;
-        Ok(Selected { time, rate, rate_name: table.shown(rate), unit, is_total })
+        let (rate, unit, named) = rate_column(table, columns, time.index)?;
+        let rate_name = table.shown(rate);
+        let unit_note = named.filter(|_| columns.unit.is_none()).and_then(|named| named.note(&rate_name));
+        let is_total = named.is_some_and(|named| named.is_total);
+        Ok(Selected { time, rate, rate_name, unit, is_total, unit_note, runs: runs_column(table, columns)? })
     }
 
     /// What a row covers.
-    fn covers(&self, columns: &Columns, rows: &Rows) -> Result<Covers, Error> {
+    fn covers(&self, columns: &Columns, counter: &Counter) -> Result<Covers, Error> {
         if self.unit.is_rate {
             return match columns.covers {
                 Some(Covers::SinceStart) => {
@@ -150,18 +167,41 @@ impl Selected {
         match columns.covers {
             Some(covers) => Ok(covers),
             None if self.is_total => Ok(Covers::SinceStart),
-            None if rows.only_grows() => Err(Error::File(format!(
-                "the values of column {} only grow: say whether they are sums since the start (--covers since-start), or \
-                 came since the previous row (since-previous), or until the next one (until-next)",
-                self.rate_name
-            ))),
-            None => Ok(Covers::SincePrevious),
+            None => match counter {
+                Counter::No => Ok(Covers::SincePrevious),
+                Counter::Wraps { .. } => Ok(Covers::SinceStart),
+                Counter::Grows { falls } => {
+                    let falls = match falls {
+                        0 => "only grow".to_owned(),
+                        1 => "grow, but for one fall".to_owned(),
+                        falls => format!("grow, but for {falls} falls"),
+                    };
+                    Err(Error::File(format!(
+                        "the values of column {} {falls}: say whether they are sums since the start (--covers since-start), or \
+                         came since the previous row (since-previous), or until the next one (until-next)",
+                        self.rate_name
+                    )))
+                }
+            },
         }
     }
 
-    /// Says what a row covers, if nobody told.
-    fn tell(&self, covers: Covers, columns: &Columns, notes: &mut Vec<String>) {
-        if columns.covers.is_some() || self.unit.is_rate {
+    /// Says what a row covers, if nobody told, and how a counter wraps.
+    fn tell(&self, covers: Covers, columns: &Columns, counter: &Counter, notes: &mut Vec<String>) {
+        notes.extend(self.unit_note.clone());
+        if self.unit.is_rate {
+            return;
+        }
+        if let (Counter::Wraps { modulus, times }, Covers::SinceStart) = (counter, covers) {
+            let bytes = modulus * self.unit.bits / 8.0;
+            let (most, of) = if WRAPS.contains(&bytes) { (bytes, "bytes") } else { (*modulus, "of its unit") };
+            let (name, bits) = (&self.rate_name, libm::round(libm::log2(most)));
+            let often = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+            notes.push(format!(
+                "the counter in column {name} is assumed to have begun anew {often}, after 2^{bits} {of}"
+            ));
+        }
+        if columns.covers.is_some() {
             return;
         }
         let what = match covers {
@@ -174,8 +214,28 @@ impl Selected {
     }
 }
 
-/// Returns the column of rates, its unit, and whether it is a sum since the start.
-fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usize, Unit, bool), Error> {
+/// Names of columns of runs, in small letters and without separators.
+const RUNS: [&str; 6] = ["runnum", "run", "runid", "runnumber", "sessionid", "session"];
+/// The column of runs of `Lumos5G`.
+const LUMOS_RUNS: &str = "run_num";
+
+/// Returns the column of runs, if there is one and it is needed.
+fn runs_column(table: &Table<'_>, columns: &Columns) -> Result<Option<usize>, Error> {
+    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let find = |is: &dyn Fn(&str) -> bool| table.names.iter().position(|name| is(name));
+    match (&columns.runs, &columns.run) {
+        // A format's column, which not all of its tables have.
+        (Some(name), None) => Ok(find(&|one| one.eq_ignore_ascii_case(name))),
+        (Some(name), Some(_)) => table.column(name).map(Some),
+        (None, Some(_)) => find(&|one| RUNS.contains(&plain(one).as_str())).map(Some).ok_or_else(|| {
+            Error::File(format!("--run: no column is called one of runs; the columns are {}", table.all_names()))
+        }),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Returns the column of rates, its unit, and what its name says.
+fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usize, Unit, Option<Named>), Error> {
     let named = |column: usize| table.names.get(column).and_then(|name| units::rate(name));
     let column = match &columns.rate {
         Some(name) => table.column(name)?,
@@ -208,7 +268,49 @@ fn rate_column(table: &Table<'_>, columns: &Columns, time: usize) -> Result<(usi
         let valid = Unit::VALID;
         Error::File(format!("the unit of column {} is unknown: set it with --unit ({valid})", table.shown(column)))
     })?;
-    Ok((column, unit, named.is_some_and(|named| named.is_total)))
+    Ok((column, unit, named))
+}
+
+/// Whether a column is that of a counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Counter {
+    No,
+    /// It grows, but for this many falls.
+    Grows {
+        falls: usize,
+    },
+    /// It grows, and begins anew after this many of its unit.
+    Wraps {
+        modulus: f64,
+        times: usize,
+    },
+}
+
+/// After how many bytes or values counters begin anew.
+const WRAPS: [f64; 2] = [2_147_483_648.0, 4_294_967_296.0];
+/// A step at which a counter begins anew is at most so many times the largest of the others.
+const FAR: f64 = 2.0;
+/// From so many steps on, a column that falls in at most one step of this many is one that grows.
+const MANY_STEPS: usize = 8;
+const RARE: usize = 8;
+/// Runs that are told apart.
+const MOST_RUNS: usize = 10_000;
+
+/// Says which run was selected of several.
+fn one_run(runs: &BTreeMap<String, u64>, selected: Option<&str>, notes: &mut Vec<String>) -> Result<(), Error> {
+    let names = || runs.iter().map(|(run, rows)| format!("{run} ({rows} rows)")).collect();
+    match selected {
+        None if runs.len() > 1 => Err(choose("several runs in the table: select one with --run", names())),
+        Some(run) if !runs.contains_key(run) => {
+            Err(choose(&format!("no row is of a run `{}`", shown(run.as_bytes())), names()))
+        }
+        Some(run) if runs.len() > 1 => {
+            let (rows, all) = (runs[run], runs.values().sum::<u64>());
+            notes.push(format!("{rows} of {all} rows are of the run, and the others are left out"));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The rows of a table.
@@ -218,13 +320,29 @@ struct Rows {
 }
 
 impl Rows {
-    fn read(table: &mut Table<'_>, selected: &Selected, notes: &mut Vec<String>) -> Result<Rows, Error> {
+    fn read(
+        table: &mut Table<'_>,
+        selected: &Selected,
+        columns: &Columns,
+        notes: &mut Vec<String>,
+    ) -> Result<Rows, Error> {
         let (mut times, mut values, mut missing) = (Raw::default(), Vec::new(), 0u64);
+        let mut runs: BTreeMap<String, u64> = BTreeMap::new();
         let mut record = ByteRecord::new();
         while let Some(line) = table.next(&mut record)? {
             let cell = |column: usize| {
                 record.get(column).ok_or_else(|| Error::line(line, format!("has no column {}", column + 1)))
             };
+            if let Some(column) = selected.runs {
+                let run = shown(cell(column)?);
+                let is_other = columns.run.as_ref().is_some_and(|selected| *selected != run);
+                if runs.len() < MOST_RUNS || runs.contains_key(&run) {
+                    *runs.entry(run).or_default() += 1;
+                }
+                if is_other || columns.run.is_none() && runs.len() > 1 {
+                    continue;
+                }
+            }
             let (time, value) = (cell(selected.time.index)?, cell(selected.rate)?);
             if is_missing(time) || is_missing(value) {
                 missing += 1;
@@ -238,6 +356,7 @@ impl Rows {
             }
             values.push(value);
         }
+        one_run(&runs, columns.run.as_deref(), notes)?;
         if times.is_empty() {
             let what = if missing > 0 { "all its rows lack the time or the rate" } else { "no lines after the header" };
             return Err(Error::File(what.to_owned()));
@@ -248,15 +367,41 @@ impl Rows {
         Ok(Rows { times: times.times(&selected.time, notes)?, values })
     }
 
-    /// Whether values never decrease and most grow, as those of a counter do.
-    fn only_grows(&self) -> bool {
+    /// Whether the values are those of a counter: most grow, and few are less than the one before. If all of these fit a counter that
+    /// begins anew after 2^31 or 2^32 bytes or values, it does.
+    fn counter(&self, unit: Unit) -> Counter {
         let steps = self.values.len().saturating_sub(1);
         let grown = self.values.windows(2).filter(|two| two[1] > two[0]).count();
-        steps >= 2 && 2 * grown > steps && self.values.windows(2).all(|two| two[1] >= two[0])
+        let falls: Vec<(f64, f64)> =
+            self.values.windows(2).filter(|two| two[1] < two[0]).map(|two| (two[0], two[1])).collect();
+        if unit.is_rate || steps < 2 || 2 * grown <= steps {
+            return Counter::No;
+        }
+        let grows = Counter::Grows { falls: falls.len() };
+        if falls.is_empty() {
+            return grows;
+        }
+        let largest = self.values.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+        let most = self.values.iter().copied().fold(0.0, f64::max);
+        let of_bytes = 8.0 / unit.bits;
+        for modulus in [WRAPS[0], WRAPS[1]].into_iter().flat_map(|values| [values, values * of_bytes]) {
+            // The step over the end is not far from the others.
+            let fits = |&(before, after): &(f64, f64)| after + modulus - before <= FAR * largest;
+            if most < modulus && falls.iter().all(fits) {
+                return Counter::Wraps { modulus, times: falls.len() };
+            }
+        }
+        if steps >= MANY_STEPS && RARE * falls.len() <= steps { grows } else { Counter::No }
     }
 
     /// Passes what the rows carry; returns the end of the recording in seconds.
-    fn pass(&self, sum: &mut Opportunities, unit: Unit, covers: Covers, notes: &mut Vec<String>) -> Result<f64, Error> {
+    fn pass(
+        &self,
+        sum: &mut Opportunities,
+        unit: Unit,
+        (covers, counter): (Covers, Counter),
+        notes: &mut Vec<String>,
+    ) -> Result<f64, Error> {
         let (times, values) = (&self.times.seconds, &self.values);
         let last = times.len() - 1;
         if covers == Covers::UntilNext {
@@ -273,7 +418,10 @@ impl Rows {
         }
         let is_sum = covers == Covers::SinceStart;
         for at in 1..=last {
-            let value = values[at] - if is_sum { values[at - 1] } else { 0.0 };
+            let mut value = values[at] - if is_sum { values[at - 1] } else { 0.0 };
+            if let (Counter::Wraps { modulus, .. }, true) = (&counter, value < 0.0) {
+                value += modulus;
+            }
             if value < 0.0 {
                 let what = "the sum since the start is less than in the previous line: the counter began anew; import the parts singly";
                 return Err(Error::line(u64::from(self.times.lines[at]), what));

@@ -6,7 +6,8 @@
 //! by default.
 //!
 //! Cases matter where they do among SI units: `MBps` and `MB/s` are bytes, `Mbps` and `Mb/s` bits, `KiB` is 1024 bytes and
-//! `kB` 1000. `MBPS` is an acronym of bits per second, as `mbps` is; `mb/s` and `MB/S` may be either.
+//! `kB` 1000. `MBPS` is an acronym, mostly of bits per second, as which it is taken in a name of a column, with a note; `mb/s` and `MB/S` may be
+//! either.
 
 /// The unit of a column of rates, or of amounts of data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +37,7 @@ impl Unit {
         let (first, behind) = words.split_first()?;
         let unit = whole(first.text, true, behind.first().is_some_and(|next| next.is_per))?;
         let (unit, taken) = divided(unit, behind)?;
-        (taken == behind.len() && !is_shouted(first, behind)).then_some(unit)
+        (taken == behind.len() && !is_shouted(first, behind) && !is_acronym(first.text)).then_some(unit)
     }
 }
 
@@ -165,6 +166,16 @@ pub(crate) struct Named {
     pub(crate) unit: Option<Unit>,
     /// Whether it is a sum since the start.
     pub(crate) is_total: bool,
+    /// Whether the unit is an acronym such as `MBPS`, in which the `B` may be that of bits or of bytes.
+    is_acronym: bool,
+}
+
+impl Named {
+    /// What to say if its unit is used.
+    pub(crate) fn note(&self, column: &str) -> Option<String> {
+        let what = "in capitals is assumed to be in bits, not bytes, per second; otherwise, give --unit (kB/s, MB/s)";
+        self.is_acronym.then(|| format!("the unit of column {column} {what}"))
+    }
 }
 
 /// Returns the unit of a column of rates or amounts; `None` if its name has none.
@@ -175,7 +186,13 @@ pub(crate) fn rate(name: &str) -> Option<Named> {
         Rate::Contradictory => None,
     };
     let is_total = words.iter().any(|word| is_among(word.text, &TOTALS));
-    Some(Named { unit, is_total })
+    let is_acronym = words.iter().any(|word| is_acronym(word.text));
+    Some(Named { unit, is_total, is_acronym })
+}
+
+/// Whether a column is called a rate, or something divided by a time, in whatever unit.
+pub(crate) fn is_called_rate(name: &str) -> bool {
+    words(name).iter().any(|word| is_among(word.text, &RATES) || word.is_per && period(word.text).is_some())
 }
 
 /// Whether a word, or the words that its capital letters separate, is among `list`.
@@ -239,6 +256,11 @@ fn is_shouted(word: &Word<'_>, behind: &[Word<'_>]) -> bool {
     word.text.ends_with('B')
         && is_capital(word.text)
         && behind.first().is_some_and(|next| divides(next) && is_capital(next.text))
+}
+
+/// Whether a word is or ends with a unit such as `MBPS`.
+fn is_acronym(word: &str) -> bool {
+    word.ends_with("BPS")
 }
 
 /// Divides a unit by the time that follows it (`/s`, `per_s`, `_sec`), and says how many words that took. `None` if it is
@@ -360,7 +382,7 @@ fn whole(word: &str, is_set_off: bool, is_divided: bool) -> Option<Unit> {
             _ => {}
         }
         match rest {
-            // `Bps` tells bytes from bits, `BPS` is an acronym.
+            // `Bps` tells bytes from bits, `BPS` does not: [`is_acronym`].
             "Bps" => unit(8.0, true),
             "bps" | "BPS" => unit(1.0, true),
             // `MB`, `kB`, `KiB`; `B` alone only where a unit is expected. Of `MB/S`, the case tells nothing: [`is_shouted`].
@@ -535,6 +557,19 @@ mod tests {
             let named = rate(name);
             assert_eq!(named.and_then(|named| named.unit), unit, "{name}");
         }
+    }
+
+    #[test]
+    fn an_acronym_in_capitals_is_noted_in_names_and_refused_as_an_option() {
+        for name in ["THROUGHPUT_MBPS", "Throughput_KBPS", "rateMBPS", "GBPS"] {
+            assert!(
+                rate(name).unwrap().note("`x`").unwrap().starts_with("the unit of column `x` in capitals"),
+                "{name}"
+            );
+        }
+        assert_eq!(rate("THROUGHPUT_Mbps").unwrap().note("x"), None);
+        assert_eq!((Unit::parse("MBPS"), Unit::parse("KBPS"), Unit::parse("BPS")), (None, None, None));
+        assert_eq!((Unit::parse("mbps"), Unit::parse("MBps").map(|unit| unit.bits)), (Some(Unit::MBPS), Some(8e6)));
     }
 
     #[test]

@@ -178,6 +178,26 @@ fn of_several_operators_one_is_selected_or_their_cells_are_told_apart() {
 }
 
 #[test]
+fn a_column_of_rates_is_asked_for_if_it_or_its_unit_is_not_clear() {
+    let read = |head: &str| drive(&format!("time_s,PCI,RSRP,{head}\n0,5,-90,1,1\n1,5,-90,1,1\n"), &Columns::default());
+    let error = read("dl_mbps,dl_max_mbps").unwrap_err().to_string();
+    let wanted = "several columns may be the rate: select one with --downlink; choose one of dl_mbps, dl_max_mbps";
+    assert_eq!(error, wanted);
+    let error = read("dl_rate_bytes,x").unwrap_err().to_string();
+    assert!(error.starts_with("the unit of the rates in column `dl_rate_bytes` is unknown: set it with"), "{error}");
+    for name in ["dl [mb/s]", "dl_bitrate", "DownloadSpeed"] {
+        let left_out = read(&format!("{name},x")).unwrap();
+        let wanted = format!(
+            "column `{name}` may be a rate, but its unit is unknown: it is left out; give --downlink and --unit"
+        );
+        assert_eq!((left_out.notes, left_out.value.rows[0].mbps), (vec![wanted], [None, None]));
+    }
+    let capitals = read("DL_MBPS,UL_MBps").unwrap();
+    assert!(capitals.notes[0].starts_with("the unit of column `DL_MBPS` in capitals"), "{:?}", capitals.notes);
+    assert_eq!(capitals.value.rows[0].mbps, [Some(1.0), Some(8.0)]);
+}
+
+#[test]
 fn known_forms_of_tables_need_no_other_option() {
     let of = |text: &str, format: Format| {
         let read = rates(text.as_bytes(), &format.complete(import::Columns::default()), 0.0, None).unwrap();

@@ -64,6 +64,7 @@ Examples:
   ranway import rates drive.csv --out drive.trace
   ranway import rates trace.txt --time 1 --rate 2 --time-unit s --unit mbps --out pensieve.trace
   ranway import rates report_bus_0001.log --format ghent --out bus.trace
+  ranway import rates lumos5g.csv --format lumos5g --run 3 --out walk.trace
   ranway import rates drive.csv --rate DL_bitrate --unit kbps --begin 30 --length 60 --out drive.trace
 
 A scenario uses it as the rate of a link:
@@ -87,6 +88,9 @@ pub(crate) struct RatesArgs {
     /// The unit of the times, if the column's name does not include it
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
+    /// The run whose rows count, of a table of several (columns such as run_num)
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// What a row covers [default: until-next for rates; since-previous for amounts, and since-start for totals]
     #[arg(long, value_name = "TIME")]
     covers: Option<RowCovers>,
@@ -366,6 +370,8 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
                 seconds,
                 covers,
                 texture: args.texture.spread(),
+                run: args.run.clone(),
+                runs: None,
             };
             let columns =
                 args.format.map_or_else(|| columns.clone(), |format| format.format().complete(columns.clone()));

@@ -32,9 +32,9 @@ pub(crate) struct TextureArgs {
 }
 
 impl TextureArgs {
-    /// Returns the spread, if rates are to vary.
+    /// Returns the spread, if rates are to vary; with a spread of 0, they are not.
     pub(super) fn spread(&self) -> Option<f64> {
-        self.spread.map(|spread| spread.unwrap_or(texture::USUAL))
+        self.spread.map(|spread| spread.unwrap_or(texture::USUAL)).filter(|spread| *spread > 0.0)
     }
 }
 
