@@ -10,11 +10,13 @@ mod modules;
 mod package;
 mod samples;
 mod step;
+mod times;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use step::{command, output, step, step_with};
+use times::Times;
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
@@ -106,19 +108,46 @@ fn every_test() -> Result<()> {
     // As root, a test that needs root fails where it would be skipped.
     let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
     let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    // Tests of real networks, of which `.config/nextest.toml` lets three run at once, wait more than they compute.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = (processors + 4).to_string();
-    let all = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads];
-    step_with(required, "Rust tests", "cargo", &all)?;
+    let mut times = Times::default();
+    let done = rust_tests(required, &mut times);
+    times.print();
+    done?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
     same_bytes_in_release()?;
     step("Python package", "maturin", &["develop", "--locked", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
     // One of them has real hosts, and waits as well.
-    let workers = (processors + 1).to_string();
+    let workers = (processors() + 1).to_string();
     let all = ["-m", "pytest", "-q", "-n", &workers, "--dist", "loadgroup", "python/tests"];
     step_with(required, "Python tests", "python", &all)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Tests in real time: of real networks, and one of a browser.
+const REAL_TIME: &str = "test(/root_/) or test(a_thousand_flows_stay_usable_with_keyboard_and_contrast)";
+
+/// Runs the Rust tests: first those that compute, then those in real time, which must be conclusive (`testkit::realtime`). Of these
+/// `.config/nextest.toml` lets few run at once, as they wait more than they compute.
+fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
+    let strict = [required, &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
+    let lanes = [
+        ("Rust tests", format!("not ({REAL_TIME})"), processors(), required),
+        ("Rust tests in real time", REAL_TIME.to_owned(), processors() + 2, &strict),
+    ];
+    let mut failed = Ok(());
+    for (what, which, threads, variables) in lanes {
+        let threads = threads.to_string();
+        let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", &which];
+        Times::begin();
+        let done = step_with(variables, what, "cargo", &args);
+        times.add()?;
+        // What one lane finds does not hide what the other does.
+        failed = failed.and(done);
+    }
+    failed
 }
 
 /// Runs the determinism tests with our code compiled as in a release. Libraries of others stay as the tests have built them: a

@@ -1,0 +1,95 @@
+//! Where the time of the Rust tests goes, by nextest's JUnit reports.
+
+use anyhow::{Context, Result};
+use roxmltree::Document;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Where nextest writes its report (`.config/nextest.toml`).
+const REPORT: &str = "target/nextest/default/junit.xml";
+/// How many of the slowest tests are shown.
+const SLOWEST: usize = 20;
+/// The seconds that the tests of a crate may take together on two processors, one after the other; those of others.
+const BUDGETS: [(&str, f64); 0] = [];
+const USUAL_BUDGET: f64 = 10.0;
+
+/// The times of tests in seconds, by crate and name.
+#[derive(Debug, Default)]
+pub(crate) struct Times(Vec<(String, String, f64)>);
+
+impl Times {
+    /// Removes an earlier report, so that none is taken for this run's.
+    pub(crate) fn begin() {
+        let _ = std::fs::remove_file(REPORT);
+    }
+
+    /// Adds those of the report that nextest has just written; nothing without one, as of a run that could not begin.
+    pub(crate) fn add(&mut self) -> Result<()> {
+        let Ok(text) = std::fs::read_to_string(REPORT) else { return Ok(()) };
+        self.read(&text).context(REPORT)
+    }
+
+    fn read(&mut self, text: &str) -> Result<()> {
+        let report = Document::parse(text)?;
+        for test in report.descendants().filter(|node| node.has_tag_name("testcase")) {
+            let attribute = |name| test.attribute(name).with_context(|| format!("a test without {name}"));
+            let (binary, name) = (attribute("classname")?, attribute("name")?);
+            let seconds = attribute("time")?.parse().context("a test's time")?;
+            let of = binary.split("::").next().unwrap_or(binary);
+            self.0.push((of.to_owned(), format!("{binary} {name}"), seconds));
+        }
+        Ok(())
+    }
+
+    /// Prints the slowest tests, and the crates whose tests take longer than they may.
+    pub(crate) fn print(mut self) {
+        if self.0.is_empty() {
+            return;
+        }
+        print!("{}", self.text());
+    }
+
+    fn text(&mut self) -> String {
+        let mut crates: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+        for (of, _, seconds) in &self.0 {
+            let sum = crates.entry(of).or_default();
+            *sum = (sum.0 + 1, sum.1 + seconds);
+        }
+        let mut crates: Vec<(&str, usize, f64)> =
+            crates.into_iter().map(|(of, (tests, seconds))| (of, tests, seconds)).collect();
+        crates.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let mut text = String::from("    seconds of tests, by crate (budget):\n");
+        for (of, tests, seconds) in crates {
+            let budget = BUDGETS.iter().find(|(name, _)| *name == of).map_or(USUAL_BUDGET, |(_, budget)| *budget);
+            if seconds > budget {
+                let _ = writeln!(text, "    {seconds:7.1}  {of}: {tests} tests, OVER ITS BUDGET of {budget} s");
+            } else if seconds >= 1.0 {
+                let _ = writeln!(text, "    {seconds:7.1}  {of}: {tests} tests ({budget} s)");
+            }
+        }
+        text += "    the slowest tests, in seconds:\n";
+        self.0.sort_by(|a, b| b.2.total_cmp(&a.2));
+        for (_, name, seconds) in self.0.iter().take(SLOWEST) {
+            let _ = writeln!(text, "    {seconds:7.1}  {name}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_over_their_budget_and_the_slowest_tests_are_told() {
+        let case = |binary: &str, name: &str, seconds: f64| {
+            format!(r#"<testcase name="{name}" classname="{binary}" timestamp="t" time="{seconds:.3}"></testcase>"#)
+        };
+        let cases = [case("link", "a", 6.25), case("link::link", "b&lt;c", 6.25), case("units", "d", 0.5)].concat();
+        let mut times = Times::default();
+        times.read(&format!("<testsuites><testsuite>{cases}</testsuite></testsuites>")).unwrap();
+        let text = times.text();
+        assert!(text.contains("   12.5  link: 2 tests, OVER ITS BUDGET of 10 s\n"), "{text}");
+        assert!(text.contains("    6.2  link::link b<c\n") && text.ends_with("    0.5  units d\n"), "{text}");
+    }
+}
