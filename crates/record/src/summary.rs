@@ -520,6 +520,8 @@ impl Run<'_> {
             let (part, whole) = known.fold((0, 0), |sum: (u64, u64), of| (sum.0 + of.0, sum.1 + of.1));
             ratio(part as f64, whole as f64)
         };
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of rows of one lifetime")]
+        let again = part(|row| row.retransmitted_data());
         let from = rows.iter().map(|row| row.measured_from_s).reduce(f64::min).unwrap_or(0.0);
         let to = rows.iter().map(|row| row.measured_to_s).reduce(f64::max).unwrap_or(0.0);
         let measured = |row: &FlowRow<'_>| (row.measured_to_s - row.measured_from_s).max(0.0);
@@ -566,7 +568,7 @@ impl Run<'_> {
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
             // SYNs are no data segments.
-            retransmission_rate: part(|row| row.retransmitted_data()).filter(|rate| *rate <= 1.0),
+            retransmission_rate: again.filter(|rate| *rate <= 1.0),
             // Earlier results have zeros where nothing was known: of UDP, and of connections of real hosts.
             limited: limited().filter(|shares| shares.iter().flatten().any(|&share| share > 0.0)),
         }
