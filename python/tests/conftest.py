@@ -70,8 +70,8 @@ P = ParamSpec("P")
 
 
 def realtime(test: Callable[P, None]) -> Callable[P, None]:
-    """Repeat a test that fails once, or while the machine is busy, by the rules of `crates/testkit/src/realtime.rs`: one
-    that fails in every attempt has failed.
+    """Repeat a test that fails once, or while the machine is busy, by the rules of `crates/testkit/src/realtime.rs`.
+    One that fails in every attempt has failed.
 
     The test gets no new fixtures, so it must start its emulation itself.
     """

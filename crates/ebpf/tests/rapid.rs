@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, conclusive};
 use testkit::root::granted;
 use wire::tcp_info::TcpInfo;
@@ -404,7 +405,7 @@ fn root_nothing_is_left_of_a_process_that_is_killed() {
     let mine: BTreeSet<u32> = mine.split(' ').map(|id| id.parse().expect("a number")).collect();
     assert!(exists(name) && mine.len() >= 5 && mine.is_subset(&programs()), "{name}, {mine:?}");
     child.kill().expect("it runs");
-    child.wait().expect("it ends");
+    child.ends();
     gone(name);
     let start = Instant::now();
     while !self::programs().is_disjoint(&mine) {

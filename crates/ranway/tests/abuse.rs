@@ -323,10 +323,12 @@ impl Marked {
         processes(&self.mark).into_iter().find(|(_, line)| is(line)).map(|(pid, _)| pid)
     }
 
+    /// Kills all processes of this kind: one that has just been forked has the command line of its parent, until it has its own.
     fn kill(&self, what: &str) {
-        let Some(pid) = self.find(what) else { return };
-        let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
-        eventually("it is dead", || !processes(&self.mark).contains_key(&pid));
+        while let Some(pid) = self.find(what) {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            eventually("it is dead", || !processes(&self.mark).contains_key(&pid));
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, conclusive};
 
 const ATTACH: [&str; 3] = ["--attach", "ma", "mb"];
@@ -119,7 +120,7 @@ impl Attached {
     fn end(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).expect("text");
-        let status = self.child.wait().expect("it ends");
+        let status = self.child.ends();
         assert!(!Path::new("/run/ranway").join(&self.id).exists());
         (status.code(), said)
     }
@@ -305,7 +306,7 @@ fn root_after_a_kill_the_keeper_restores_the_interfaces() {
     let record = Path::new("/run/ranway").join(&attached.id);
     assert!(record.join("restore").is_file());
     attached.child.kill().expect("it runs");
-    attached.child.wait().expect("it ends");
+    attached.child.ends();
     eventually("the record is gone", || !record.exists());
     assert_eq!(
         fs::read_to_string(called).expect("it was called"),

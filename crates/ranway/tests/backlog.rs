@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
@@ -125,7 +126,7 @@ impl Net {
 
 fn end(mut child: Child, signal: Signal) {
     kill(Pid::from_raw(child.id() as i32), signal).expect("it runs");
-    child.wait().expect("it ends");
+    child.ends();
 }
 
 /// Returns how much arrives in a number of seconds, in Mbit/s.
@@ -407,7 +408,7 @@ fn new_rates_are_taken_from_standard_input(_: &mut Watch) {
     drop(rates);
     assert!(mbps() > 0.5);
     kill(Pid::from_raw(backlog.id() as i32), Signal::SIGTERM).expect("it runs");
-    let output = backlog.wait_with_output().expect("it ends");
+    let output = backlog.ends_with_output();
     for (found, expected) in measured.into_iter().zip([4.0, 4.0, 12.0, 12.0, 2.0]) {
         assert!((found / expected - 1.0_f64).abs() < 0.15, "{measured:?}");
     }
@@ -495,7 +496,7 @@ fn packets_that_come_too_fast_are_counted(_: &mut Watch) {
     kill(pid, Signal::SIGCONT).expect("it runs");
     thread::sleep(Duration::from_millis(2_500));
     kill(pid, Signal::SIGTERM).expect("it runs");
-    let output = backlog.wait_with_output().expect("it ends");
+    let output = backlog.ends_with_output();
     let said = text(&output.stdout);
     let last: serde_json::Value = serde_json::from_str(said.lines().last().expect("a line a second")).expect("JSON");
     let count = |what: &str| last["counters"][what].as_u64().expect("a number");

@@ -19,6 +19,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, at_once, conclusive};
 
 const LINK: &str =
@@ -242,7 +243,7 @@ fn after_an_interruption_the_same_command_resumes() {
     let mut running = Running::start(dir.path());
     running.until(1);
     kill(Pid::from_raw(running.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
-    assert_eq!(running.0.wait().expect("it ends").code(), Some(130));
+    assert_eq!(running.0.ends().code(), Some(130));
     let finished = json(&dir.path().join("out"), "summary.json")["finished"].as_u64().expect("a number");
     assert!((1..12).contains(&finished), "{finished}");
     let before = results(dir.path());
@@ -657,7 +658,7 @@ fn a_server_that_demands_tokens_and_tls_is_measured_and_no_secret_is_told() {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let status = running.0.wait().expect("it has ended");
+        let status = running.0.ends();
         let said: Vec<String> = running.1.by_ref().map_while(Result::ok).collect();
         assert!(status.success() && is_seen, "{access}: {said:?}");
         succeed(dir.path(), &["--quiet", "--publish"]);

@@ -14,6 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, at_once, conclusive};
 use testkit::root::granted;
 
@@ -172,7 +173,7 @@ fn root_the_process_that_captures_has_no_rights_and_ends_with_the_measurement() 
     assert_eq!((field("NoNewPrivs").as_str(), field("Seccomp").as_str()), ("1", "2"));
     std::thread::sleep(std::time::Duration::from_millis(700));
     client.kill().expect("it is ours");
-    client.wait().expect("it is ours");
+    client.ends();
     eventually("the helper has ended", || !Path::new("/proc").join(&helper).exists());
     let seen = analyse(dir.path(), "up.pcapng");
     assert!(seen.tables.tcp_flows.iter().any(|row| row.segments > 5), "the requests were captured");

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 
 fn ranway(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).current_dir(dir).output().expect("the command starts")
@@ -295,7 +296,7 @@ fn an_interrupt_keeps_what_has_finished_and_leaves_nothing_half_written() {
     let polite = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(polite.success());
     let begun = Instant::now();
-    let status = child.wait().unwrap();
+    let status = child.ends();
     assert_eq!(status.code(), Some(130));
     assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?} to stop", begun.elapsed());
     let out = dir.path().join("ranway-out");
@@ -312,7 +313,7 @@ fn interrupted_batch(dir: &Path, out: &str) -> Output {
     let child = command.args(args).current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    child.wait_with_output().unwrap()
+    child.ends_with_output()
 }
 
 #[test]

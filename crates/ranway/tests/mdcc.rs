@@ -20,6 +20,7 @@ use std::ops::{Deref, DerefMut};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends;
 use testkit::realtime::{Watch, conclusive};
 use testkit::root::granted;
 
@@ -321,7 +322,7 @@ fn a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends(_: &mut Watch) {
     });
     let (mut new, _said, line) = new.expect("it was started");
     assert_eq!(line, "PEP running between wan and ran, taken over from the previous one; press Ctrl-C to stop\n");
-    assert!(old.wait().expect("it ends").success());
+    assert!(old.ends().success());
     let mut said = String::new();
     old_said.read_to_string(&mut said).expect("it has spoken");
     assert_eq!(said, "another PEP has taken over; exiting\n");
@@ -332,7 +333,7 @@ fn a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends(_: &mut Watch) {
     let reports = |at: usize| seen[at]["reports"].as_u64().expect("a number");
     assert!(reports(1) > reports(0) + 500, "{seen:?}");
     kill(Pid::from_raw(new.id() as i32), Signal::SIGTERM).expect("it is there");
-    assert!(new.wait().expect("it ends").success());
+    assert!(new.ends().success());
 }
 
 #[test]
@@ -423,7 +424,7 @@ fn root_the_metrics_of_mdcc_are_those_of_its_connections_until_it_is_unloaded() 
     assert_eq!((value("ranway_mdcc_reports"), value("ranway_mdcc_pep_rtt_seconds")), (Some(0.0), None));
     drop((stream, peer, listener));
     drop(loaded);
-    assert!(watch.wait().expect("it ends").success());
+    assert!(watch.ends().success());
     line.clear();
     stderr.read_line(&mut line).expect("it speaks");
     assert_eq!(line, "mdcc was unloaded; exiting\n");
@@ -439,7 +440,7 @@ fn root_of_concurrent_loads_one_succeeds_and_the_others_report_why_not() {
         command.args(["mdcc", "load"]).stderr(Stdio::piped()).spawn().expect("it starts")
     };
     let loads: Vec<_> = (0..6).map(|_| load()).collect();
-    let outputs: Vec<Output> = loads.into_iter().map(|child| child.wait_with_output().expect("it ends")).collect();
+    let outputs: Vec<Output> = loads.into_iter().map(Ends::ends_with_output).collect();
     let (loaded, refused): (Vec<_>, Vec<_>) = outputs.iter().partition(|output| output.status.success());
     assert_eq!(loaded.len(), 1, "{outputs:?}");
     for output in refused {
@@ -499,7 +500,7 @@ fn reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not(_: 
     let begin = |options: &[&str]| net.start(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
     let end = |mut pep: std::process::Child| {
         pep.kill().expect("it is there");
-        pep.wait().expect("it ends");
+        pep.ends();
     };
     let (pep, mut seen) = (begin(&key), Vec::new());
     net.download("mdcc", SERVER[0], 16, || {

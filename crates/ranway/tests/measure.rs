@@ -21,6 +21,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::root::granted;
 
 /// The connections of an attack.
@@ -96,7 +97,7 @@ impl Server {
     /// Ends the server in order. Returns what it has said since its first line.
     fn stop(mut self) -> Vec<String> {
         self.signal(Signal::SIGTERM);
-        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+        assert_eq!(self.child.ends().code(), Some(0));
         self.said.take().expect("it is read once").join().expect("it does not panic")
     }
 }

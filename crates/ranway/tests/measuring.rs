@@ -17,6 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, at_once, conclusive};
 
 /// A modem between `mid` and `b`, 20 ms behind it a server.
@@ -708,7 +709,7 @@ fn ctrl_c_ends_a_measurement_whose_server_says_nothing() {
     let _connections = [(); 2].map(|()| silent.accept().expect("it connects"));
     let start = Instant::now();
     kill(Pid::from_raw(client.id() as i32), Signal::SIGINT).expect("it runs");
-    let status = client.wait().expect("it ends");
+    let status = client.ends();
     // Without the signal, the server's silence would be an error after 30 s.
     assert_eq!(status.code(), Some(130));
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());

@@ -21,6 +21,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::root::granted;
 use wire::Timestamps;
 use wire::report::{Key, Message, Report, announcement};
@@ -100,11 +101,11 @@ fn root_an_interface_has_at_most_one_pep_and_one_program_that_takes_packets() {
     // A killed process holds no reservation.
     for child in [&mut pep, &mut backlog] {
         child.kill().expect("it is ours");
-        child.wait().expect("it ends");
+        child.ends();
     }
     let mut again = net.start_pep(&[]);
     again.kill().expect("it is ours");
-    again.wait().expect("it ends");
+    again.ends();
 }
 
 const WAY: &str = "duration = \"600 s\"\n[[links]]\nname = \"way\"\nfrom = \"server\"\nto = \"phone\"\nduplex = true\n\
@@ -129,7 +130,7 @@ fn root_a_pep_beside_a_proxy_says_what_will_not_work() {
     );
     drop(proxy);
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).expect("it has ended");
     assert_eq!(rest, "", "once is enough");
@@ -198,12 +199,12 @@ fn root_a_service_manager_restarts_a_pep_without_a_gap() {
     ends.begin(None);
     assert_eq!(reports(0), 1);
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
     assert_eq!(reports(1), 1, "nothing runs, and the programs do");
     let mut pep = manager.start(&net);
     assert_eq!(reports(2), 1, "the flow is remembered");
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
     // State of another version is not understood: programs replace the others, and find flows again.
     let names: Vec<String> = manager.kept.keys().filter(|name| name.starts_with("map-")).cloned().collect();
     for name in names {
@@ -216,7 +217,7 @@ fn root_a_service_manager_restarts_a_pep_without_a_gap() {
     ends.begin(None);
     assert_eq!(reports(0), 1);
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
     // The service is stopped.
     for &fd in manager.kept.values() {
         close(fd).expect("it is ours");
@@ -431,7 +432,7 @@ fn root_forged_packets_make_a_live_pep_tell_nothing_and_stop_nothing() {
         ends.settle();
     }
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }
 
 /// Changes a frame's bytes.
@@ -497,7 +498,7 @@ fn root_data_that_the_receiver_never_gets_is_not_reported() {
     let missing: usize = ends.come().iter().map(|(.., report)| report.missing().len()).sum();
     assert_eq!(missing, 1);
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }
 
 #[test]
@@ -542,11 +543,11 @@ fn root_a_flood_keeps_no_new_connection_from_reports() {
         let came = ends.come();
         assert_eq!(came.len(), 1, "a flood from the {} side", if from_sender { "senders'" } else { "receivers'" });
         pep.kill().expect("it is ours");
-        pep.wait().expect("it ends");
+        pep.ends();
         pep = net.start_pep(&[]);
     }
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }
 
 /// Sets a byte of a frame, and makes its checksums right again (RFC 1624 equation 3).
@@ -597,7 +598,7 @@ fn root_of_two_peps_in_a_row_the_outer_one_is_silent() {
     ends.send(&Sent { option: &announcement(), flags: PSH, ..Sent::data(4) });
     assert_eq!(ends.come().len(), 1, "the sender hears no other");
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }
 
 #[test]
@@ -620,7 +621,7 @@ fn root_a_pep_looks_at_no_frame_with_a_vlan_tag() {
         ends.come().iter().map(|(_, ack, _, report)| ack.wrapping_add(report.through) - FIRST).collect();
     assert_eq!(said, [1, 2, 3, 4].map(|n| n * MSS as u32));
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }
 
 #[test]
@@ -632,7 +633,7 @@ fn root_a_pep_that_was_killed_and_started_anew_serves_a_connection_that_announce
     ends.send(&Sent { flags: PSH, ..Sent::data(0) });
     assert_eq!(ends.come().len(), 1);
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
     let mut pep = net.start_pep(&[]);
     for n in 1..4 {
         ends.send(&Sent { flags: PSH, ..Sent::data(n) });
@@ -648,5 +649,5 @@ fn root_a_pep_that_was_killed_and_started_anew_serves_a_connection_that_announce
     let number = |offset: u32| ack.wrapping_add(offset) - FIRST;
     assert_eq!((*to, number(report.from), number(report.through)), (GATEWAY, 4 * MSS as u32, 6 * MSS as u32));
     pep.kill().expect("it is ours");
-    pep.wait().expect("it ends");
+    pep.ends();
 }

@@ -18,6 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::realtime::{Watch, conclusive};
 
 #[test]
@@ -507,7 +508,7 @@ fn root_a_proxy_ends_with_its_interface_and_leaves_nothing_else() {
     let (_client, mut server) = net.pair(&listener);
     ip(&format!("-n {} link delete ran", net.space(ROUTER)));
     let mut child = proxy.0.take().expect("it runs");
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert_eq!(child.ends().code(), Some(1));
     assert_eq!(ending(&mut server), Some(ErrorKind::ConnectionReset));
     let traces = net.traces();
     assert!(!traces.contains("ranway") && !traces.contains("fwmark") && !traces.contains(":5080"), "{traces}");

@@ -22,6 +22,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 
 /// A full pipe: the end that is read, and the end that takes nothing more and waits.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
@@ -90,7 +91,7 @@ fn root_a_reader_of_its_output_that_stands_still_does_not_keep_the_proxy_from_en
     kill(running.pid(), Signal::SIGTERM).expect("it runs");
     let child = running.0.as_mut().expect("it runs");
     assert!(ends_within(child, Duration::from_secs(10)), "it waits for a reader");
-    assert!(child.wait().expect("it is ours").success());
+    assert!(child.ends().success());
     net.is_clean_again(&before);
 }
 

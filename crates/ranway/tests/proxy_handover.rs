@@ -18,6 +18,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 
 impl Running {
     /// Waits for its end, which is no failure.
@@ -28,7 +29,7 @@ impl Running {
             assert!(start.elapsed() < PATIENCE, "it does not end");
             thread::sleep(Duration::from_millis(10));
         }
-        assert!(child.wait().expect("it has ended").success());
+        assert!(child.ends().success());
     }
 }
 
@@ -213,7 +214,7 @@ fn root_a_signal_starts_a_successor_that_has_reports_metrics_and_log() {
     let (mut last, mut last_too) = net.pair(&listener);
     exchange(&mut one, &mut other);
     kill(proxy.pid(), Signal::SIGUSR2).expect("it runs");
-    assert!(proxy.0.as_mut().expect("it runs").wait().expect("it ends").success());
+    assert!(proxy.0.as_mut().expect("it runs").ends().success());
     let _cell = {
         let start = Instant::now();
         while !std::fs::exists(&path).expect("a folder")

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::ipfix::flows;
 use testkit::root::has_program;
 
@@ -323,7 +324,7 @@ fn root_flow_records_go_on_in_the_process_that_takes_over() {
     converse([other, other_too], [30, 40]);
     net.until("one has ended", |status| status.totals.closed == 1);
     let second = net.proxy(&[&options[..], &["--take-over"]].concat());
-    assert!(first.0.take().expect("it runs").wait().expect("it ends").success());
+    assert!(first.0.take().expect("it runs").ends().success());
     exchange(&mut client, &mut server);
     converse([client, server], [100, 200]);
     net.until("the other has ended", ended(1));

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use testkit::ends::Ends as _;
 use testkit::results::{assert_same, names};
 
 /// Twelve jobs of some tens of milliseconds.
@@ -78,7 +79,7 @@ fn stopped(dir: &Path, signal: Signal) -> Option<i32> {
     let jobs = || names(&dir.join("sweep.sweep")).iter().filter(|name| name.ends_with(".tar")).count();
     eventually("two jobs have finished", || dir.join("sweep.sweep").exists() && jobs() >= 2);
     kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
-    child.wait().expect("it ends").code()
+    child.ends().code()
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, a broker, the report's
-//! types, and comparison of results.
+//! Conformance suites for controllers and queues, repetition of real-time tests, waits with a bound, tests that need root, a
+//! broker, the report's types, and comparison of results.
 
 pub mod broker;
 pub mod controller;
+pub mod ends;
 pub mod ipfix;
 pub mod page;
 pub mod queue;

@@ -12,8 +12,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 use testkit::root::granted;
 
 /// Busy machines are late; only the tests of lateness care.
@@ -44,9 +44,6 @@ name = "phone"
 name = "background"
 traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
 "#;
-
-/// The longest that any emulation here takes to its end, on the busiest of machines.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Whether the test can run; says so loudly if not.
 pub(crate) fn may() -> bool {
@@ -109,7 +106,7 @@ impl Running {
         while !said.ends_with(b"ready\n") && !said.ends_with(b"ready\r\n") {
             let mut byte = [0];
             if stdout.read_exact(&mut byte).is_err() {
-                let output = self.0.take().expect("it runs").wait_with_output().expect("it ends");
+                let output = self.0.take().expect("it runs").ends_with_output();
                 panic!("it ended before it was ready: {}{}", text(&said), text(&output.stderr));
             }
             said.extend(byte);
@@ -130,24 +127,12 @@ impl Running {
 
     /// Waits for its own end: it holds nothing any more.
     pub(crate) fn reap(&mut self) {
-        self.child().wait().expect("it is ours");
+        self.child().ends();
     }
 
     /// Waits for its end, and for that of all who have its streams.
     pub(crate) fn end(mut self) -> Output {
-        let child = self.0.take().expect("it runs to its end");
-        let (pid, (ended, end)) = (child.id().to_string(), mpsc::channel::<()>());
-        let watch = std::thread::spawn(move || {
-            let hangs = end.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout);
-            if hangs {
-                let _ = Command::new("kill").args(["-KILL", &pid]).status();
-            }
-            hangs
-        });
-        let output = child.wait_with_output().expect("it ends");
-        drop(ended);
-        assert!(!watch.join().expect("it only waits"), "no end within {LIMIT:?}: {}", text(&output.stderr));
-        output
+        self.0.take().expect("it runs to its end").ends_with_output()
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use testkit::ends::Ends as _;
 use testkit::root::granted;
 
 pub(crate) const UE: &str = "u";
@@ -53,7 +54,7 @@ impl Running {
 
     pub(crate) fn end(mut self, signal: Signal) {
         kill(self.pid(), signal).expect("it runs");
-        self.0.take().expect("it runs").wait().expect("it ends");
+        self.0.take().expect("it runs").ends();
     }
 }
 

@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 
 /// A running `ranway rnis`.
 pub(crate) struct Service {
@@ -44,7 +45,7 @@ impl Service {
     pub(crate) fn stop(mut self) {
         let pid = Pid::from_raw(self.child.id().cast_signed());
         kill(pid, Signal::SIGINT).expect("it runs");
-        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+        assert_eq!(self.child.ends().code(), Some(0));
     }
 }
 

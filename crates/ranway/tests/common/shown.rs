@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::ends::Ends as _;
 
 /// The longest that anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -113,7 +114,7 @@ impl Shown {
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let lines = self.stderr.take().expect("it ends once");
         let said: Vec<String> = lines.map_while(Result::ok).collect();
-        (self.child.wait().expect("it is ours").code(), said.join("\n"))
+        (self.child.ends().code(), said.join("\n"))
     }
 }
 
