@@ -1,4 +1,4 @@
-//! Where the time of the Rust tests goes, by nextest's JUnit reports.
+//! Where the time of the Rust tests goes, by nextest's reports in `JUnit`'s form.
 
 use anyhow::{Context, Result};
 use roxmltree::Document;
