@@ -140,6 +140,59 @@ to = "e"
 traffic = { kind = "ppbp", burst_rate = "600 kbit/s", mean_burst = "200 ms", arrival_rate = 4.0 }
 "#;
 
+/// A drive past cells of NR and LTE with handovers between them, and a UE that walks beside it: all layers of both radios, a PEP whose
+/// reports multi-domain congestion control hears, other flows in both directions.
+const RADIO: &str = r#"
+title = "Radio"
+duration = "12 s"
+warmup = "1 s"
+runs = 2
+seed = 20
+include = ["preset:nr-lte"]
+record = { samples = "250 ms" }
+
+[nr]
+pep = true
+pep_report_loss = 0.01
+handover = {}
+
+[[nr.ues]]
+name = "car"
+mobility = { kind = "line", from = [0, 20, 1.5], velocity = [80, 0, 0] }
+channel = { kind = "umi" }
+layers = 2
+[[nr.ues]]
+name = "walker"
+mobility = { kind = "line", from = [110, 30, 1.5], velocity = [1, 0.5, 0] }
+channel = "umi"
+fading = "tdla30"
+[nr.ues.bearer]
+rlc = "um"
+
+[[flows]]
+name = "mdcc"
+to = "car"
+cc = "mdcc"
+[[flows]]
+name = "download"
+to = "walker"
+count = 2
+cc = "cubic"
+[[flows]]
+name = "upload"
+from = "car"
+to = "server"
+cc = "bbr"
+[[flows]]
+name = "call"
+from = "walker"
+to = "server"
+traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
+"#;
+const PEP: &str = "pep = true\npep_report_loss = 0.01\n";
+/// The same with RAPID instead of the PEP.
+const PROXY: &str = "proxy = { policy = \"best\" }\n";
+
 /// FNV-1a of all rows of all tables. Texts print numbers so that they can be read back exactly, so equal digests mean
 /// equal numbers to the last bit.
 fn digest(tables: &Tables) -> u64 {
@@ -157,6 +210,11 @@ fn digest(tables: &Tables) -> u64 {
     tables.links.iter().for_each(|row| add(format!("{row:?}")));
     tables.events.iter().for_each(|row| add(format!("{row:?}")));
     tables.transfers.iter().for_each(|row| add(format!("{row:?}")));
+    tables.ues.iter().for_each(|row| add(format!("{row:?}")));
+    tables.radio.iter().for_each(|row| add(format!("{row:?}")));
+    tables.mobility.iter().for_each(|row| add(format!("{row:?}")));
+    tables.peps.iter().for_each(|row| add(format!("{row:?}")));
+    tables.proxies.iter().for_each(|row| add(format!("{row:?}")));
     hash
 }
 
@@ -207,6 +265,30 @@ fn determinism_the_same_processing_times_in_every_build_and_on_every_machine() {
     let text = format!("hosts.processing = \"linux\"\n{MIXED}");
     let tables = run_on(&load(&text, &[("trace", TRACE)]), 1).results.tables;
     assert_eq!(format!("{:016x}", digest(&tables)), "8fd16ee91a3f1b07");
+}
+
+#[test]
+fn determinism_the_same_radio_in_every_build_and_on_every_machine() {
+    let with_pep = run_on(&load(RADIO, &[]), 1).results.tables;
+    let with_proxy = run_on(&load(&RADIO.replace(PEP, PROXY), &[]), 1).results.tables;
+    for tables in [&with_pep, &with_proxy] {
+        assert!(tables.flows.iter().all(|f| f.bytes > 0), "a flow delivered nothing");
+        let cells: Vec<_> = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.cell).collect();
+        assert_eq!(cells, ["lte", "nr-east", "lte", "nr-east"]);
+        assert!(tables.ues.iter().any(|ue| ue.retransmissions > 0) && tables.ues.iter().any(|ue| ue.rlc_retx_pdus > 0));
+    }
+    assert!(with_pep.peps.iter().all(|pep| pep.reports > 0) && with_proxy.proxies.iter().count() > 0);
+    let digests = [&with_pep, &with_proxy].map(|tables| format!("{:016x}", digest(tables)));
+    assert_eq!(digests, ["27c8146dd86b64da", "f79e278c9ea1b964"]);
+}
+
+#[test]
+fn determinism_the_same_radio_with_any_number_of_threads() {
+    for text in [RADIO, &RADIO.replace(PEP, PROXY)] {
+        let loaded = load(text, &[]);
+        let first = run_on(&loaded, 1).results.tables;
+        assert!(first == run_on(&loaded, 2).results.tables && first == run_on(&loaded, 5).results.tables);
+    }
 }
 
 #[test]
