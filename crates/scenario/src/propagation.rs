@@ -97,7 +97,7 @@ kinds! { "Channel",
             /// the loss of the uplink cannot be derived. Files with a received power have their own.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             loss_db: Option<f64>,
-            /// Time in the recording at which a run begins; its last value then holds without end. Default: its beginning
+            /// Time in the recording at which a run begins, before its end; its last value then holds without end. Default: its beginning
             /// if `runs` is 1, otherwise a random time in each run, the same for all recordings of the run, which then repeat.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             offset: Option<Span>,

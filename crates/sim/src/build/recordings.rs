@@ -133,5 +133,23 @@ fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {
             return Err(wrong(what.to_owned()));
         }
     }
+    check_offsets(loaded, &channels)?;
     Ok(channels)
+}
+
+/// Checks that runs begin within recorded channels: behind its end, a recording is its last value without end.
+fn check_offsets(loaded: &Loaded, channels: &Channels) -> Result<(), Error> {
+    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
+    for ue in networks.flat_map(|radio| radio.ues) {
+        if let scenario::Channel::Recorded { files, offset: Some(offset), .. } = &ue.channel
+            && let Some(period) = period(files, channels)
+            && *offset >= period
+        {
+            let file = files.values().next().cloned().unwrap_or_default();
+            let what =
+                format!("UE `{}`: the `offset` of {offset} must be before the recording's end, {period}", ue.name);
+            return Err(Error::Channel { file, what });
+        }
+    }
+    Ok(())
 }

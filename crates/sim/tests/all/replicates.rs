@@ -3,6 +3,7 @@
 use crate::common::{load, run_on};
 use record::Results;
 use record::tables::QueueRow;
+use scenario::Loaded;
 use std::fmt::Write as _;
 
 /// A recorded link that is fast for the first 2 s and slow for the other 8 s.
@@ -82,7 +83,7 @@ fn both_directions_of_a_run_begin_at_the_same_moment() {
 }
 
 /// A cell that is good for the first half of a drive, and bad for the second one, as its SINR and as the rate of a link.
-fn drive(runs: u32, offset: &str) -> (Results, Vec<String>) {
+fn loaded_drive(runs: u32, offset: &str) -> Loaded {
     let text = format!(
         r#"
 duration = "4 s"
@@ -104,7 +105,11 @@ traffic = {{ kind = "cbr", rate = "60 Mbit/s" }}
     for second in 0..20 {
         let _ = writeln!(drive, "{second},{}", if second < 10 { 15 } else { 4 });
     }
-    let loaded = load(&text, &[("drive.csv", &drive)]);
+    load(&text, &[("drive.csv", &drive)])
+}
+
+fn drive(runs: u32, offset: &str) -> (Results, Vec<String>) {
+    let loaded = loaded_drive(runs, offset);
     let warnings = loaded.warnings().iter().map(ToString::to_string).collect();
     (run_on(&loaded, 2).results, warnings)
 }
@@ -128,6 +133,19 @@ fn repetitions_begin_at_random_moments_of_a_recorded_channel_which_are_those_of_
     let (fixed, warnings) = drive(2, ", offset = \"0 s\"");
     assert!(begins_well(&fixed));
     assert!(matches!(&warnings[..], [one] if one.contains("not repetitions")), "{warnings:?}");
+}
+
+#[test]
+fn a_run_begins_before_the_end_of_a_recorded_channel() {
+    let checked = |offset: &str| sim::check(&loaded_drive(1, &format!(", offset = \"{offset}\"")));
+    assert!(checked("19.9 s").is_ok());
+    for offset in ["20 s", "200 s"] {
+        let error = checked(offset).unwrap_err().to_string();
+        let wanted = format!(
+            "channel drive.csv: UE `phone-1`: the `offset` of {offset} must be before the recording's end, 20 s"
+        );
+        assert_eq!(error, wanted);
+    }
 }
 
 #[test]
