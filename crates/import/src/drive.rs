@@ -313,6 +313,9 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         rows.retain(|_| keep_row.next() == Some(&true));
         serving.retain(|row| row.operator == Some(operator));
     }
+    if !selected.cell.has_identity() {
+        notes.push("no column is known to name the cell: all rows are of one (--cell)".to_owned());
+    }
     for (row, cell) in rows.iter_mut().zip(cells.names(&serving, &mut notes)) {
         row.cell = cell;
     }

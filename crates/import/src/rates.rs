@@ -105,7 +105,11 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     let rows = Rows::read(&mut table, &selected, columns, &mut notes)?;
     drop(table);
     drop(text);
-    let counter = rows.counter(selected.unit);
+    let is_sum = match columns.covers {
+        Some(covers) => covers == Covers::SinceStart,
+        None => selected.is_total,
+    };
+    let counter = rows.counter(selected.unit, is_sum);
     let covers = selected.covers(columns, &counter)?;
     selected.tell(covers, columns, &counter, &mut notes);
     let mut sum = Opportunities::new(begin, length).vary(columns.texture, 0);
@@ -367,31 +371,30 @@ impl Rows {
         Ok(Rows { times: times.times(&selected.time, notes)?, values })
     }
 
-    /// Whether the values are those of a counter: most grow, and few are less than the one before. If all of these fit a counter that
-    /// begins anew after 2^31 or 2^32 bytes or values, it does.
-    fn counter(&self, unit: Unit) -> Counter {
+    /// Whether the values are those of a counter, as is known if `is_sum`: most grow, and few are less than the one before. If all of
+    /// these fit a counter that begins anew after 2^31 or 2^32 bytes or values, it does; a step of a quarter of that or more tells only if
+    /// it is known to be one.
+    fn counter(&self, unit: Unit, is_sum: bool) -> Counter {
         let steps = self.values.len().saturating_sub(1);
         let grown = self.values.windows(2).filter(|two| two[1] > two[0]).count();
         let falls: Vec<(f64, f64)> =
             self.values.windows(2).filter(|two| two[1] < two[0]).map(|two| (two[0], two[1])).collect();
-        if unit.is_rate || steps < 2 || 2 * grown <= steps {
+        if unit.is_rate || steps < 2 || grown < 2 * falls.len() {
             return Counter::No;
-        }
-        let grows = Counter::Grows { falls: falls.len() };
-        if falls.is_empty() {
-            return grows;
         }
         let largest = self.values.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
         let most = self.values.iter().copied().fold(0.0, f64::max);
         let of_bytes = 8.0 / unit.bits;
-        for modulus in [WRAPS[0], WRAPS[1]].into_iter().flat_map(|values| [values, values * of_bytes]) {
+        for modulus in WRAPS.into_iter().flat_map(|values| [values, values * of_bytes]) {
             // The step over the end is not far from the others.
             let fits = |&(before, after): &(f64, f64)| after + modulus - before <= FAR * largest;
-            if most < modulus && falls.iter().all(fits) {
+            let is_clear = is_sum || largest < modulus / 4.0;
+            if !falls.is_empty() && most < modulus && is_clear && falls.iter().all(fits) {
                 return Counter::Wraps { modulus, times: falls.len() };
             }
         }
-        if steps >= MANY_STEPS && RARE * falls.len() <= steps { grows } else { Counter::No }
+        let is_rare = falls.is_empty() || steps >= MANY_STEPS && RARE * falls.len() <= steps;
+        if 2 * grown > steps && is_rare { Counter::Grows { falls: falls.len() } } else { Counter::No }
     }
 
     /// Passes what the rows carry; returns the end of the recording in seconds.

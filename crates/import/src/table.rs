@@ -107,7 +107,8 @@ fn name(bytes: &[u8]) -> String {
 
 /// Whether a cell is empty or says that its value is missing.
 pub(crate) fn is_missing(cell: &[u8]) -> bool {
-    const MISSING: [&str; 12] = ["", "-", "--", "---", "?", "na", "n/a", "nan", "null", "none", "nil", "unknown"];
+    const MISSING: [&str; 14] =
+        ["", "-", "--", "---", "?", "na", "n/a", "nan", "null", "none", "nil", "unknown", "unavailable", "invalid"];
     str::from_utf8(cell).is_ok_and(|cell| MISSING.iter().any(|one| cell.trim().eq_ignore_ascii_case(one)))
 }
 

@@ -130,6 +130,10 @@ fn an_unknown_cell_is_none_and_one_cell_has_one_name() {
     }
     assert_eq!(cells(&log("cellid", &["1.0", "1", "255", "0xFF"]), &Columns::default()).0, ["1", "1", "255", "255"]);
     assert_eq!(cells(&log("PCI", &["0", "1007", "1008", "3.0"]), &Columns::default()).0, ["0", "1007", "", "3"]);
+    let of_node = "time_s,eNB,CellID,RSRP\n0,43035,0,-90\n1,43035,255,-90\n2,43035,2147483647,-90\n3,-1,1,-90\n";
+    assert_eq!(cells(of_node, &Columns::default()).0, ["43035-0", "43035-255", "", ""]);
+    let (_, notes) = cells("time_s,RSRP\n0,-90\n", &Columns::default());
+    assert_eq!(notes[0], "no column is known to name the cell: all rows are of one (--cell)");
     // Names of files that would be the same are not.
     let drive = drive(&log("cellid", &["a b", "a-b", "a b"]), &Columns::default()).unwrap().value;
     assert_eq!(drive.channels(Made::Rsrp).unwrap().keys().collect::<Vec<_>>(), ["cell-a-b", "cell-a-b-2"]);

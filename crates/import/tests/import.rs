@@ -551,6 +551,14 @@ fn a_counter_that_begins_anew_after_all_its_bits_is_one() {
     assert!((mbps - 800.0).abs() < 1.0 && notes[0].contains("anew 4 times, after 2^31 bytes"), "{mbps} {notes:?}");
     let given = Columns { covers: Some(Covers::SinceStart), ..Columns::default() };
     assert_eq!(column("rx_bytes", &wrapped(two(32), 4_294e6, 1e6, 1.0), &given).unwrap().1.len(), 1);
+    // Mostly idle; and more than a quarter of it in a step, which only one that is known to be a counter has.
+    let idle = [0.0, 0.0, 1e6, 1e6, 1e6, 2e6, 2e6, 2e6, 3e6].map(|value| (4_294e6 + value) % two(32));
+    assert!(column("rx_bytes", &idle, &Columns::default()).unwrap().1[0].contains("anew once, after 2^32 bytes"));
+    let steep: Vec<f64> = (0..9).map(|at| 15e8 * f64::from(at) % two(32)).collect();
+    let (mbps, _) = column("rx_bytes", &steep, &given).unwrap();
+    assert!((mbps - 12_000.0).abs() < 10.0, "{mbps}");
+    let (_, notes) = column("rx_bytes", &steep, &Columns::default()).unwrap();
+    assert!(notes[0].contains("since the previous row"), "{notes:?}");
     // One that was reset is no wrap, and nobody knows what it missed.
     let reset: Vec<f64> = (0..10).map(|at| f64::from(at % 6) * 1e6).collect();
     let error = fault(column("rx_bytes", &reset, &Columns::default()));

@@ -13,12 +13,28 @@ use crate::table::{Table, is_missing};
 use crate::{Error, choose, shown};
 
 /// Global identities, the most distinct first: that of uccmisl's sets, E-UTRAN and NR cell identities.
-const GLOBAL: [&str; 8] = ["rawcellid", "cgi", "ecgi", "ncgi", "eci", "nci", "cellidentity", "globalcellid"];
+const GLOBAL: [&str; 12] = [
+    "rawcellid",
+    "cgi",
+    "ecgi",
+    "ncgi",
+    "eci",
+    "nci",
+    "cellidentity",
+    "globalcellid",
+    "lteeci",
+    "nrnci",
+    "ltecellidentity",
+    "nrcellidentity",
+];
 /// Identities that may be the same for several cells of a network.
-const LOCAL: [&str; 5] = ["servingcell", "servingcellid", "cellid", "cell", "towerid"];
-const PHYSICAL: [&str; 3] = ["pci", "physicalcellid", "physcellid"];
-/// What G-NetTrack calls a base station; its `CellID` is one of that station's.
-const NODE: [&str; 1] = ["node"];
+const LOCAL: [&str; 9] =
+    ["servingcell", "servingcellid", "cellid", "cell", "towerid", "ci", "cid", "ltecellid", "nrcellid"];
+const PHYSICAL: [&str; 7] = ["pci", "physicalcellid", "physcellid", "servingpci", "pcellpci", "ltepci", "nrpci"];
+/// What G-NetTrack and others call a base station; the `CellID` beside it is one of that station's.
+const NODE: [&str; 7] = ["node", "enb", "enbid", "enodeb", "enodebid", "gnb", "gnbid"];
+/// The highest number of a cell of a base station of LTE (TS 36.413, 9.2.1.37).
+const MAX_OF_NODE: u64 = 255;
 const TECHNOLOGIES: [&str; 8] =
     ["networktech", "networkmode", "networktype", "technology", "tech", "rat", "radio", "datanetworktype"];
 const FREQUENCIES: [&str; 22] = [
@@ -47,7 +63,7 @@ const FREQUENCIES: [&str; 22] = [
 ];
 const BANDS: [&str; 4] = ["band", "lteband", "nrband", "frequencyband"];
 const PLMNS: [&str; 5] = ["plmn", "plmnid", "mccmnc", "networkoperator", "operatornumeric"];
-const OPERATORS: [&str; 9] = [
+const OPERATORS: [&str; 11] = [
     "operator",
     "operatorname",
     "operatorlong",
@@ -55,6 +71,8 @@ const OPERATORS: [&str; 9] = [
     "operatoralphalong",
     "networkoperatorname",
     "carriername",
+    "carrier",
+    "isp",
     "provider",
     "mno",
 ];
@@ -87,6 +105,11 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// Whether any column says it.
+    pub(super) fn has_identity(&self) -> bool {
+        !self.identity.is_empty()
+    }
+
     /// Finds them by their plain names, but for the identity's if it is selected.
     pub(super) fn of(table: &Table<'_>, names: &[String], selected: Option<&str>) -> Result<Columns, Error> {
         let first = |list: &[&str]| list.iter().find_map(|one| names.iter().position(|name| name == one));
@@ -156,7 +179,7 @@ impl Cells {
         let Some(parts) = parts.filter(|parts| !parts.is_empty()) else { return Row { operator, cell: None } };
         let last = parts.len() - 1;
         let known = parts.iter().enumerate().map(|(at, part)| match columns.kind {
-            Kind::OfNode if at == last => identity(part, |_| true),
+            Kind::OfNode if at == last => identity(part, |number| number <= MAX_OF_NODE || is_cell_identity(number)),
             Kind::Physical => identity(part, is_physical_identity),
             Kind::Global | Kind::Local | Kind::OfNode => identity(part, is_cell_identity),
         });
@@ -317,6 +340,10 @@ fn identity(cell: &[u8], is_known: impl Fn(u64) -> bool) -> Option<String> {
     if let Some(number) = hexadecimal.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
         return is_known(number).then(|| number.to_string());
     }
+    // All ones of a field without a prefix, as of ModemManager.
+    if text.len() >= 4 && text.bytes().all(|digit| digit.eq_ignore_ascii_case(&b'f')) {
+        return None;
+    }
     if let Ok(number) = text.parse::<u64>() {
         return is_known(number).then(|| number.to_string());
     }
@@ -346,6 +373,7 @@ mod tests {
             "65535",
             "268435455",
             "0xFFFFFFF",
+            "FFFFFFFF",
             "2147483647",
             "2147483647.0",
             "4294967295",
