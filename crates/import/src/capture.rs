@@ -183,18 +183,18 @@ impl Frames {
             self.damaged += 1;
             return None;
         };
-        if self.twice.is_copy(&headers, ip, at, frame.interface) {
+        if self.twice.is_copy(&headers, ip, frame.at, frame.interface) {
             return None;
         }
         let (headers, ip) = match self.tunnels.concern(&headers) {
             false => (headers, ip),
-            true => match self.tunnels.take(headers, ip, at, frame.interface) {
+            true => match self.tunnels.take(headers, ip, frame.at, frame.interface) {
                 Outcome::Counts(headers, ip) => (headers, ip),
                 Outcome::LeftOut => return None,
             },
         };
         let headers = with_ports(headers, ip);
-        match self.fragments.take(&headers, ip, at, || (frame.interface, at)) {
+        match self.fragments.take(&headers, ip, frame.at, || (frame.interface, at)) {
             Part::Own(waited) => {
                 let waited = waited.into_iter().map(|(headers, place)| (seen(&headers), place)).collect();
                 Some((seen(&headers), waited))

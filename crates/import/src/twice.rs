@@ -3,7 +3,7 @@
 //! tag and without.
 //!
 //! A sighting of a packet repeats an earlier one if all that was compared is the same and it came less than
-//! [`WINDOW_NS`] later at the same place. What routers change is not compared: traffic class, hop limit and IPv4's checksum.
+//! [`WINDOW_NS`] apart at the same place. What routers change is not compared: traffic class, hop limit and IPv4's checksum.
 //! Of repeats alone nobody can tell copies from packets: acknowledgements that are sent again for each packet out of order may
 //! be the same byte for byte, and networks duplicate packets. They are told apart by what else comes:
 //!
@@ -120,7 +120,7 @@ impl Twice {
         let signature = (signature(ip) ^ (u64::from(place) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1);
         let set = set_of(signature);
         let known = self.recent[set].iter().position(|one| one.signature == signature);
-        match known.filter(|&way| at.saturating_sub(self.recent[set][way].at) < WINDOW_NS) {
+        match known.filter(|&way| at.abs_diff(self.recent[set][way].at) < WINDOW_NS) {
             Some(way) => self.repeats(headers, (set, way), ip, place),
             None => {
                 self.add(headers, signature, ip, at, place);
@@ -137,7 +137,7 @@ impl Twice {
     /// What to say of the copies; a line without a full stop.
     pub fn note(&self) -> Option<String> {
         let what = "packets are in the capture a second time, as of a mirror port or of `tcpdump -i any` at a router, and \
-                    count once (not told apart by interface; less than 1 ms later, and most packets of their flow are)";
+                    count once (less than 1 ms apart, as most packets of their flow)";
         (self.copies > 0).then(|| format!("{} {what}", self.copies))
     }
 
@@ -204,7 +204,7 @@ impl Twice {
     #[inline]
     fn count(&mut self, now: u64) {
         while let Some(&(at, signature)) = self.waiting.front()
-            && (now.saturating_sub(at) >= WINDOW_NS || self.waiting.len() > MOST_WAITING)
+            && (now.abs_diff(at) >= WINDOW_NS || self.waiting.len() > MOST_WAITING)
         {
             self.waiting.pop_front();
             let Some(packet) = self.recent[set_of(signature)].iter().find(|one| one.signature == signature) else {

@@ -118,6 +118,13 @@ fn packets_that_the_network_duplicates_now_and_then_count() {
 }
 
 #[test]
+fn a_capture_behind_another_of_which_times_go_back_is_no_copy() {
+    let later = upload().into_iter().map(|(at, ip)| (at + 3_500 * US, ip));
+    let again: Vec<(u64, Vec<u8>)> = upload().into_iter().chain(later).collect();
+    assert!(copies(&again).iter().all(|is_copy| !is_copy));
+}
+
+#[test]
 fn datagrams_that_are_all_the_same_count_and_others_once() {
     // Three within the time in which copies come.
     let stream = |content: fn(u32) -> u32, identification: fn(u32) -> u16| -> Vec<(u64, Vec<u8>)> {
