@@ -7,8 +7,8 @@
 //! Of repeats alone nobody can tell copies from packets: acknowledgements that are sent again for each packet out of order may
 //! be the same byte for byte, and networks duplicate packets. They are told apart by what else comes:
 //!
-//! - For each direction of each flow, it is counted how often its recent packets came: once, twice, or more. What most of
-//!   them did is the rule, and of the sightings of a packet that comes more often than the rule, as many count as
+//! - For each direction of each flow, it is counted how often its recent packets came: once, twice, or more. What three of four
+//!   did is the rule, or else that packets come once, and of the sightings of a packet that comes more often than the rule, as many count as
 //!   packets of that rule explain: of four sightings where packets come twice, two. Where packets come once, all count.
 //! - Packets that a sender makes only once are evidence at once and weigh more: those with an identification (IPv4, RFC 791;
 //!   RFC 6864 lets others have 0), and segments of TCP with data, SYN or FIN, of which a retransmission takes a round trip.
@@ -19,7 +19,7 @@
 //!
 //! Limits: copies that are later, that another host's address translation or a tunnel has changed, or of which one was joined or
 //! split by offload, are not found. Copies of datagrams that are all the same and without an identification count. After a
-//! change of the rule within a flow, the first 16 packets or so follow the old one.
+//! change of the rule within a flow, the first 30 packets or so follow the old one.
 //!
 //! Memory is bounded, and nothing is allocated after the beginning.
 
@@ -67,11 +67,11 @@ struct Direction {
 }
 
 impl Direction {
-    /// How often its packets come, if enough is known.
+    /// How often its packets come, if enough is known: as three of four do, or else once.
     fn rule(&self) -> Option<u8> {
         let known: u8 = self.came.iter().sum();
-        let times = (1..=MOST_TIMES as u8).rev().max_by_key(|times| self.came[usize::from(*times) - 1]);
-        times.filter(|_| known >= KNOWN)
+        let is_rule = |times: &u8| 4 * u32::from(self.came[usize::from(*times) - 1]) >= 3 * u32::from(known);
+        (known >= KNOWN).then(|| (1..=MOST_TIMES as u8).find(is_rule).unwrap_or(1))
     }
 
     /// A packet of this weight came so often, of which `before` was counted already.
@@ -181,11 +181,17 @@ impl Twice {
         let direction = &mut self.directions[index_of(key)];
         let mut rule = None;
         if direction.key == key {
-            if is_once && usize::from(sightings) <= MOST_TIMES {
-                let times = usize::from(sightings);
-                direction.note(weight, (times > 2).then_some(times - 1), times);
+            let times = usize::from(sightings);
+            let counted = (is_once && (3..=MOST_TIMES + 1).contains(&times)).then_some(times - 1);
+            // What the others do, without this packet.
+            let mut others = *direction;
+            if let Some(counted) = counted {
+                others.came[counted - 1] = others.came[counted - 1].saturating_sub(weight);
             }
-            rule = direction.rule();
+            rule = others.rule();
+            if is_once && times <= MOST_TIMES {
+                direction.note(weight, counted, times);
+            }
         }
         let rule = rule.or_else(|| {
             let back = key_of(headers, place, true);

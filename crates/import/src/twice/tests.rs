@@ -125,6 +125,18 @@ fn a_capture_behind_another_of_which_times_go_back_is_no_copy() {
 }
 
 #[test]
+fn bursts_of_datagrams_that_are_the_same_count() {
+    // Frames of a few full packets and a last one, without content or identification.
+    let frame = |n: u64| {
+        let (at, full) = (n * 16 * MS, 2 + n % 3);
+        let last = (at + full * 20 * US, datagram(5 + n as u32 % 2, 0));
+        (0..full).map(move |packet| (at + packet * 20 * US, datagram(9, 0))).chain([last])
+    };
+    let all: Vec<(u64, Vec<u8>)> = (0..200).flat_map(frame).collect();
+    assert!(copies(&all).iter().all(|is_copy| !is_copy));
+}
+
+#[test]
 fn datagrams_that_are_all_the_same_count_and_others_once() {
     // Three within the time in which copies come.
     let stream = |content: fn(u32) -> u32, identification: fn(u32) -> u16| -> Vec<(u64, Vec<u8>)> {
