@@ -69,14 +69,43 @@ def texts(ax: Axes) -> list[str]:
 
 RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
 
+# Those of captures and measurements are drawn in tests of their own, and stacks of one point.
+OTHERS = {"save", "time_sequence", "in_flight_stacked", "latency", "waits", "signal"}
 
-@pytest.mark.parametrize("name", plot.__all__)
+# What the axes say. Shares and names have no unit.
+AXES = {
+    "backlog": ("Time (s)", "Downlink backlog (kB)"),
+    "bler": ("Time (s)", "Downlink BLER (%)"),
+    "completion_cdf": ("Completion time (s)", "Share of transfers"),
+    "cqi": ("Time (s)", "CQI (index)"),
+    "cwnd": ("Time (s)", "Congestion window (kB)"),
+    "delay": ("Time (s)", "One-way delay (ms)"),
+    "delay_cdf": ("One-way delay (ms)", "Share of packets"),
+    "ellipse": ("Round-trip time (ms)", "Goodput (Mbit/s)"),
+    "handovers": ("Time (s)", "Serving cell"),
+    "in_flight": ("Time (s)", "In flight (kB)"),
+    "limits": ("Share of time (%)", ""),
+    "loss": ("Time (s)", "Lost so far (packets)"),
+    "mcs": ("Time (s)", "Downlink MCS (index)"),
+    "prbs": ("Time (s)", "Downlink PRBs (%)"),
+    "queue": ("Time (s)", "Queue (packets)"),
+    "rtt": ("Time (s)", "Round-trip time (ms)"),
+    "rtt_box": ("Round-trip time (ms)", ""),
+    "rtt_cdf": ("Round-trip time (ms)", "Share of samples"),
+    "sinr": ("Time (s)", "SINR (dB)"),
+    "sweep": ("loss", "Goodput (Mbit/s)"),
+    "throughput": ("Time (s)", "Goodput (Mbit/s)"),
+}
+
+
+def test_every_plot_is_tested() -> None:
+    assert set(plot.__all__) == AXES.keys() | OTHERS
+
+
+@pytest.mark.parametrize("name", AXES)
 def test_every_plot_gives_a_file_and_has_units(
     name: str, swept: ranway.Results, radio: ranway.Results, tmp_path: Path
 ) -> None:
-    # Those of captures and measurements are drawn in tests of their own, and stacks of one point.
-    if name in ("save", "time_sequence", "in_flight_stacked", "latency", "waits", "signal"):
-        return
     draw = getattr(plot, name)
     if name == "completion_cdf":
         ax = draw(ranway.run(ranway.Scenario("page-load").set(duration="12 s"), progress=None))
@@ -87,7 +116,7 @@ def test_every_plot_gives_a_file_and_has_units(
     assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert "<text" in (tmp_path / "a.svg").read_text()
-    assert "(" in ax.get_xlabel() + ax.get_ylabel()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == AXES[name]
 
 
 def test_a_plot_draws_on_the_axes_that_it_is_given(swept: ranway.Results) -> None:
