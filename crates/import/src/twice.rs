@@ -10,8 +10,8 @@
 //! - For each direction of each flow, it is counted how often its recent packets came: once, twice, or more. What three of four
 //!   did is the rule, or else that packets come once, and of the sightings of a packet that comes more often than the rule, as many count as
 //!   packets of that rule explain: of four sightings where packets come twice, two. Where packets come once, all count.
-//! - Packets that a sender makes only once are evidence at once and weigh more: those with an identification (IPv4, RFC 791;
-//!   RFC 6864 lets others have 0), and segments of TCP with data, SYN or FIN, of which a retransmission takes a round trip.
+//! - Packets that a sender makes only once are evidence at once and weigh more: those with an identification (RFC 791, of
+//!   which RFC 6864 lets some be 0; fragments of IPv6), and segments of TCP with data, SYN or FIN, of which a retransmission takes a round trip.
 //! - A packet with the content of its direction's packet before is no evidence: an acknowledgement that is sent again, or a
 //!   datagram of a flow whose datagrams are all the same.
 //! - A direction of which little is known follows the other one, and if that does not help either, repeats of packets that are
@@ -32,6 +32,8 @@ use wire::{Flags, Headers, Transport};
 pub const WINDOW_NS: u64 = 1_000_000;
 /// Bytes that are compared: all headers, whose checksums stand for the rest.
 const COMPARED: usize = 128;
+/// The number of IPv6's fragment header (RFC 8200, 4.5).
+const FRAGMENT: u8 = 44;
 /// Recent packets: sets of places for them, by their signature, the places in a set, and all that are waited for.
 const SETS: usize = 4_096;
 const WAYS: usize = 2;
@@ -234,10 +236,11 @@ fn is_made_once(headers: &Headers, ip: &[u8]) -> bool {
             if headers.payload_len > 0 || segment.flags.has(Flags::SYN) || segment.flags.has(Flags::FIN))
 }
 
-/// Whether the identification of an IPv4 packet is not 0.
+/// Whether the identification of an IPv4 packet is not 0, or that of an IPv6 packet is in the first extension.
 #[inline]
 fn has_identification(ip: &[u8]) -> bool {
-    matches!(ip, [first, _, _, _, high, low, ..] if first >> 4 == 4 && (*high, *low) != (0, 0))
+    let &[first, _, _, _, high, low, next, ..] = ip else { return false };
+    if first >> 4 == 4 { (high, low) != (0, 0) } else { next == FRAGMENT }
 }
 
 fn set_of(signature: u64) -> usize {
