@@ -149,6 +149,8 @@ fn a_cell_is_a_technology_a_carrier_and_an_identity() {
     // A global identity is that of one carrier, whose number some loggers tell a row too late.
     let global = "time_s,eci,EARFCN,RSRP\n0,500,1300,-90\n1,500,6300,-90\n";
     assert_eq!(cells(global, &Columns::default()).0, ["500", "500"]);
+    let global = "time_s,CellID,EARFCN,RSRP\n0,27447297,1300,-90\n1,27447297,6300,-90\n2,7,1300,-90\n3,7,6300,-90\n";
+    assert_eq!(cells(global, &Columns::default()).0, ["27447297", "27447297", "7-1300", "7-6300"]);
     let both = "time_s,CellID,NetworkMode,RSRP\n0,11,LTE,-90\n1,11,5G,-90\n2,12,5G,-90\n";
     let (of, notes) = cells(both, &Columns::default());
     assert_eq!((of, notes[0].as_str()), (vec!["11-lte".to_owned(), "11-nr".to_owned(), "12".to_owned()], told));

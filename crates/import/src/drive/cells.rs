@@ -1,7 +1,8 @@
 //! Which cell served: identities in logs, and what else tells cells apart.
 //!
 //! A global identity is of one cell of a network and technology. A physical one (PCI) is one of 1008 that are used again
-//! everywhere, at least on other carriers: with a column of frequencies, it is told apart by these. Of one physical identity on
+//! everywhere, at least on other carriers: with a column of frequencies, it is told apart by these, as are names and numbers that may be
+//! one. Of one physical identity on
 //! one carrier in two places, nobody can tell. Where the identity alone tells cells apart, it is their name.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,12 +191,12 @@ impl Cells {
             }
             return Row { operator, cell: None };
         };
-        let frequency = columns.frequency.and_then(field).and_then(|cell| {
-            identity(cell, |number| {
-                // A channel number of 0 is one; the most that a field holds is none.
-                number == 0 || is_cell_identity(number)
-            })
-        });
+        // A number that no physical identity has is a global one, whatever its column is called: of one carrier, which some loggers tell a
+        // row too late.
+        let is_global = known.len() == 1 && known[0].parse().is_ok_and(|number| !is_physical_identity(number));
+        // A channel number of 0 is one; the most that a field holds is none.
+        let channel = |cell: &[u8]| identity(cell, |number| number == 0 || is_cell_identity(number));
+        let frequency = columns.frequency.filter(|_| !is_global).and_then(field).and_then(channel);
         let frequency = frequency.map(|frequency| self.number(&frequency));
         let identity = self.number(&known.join("-"));
         Row { operator, cell: Some(Said { identity, rat, frequency, operator }) }
