@@ -88,7 +88,7 @@ pub(crate) struct RatesArgs {
     /// The unit of the times, if the column's name does not include it
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
-    /// The run whose rows count, of a table of several (columns such as `run_num`)
+    /// The run whose rows count, if the table has a column of runs and several of them
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// What a row covers [default: until-next for rates; since-previous for amounts, and since-start for totals]

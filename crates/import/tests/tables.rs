@@ -1,0 +1,92 @@
+//! Tables of rates and amounts: counters, units that are not clear, and runs.
+
+use import::{Columns, Covers, Error, Format, Unit, rates};
+
+fn fault<T: std::fmt::Debug>(read: Result<T, Error>) -> String {
+    read.unwrap_err().to_string()
+}
+
+/// The rates of a column a second apart, and the notes.
+fn column(name: &str, values: &[f64], columns: &Columns) -> Result<(f64, Vec<String>), Error> {
+    let rows: String = values.iter().enumerate().map(|(at, value)| format!("{at},{value}\n")).collect();
+    let read = rates(format!("time_s,{name}\n{rows}").as_bytes(), columns, 0.0, None)?;
+    let notes = read.notes.into_iter().filter(|note| !note.starts_with("the rows are 1 s apart")).collect();
+    Ok((read.value.mean_rate().as_mbps(), notes))
+}
+
+#[test]
+fn a_counter_that_begins_anew_after_all_its_bits_is_one() {
+    let wrapped = |modulus: f64, begin: f64, step: f64, unit: f64| -> Vec<f64> {
+        (0..10).map(|at| (begin + step * f64::from(at)) % modulus / unit).collect()
+    };
+    let two = |bits: i32| 2f64.powi(bits);
+    let (anew, since) = ("is assumed to have begun anew", "are assumed to be sums since the start; otherwise, give");
+    for (name, values, after) in [
+        ("rx_bytes", wrapped(two(32), 4_294e6, 1e6, 1.0), "once, after 2^32 bytes"),
+        ("rx_bytes", wrapped(two(31), 2_147e6, 1e6, 1.0), "once, after 2^31 bytes"),
+        ("rx_kB", wrapped(two(32), 4_294e6, 1e6, 1e3), "once, after 2^32 bytes"),
+        ("rx_kB", wrapped(two(32), two(32) - 3_000.0, 1e3, 1.0), "once, after 2^32 of its unit"),
+    ] {
+        let (mbps, notes) = column(name, &values, &Columns::default()).unwrap();
+        assert!((mbps - 8.0).abs() < 0.05, "{name}: {mbps} {notes:?}");
+        assert_eq!(notes[0], format!("the counter in column `{name}` {anew} {after}"));
+        assert!(notes[1].contains(since), "{notes:?}");
+    }
+    // 800 Mbit/s from a counter of 31 bits.
+    let fast: Vec<f64> = (0..100).map(|at| 1e8 * f64::from(at) % two(31)).collect();
+    let (mbps, notes) = column("bytes_total", &fast, &Columns::default()).unwrap();
+    assert!((mbps - 800.0).abs() < 1.0 && notes[0].contains("anew 4 times, after 2^31 bytes"), "{mbps} {notes:?}");
+    let given = Columns { covers: Some(Covers::SinceStart), ..Columns::default() };
+    assert_eq!(column("rx_bytes", &wrapped(two(32), 4_294e6, 1e6, 1.0), &given).unwrap().1.len(), 1);
+    // Mostly idle; and more than a quarter of it in a step, which only one that is known to be a counter has.
+    let idle = [0.0, 0.0, 1e6, 1e6, 1e6, 2e6, 2e6, 2e6, 3e6].map(|value| (4_294e6 + value) % two(32));
+    assert!(column("rx_bytes", &idle, &Columns::default()).unwrap().1[0].contains("anew once, after 2^32 bytes"));
+    let steep: Vec<f64> = (0..9).map(|at| 15e8 * f64::from(at) % two(32)).collect();
+    let (mbps, _) = column("rx_bytes", &steep, &given).unwrap();
+    assert!((mbps - 12_000.0).abs() < 10.0, "{mbps}");
+    let (_, notes) = column("rx_bytes", &steep, &Columns::default()).unwrap();
+    assert!(notes[0].contains("since the previous row"), "{notes:?}");
+    // One that was reset is no wrap, and nobody knows what it missed.
+    let reset: Vec<f64> = (0..10).map(|at| f64::from(at % 6) * 1e6).collect();
+    let error = fault(column("rx_bytes", &reset, &Columns::default()));
+    assert!(error.starts_with("the values of column `rx_bytes` grow, but for one fall: say whether"), "{error}");
+    assert!(fault(column("rx_bytes", &reset, &given)).contains("began anew; import the parts singly"));
+    // Amounts that vary are none of a counter.
+    let varies = [5e5, 9e5, 2e6, 1e6, 15e5, 16e5, 3e5, 7e5, 1e6, 2e6];
+    let (_, notes) = column("bytes", &varies, &Columns::default()).unwrap();
+    assert!(notes[0].contains("are assumed to have come since the previous row"), "{notes:?}");
+}
+
+#[test]
+fn capitals_of_a_unit_and_a_texture_of_nothing_are_said() {
+    let (mbps, notes) = column("THROUGHPUT_MBPS", &[12.0, 12.0], &Columns::default()).unwrap();
+    assert!(mbps == 12.0 && notes[0].contains("assumed to be in bits, not bytes"), "{notes:?}");
+    let bytes = Columns { unit: Unit::parse("MB/s"), ..Columns::default() };
+    assert_eq!(column("THROUGHPUT_MBPS", &[1.5, 1.5], &bytes).unwrap(), (12.0, Vec::new()));
+    let table = &b"time_s,mbps\n0,12\n1,24\n2,12\n"[..];
+    let of = |texture| rates(table, &Columns { texture, ..Columns::default() }, 0.0, None).unwrap();
+    assert_eq!(of(Some(0.0)), of(None));
+}
+
+#[test]
+fn of_a_table_of_runs_one_is_selected() {
+    let row = |run: u32, at: u32| format!("{run},{at},{}\n", 12 * run);
+    let rows: String = (1..=2).flat_map(|run| (1..=10).map(move |at| row(run, at))).collect();
+    let of = |head: &str, run: Option<&str>| {
+        let columns = Columns { run: run.map(str::to_owned), ..Columns::default() };
+        let columns = Format::Lumos5g.complete(columns);
+        rates(format!("{head},seq_num,Throughput\n{rows}").as_bytes(), &columns, 0.0, None)
+    };
+    let list = "choose one of 1 (10 rows), 2 (10 rows)";
+    assert_eq!(fault(of("run_num", None)), format!("several runs in the table: select one with --run; {list}"));
+    assert_eq!(fault(of("run_num", Some("3"))), format!("no row is of a run `3`; {list}"));
+    let second = of("run_num", Some("2")).unwrap();
+    assert_eq!((second.value.period().as_millis(), second.value.mean_rate().as_mbps()), (10_000, 24.0));
+    assert_eq!(second.notes[0], "10 of 20 rows are of the run, and the others are left out");
+    assert!(fault(of("other", Some("2"))).starts_with("no column `run_num`"));
+    let table = "time_s,run,mbps\n0,a,24\n1,a,24\n0,b,12\n1,b,12\n";
+    let columns = Columns { run: Some("b".into()), ..Columns::default() };
+    assert_eq!(rates(table.as_bytes(), &columns, 0.0, None).unwrap().value.mean_rate().as_mbps(), 12.0);
+    let error = fault(rates(&b"time_s,mbps\n0,8\n"[..], &columns, 0.0, None));
+    assert!(error.starts_with("--run: no column is called one of runs"), "{error}");
+}
