@@ -15,7 +15,6 @@ use channel::recorded::Quantity;
 use channel::tables::{RSRP_DBM, RSRQ_DB, SINR_DB};
 use csv::ByteRecord;
 use link::trace::Trace;
-use rnis::identity::Rat;
 
 use crate::channel::Channel;
 use crate::clock::number;
@@ -24,6 +23,7 @@ use crate::table::{Table, is_missing};
 use crate::times::{Raw, TimeColumn};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
+use cells::Technology;
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 2_000_000;
@@ -300,7 +300,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
             return Err(Error::File(format!("more than {MAX_ROWS} rows: split the file")));
         }
         let row = row(&record, &selected, line, &mut ignored)?;
-        serving.push(cells.row(&record, &selected.cell, row.technology.as_deref().and_then(rat)));
+        serving.push(cells.row(&record, &selected.cell, row.technology.as_deref().and_then(Technology::named)));
         rows.push(row);
     }
     if times.is_empty() {
@@ -347,7 +347,7 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
         number(cell).ok_or_else(unread).map(Some)
     };
     let technology = selected.cell.technology.and_then(words);
-    let is_other = technology.as_deref().is_some_and(is_neither_lte_nor_nr);
+    let is_other = technology.as_deref().and_then(Technology::named) == Some(Technology::Other);
     ignored.of_others += u64::from(is_other);
     let mut values = [None; 6];
     for (at, (kind, column)) in
@@ -374,24 +374,6 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
     }
     let [rsrp_dbm, rsrq_db, sinr_db, cqi, north, east] = values;
     Ok(Row { at_s: 0.0, cell: None, technology, rsrp_dbm, rsrq_db, sinr_db, cqi, mbps, place: [north, east] })
-}
-
-/// Whether a technology is known to be another one than LTE and NR.
-fn is_neither_lte_nor_nr(name: &str) -> bool {
-    let name = name.to_lowercase();
-    ["umts", "hspa", "hsdpa", "hsupa", "wcdma", "gsm", "gprs", "edge", "cdma", "evdo", "2g", "3g", "1xrtt"]
-        .iter()
-        .any(|other| name.contains(other))
-}
-
-/// The technology with this name, if it is LTE or NR.
-fn rat(name: &str) -> Option<Rat> {
-    let name = name.to_lowercase();
-    match () {
-        () if name.contains("5g") || name.contains("nr") => Some(Rat::Nr),
-        () if name.contains("4g") || name.contains("lte") => Some(Rat::Lte),
-        () => None,
-    }
 }
 
 /// A cell's name in a scenario and in names of files.
@@ -451,7 +433,7 @@ impl Drive {
     /// Whether most rows are of 5G.
     pub fn is_nr(&self) -> bool {
         let named = || self.rows.iter().filter_map(|row| row.technology.as_deref());
-        named().filter(|name| rat(name) == Some(Rat::Nr)).count() * 2 > named().count()
+        named().filter(|name| Technology::named(name) == Some(Technology::Nr)).count() * 2 > named().count()
     }
 
     /// Returns all rows as a table; what is missing is empty.

@@ -154,6 +154,8 @@ fn a_cell_is_a_technology_a_carrier_and_an_identity() {
     let both = "time_s,CellID,NetworkMode,RSRP\n0,11,LTE,-90\n1,11,5G,-90\n2,12,5G,-90\n";
     let (of, notes) = cells(both, &Columns::default());
     assert_eq!((of, notes[0].as_str()), (vec!["11-lte".to_owned(), "11-nr".to_owned(), "12".to_owned()], told));
+    let umts = "time_s,CellID,NetworkMode,RSRP\n0,11,LTE,-90\n1,11,UMTS,-90\n2,11,-,-90\n";
+    assert_eq!(cells(umts, &Columns::default()).0, ["11-lte", "11-other", "11-other"]);
     let other = "1 rows are of LTE and 2 of 5G: the cells of a scenario are all of one technology (--technology)";
     assert_eq!(notes[1], other);
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use csv::ByteRecord;
-use rnis::identity::{Rat, is_cell_identity, is_physical_identity};
+use rnis::identity::{is_cell_identity, is_physical_identity};
 
 use crate::table::{Table, is_missing};
 use crate::{Error, choose, shown};
@@ -85,6 +85,31 @@ const ALL: &str = "all";
 /// Values that are named in a note.
 const MOST_NAMED: usize = 8;
 
+/// A radio access technology, whose cells are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Technology {
+    Lte,
+    Nr,
+    /// UMTS, GSM and others.
+    Other,
+}
+
+impl Technology {
+    /// The technology that a log calls so, if it is known.
+    pub(super) fn named(name: &str) -> Option<Technology> {
+        const OTHERS: [&str; 13] =
+            ["umts", "hspa", "hsdpa", "hsupa", "wcdma", "gsm", "gprs", "edge", "cdma", "evdo", "2g", "3g", "1xrtt"];
+        let name = name.to_lowercase();
+        let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        match () {
+            () if has(&OTHERS) => Some(Technology::Other),
+            () if has(&["5g", "nr"]) => Some(Technology::Nr),
+            () if has(&["4g", "lte"]) => Some(Technology::Lte),
+            () => None,
+        }
+    }
+}
+
 /// What an identity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -142,7 +167,7 @@ impl Columns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Said {
     identity: u32,
-    rat: Option<Rat>,
+    rat: Option<Technology>,
     frequency: Option<u32>,
     operator: Option<u32>,
 }
@@ -154,7 +179,7 @@ pub(super) struct Cells {
     numbers: BTreeMap<String, u32>,
     /// Rows of each operator, and of none.
     operators: BTreeMap<Option<u32>, u64>,
-    rats: BTreeMap<Rat, u64>,
+    rats: BTreeMap<Technology, u64>,
     /// Identities of unknown cells.
     unknown: u64,
     unknown_named: BTreeSet<String>,
@@ -169,7 +194,7 @@ pub(super) struct Row {
 
 impl Cells {
     /// Reads what a row says.
-    pub(super) fn row(&mut self, record: &ByteRecord, columns: &Columns, rat: Option<Rat>) -> Row {
+    pub(super) fn row(&mut self, record: &ByteRecord, columns: &Columns, rat: Option<Technology>) -> Row {
         let field = |column: usize| record.get(column).filter(|cell| !is_missing(cell));
         let operator = self.operator(record, columns);
         *self.operators.entry(operator).or_default() += 1;
@@ -290,8 +315,9 @@ impl Cells {
             let rat = of.rat.filter(|_| differ(&|kind| kind.rat.map(|rat| rat as u32)));
             let parts = [
                 rat.map(|rat| match rat {
-                    Rat::Lte => "lte",
-                    Rat::Nr => "nr",
+                    Technology::Lte => "lte",
+                    Technology::Nr => "nr",
+                    Technology::Other => "other",
                 }),
                 of.frequency.filter(|_| differ(&|kind| kind.frequency)).map(text),
                 of.operator.filter(|_| differ(&|kind| kind.operator)).map(text),
@@ -313,7 +339,7 @@ impl Cells {
                 "identities are of several cells, which the technology, the frequency or the operator tells apart";
             notes.push(format!("{several} {what}"));
         }
-        if let (Some(lte), Some(nr)) = (self.rats.get(&Rat::Lte), self.rats.get(&Rat::Nr)) {
+        if let (Some(lte), Some(nr)) = (self.rats.get(&Technology::Lte), self.rats.get(&Technology::Nr)) {
             let what = "the cells of a scenario are all of one technology (--technology)";
             notes.push(format!("{lte} rows are of LTE and {nr} of 5G: {what}"));
         }
