@@ -2,19 +2,20 @@
 //! tell interfaces apart, of a mirror port that copies a packet as it comes in and as it goes out, or of a packet with a VLAN
 //! tag and without.
 //!
-//! A sighting of a packet repeats an earlier one if all that was compared is the same and it came less than
-//! [`WINDOW_NS`] apart at the same place. What routers change is not compared: traffic class, hop limit and IPv4's checksum.
-//! Of repeats alone nobody can tell copies from packets: acknowledgements that are sent again for each packet out of order may
-//! be the same byte for byte, and networks duplicate packets. They are told apart by what else comes:
+//! A sighting of a packet repeats an earlier one if all that is compared is the same and both are less than [`WINDOW_NS`] apart
+//! at the same place. What routers change is not compared: traffic class, hop limit and IPv4's checksum. Repeats alone do not
+//! tell copies from packets: acknowledgements that are sent again for each packet out of order may be the same byte for
+//! byte, and networks duplicate packets. They are told apart by what else comes:
 //!
-//! - For each direction of each flow, it is counted how often its recent packets came: once, twice, or more. What three of four
-//!   did is the rule, or else that packets come once, and of the sightings of a packet that comes more often than the rule, as many count as
-//!   packets of that rule explain: of four sightings where packets come twice, two. Where packets come once, all count.
+//! - For each direction of each flow, it is counted how often its recent packets came: once, twice, or more. What three of
+//!   four did is the rule; if there is none, packets come once. A packet that comes more often than the rule says was sent
+//!   again: of four sightings where packets come twice, two count. Where packets come once, all count.
 //! - Packets that a sender makes only once are evidence at once and weigh more: those with an identification (RFC 791, of
-//!   which RFC 6864 lets some be 0; fragments of IPv6), and segments of TCP with data, SYN or FIN, of which a retransmission takes a round trip.
+//!   which RFC 6864 lets some be 0; fragments of IPv6), and segments of TCP with data, SYN or FIN, since a retransmission
+//!   takes a round trip.
 //! - A packet with the content of its direction's packet before is no evidence: an acknowledgement that is sent again, or a
 //!   datagram of a flow whose datagrams are all the same.
-//! - A direction of which little is known follows the other one, and if that does not help either, repeats of packets that are
+//! - A direction of which little is known follows the other one. If that does not help either, repeats of packets that are
 //!   made only once are copies, and others are not.
 //!
 //! Limits: copies that are later, that another host's address translation or a tunnel has changed, or of which one was joined or
