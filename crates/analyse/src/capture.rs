@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use import::fragments::Fragments;
 use import::packets::{Others, Packet, Reader, ip_packet, link};
 use import::twice::Twice;
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
@@ -16,7 +17,6 @@ use wire::ip::TCP;
 use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
-use crate::fragments::Fragments;
 use crate::tunnel::{self, Outcome, Tunnels};
 
 /// Connections of an interface that are followed singly.
@@ -169,18 +169,8 @@ impl Frames {
             let kinds: Vec<String> = self.other.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
             all.note(path, format_args!("{count} of {} frames are not IP: {}", self.all, kinds.join(", ")));
         }
-        self.tunnels.notes().chain(self.twice.note()).for_each(|note| all.note(path, note));
-        for (count, what) in [
-            (self.fragments.whole, "packets came in fragments, and each counts when the last of them came"),
-            (
-                self.fragments.incomplete(),
-                "packets came in fragments that are not all in the capture, and were left out",
-            ),
-        ] {
-            if count > 0 {
-                all.note(path, format_args!("{count} {what}"));
-            }
-        }
+        let notes = self.tunnels.notes().chain(self.twice.note()).chain(self.fragments.notes());
+        notes.for_each(|note| all.note(path, note));
         if self.broken > 0 {
             all.note(path, format_args!("{} of {} frames have damaged IP headers", self.broken, self.all));
         }

@@ -30,7 +30,6 @@
 mod capture;
 mod clock;
 mod collector;
-mod fragments;
 mod iperf3;
 mod join;
 mod kernel;

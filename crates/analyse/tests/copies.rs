@@ -123,7 +123,7 @@ fn packets_of_which_fragments_are_missing_are_counted() {
         all.extend(parts.into_iter().map(|part| (packet.at_us * 1_000, part)));
     }
     let analysis = of(101, all);
-    let note = "6 packets came in fragments that are not all in the capture";
+    let note = "6 packets came in fragments that are not all in the capture, and are left out";
     assert!(analysis.notes.iter().any(|said| said.contains(note)), "{:?}", analysis.notes);
     assert_eq!(figures(&analysis).1, 55);
 }

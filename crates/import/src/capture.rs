@@ -3,7 +3,7 @@
 //! A packet that passes several interfaces of a router, or a tunnel and the interface below it, is in a file once for each.
 //! Each interface of a pcapng file, or of a Linux cooked capture of version 2 (`tcpdump -i any`), is therefore a vantage point
 //! of its own. What one of them has twice counts once ([`twice`](crate::twice)). The flows of packets in tunnels (GTP-U) are those
-//! inside ([`tunnel`](crate::tunnel)), and fragments are of the flow of the first ([`fragments`](crate::fragments)).
+//! inside ([`tunnel`](crate::tunnel)), and a packet in fragments counts with the last of them ([`fragments`](crate::fragments)).
 //!
 //! Sizes are those of the IP packets according to their headers, even if a packet was captured only in part.
 //!
@@ -19,7 +19,7 @@ use link::trace::Trace;
 use wire::ip::{DCCP, Fragment, SCTP, TCP, UDP, UDP_LITE, View};
 use wire::{Flags, Headers, Transport};
 
-use crate::fragments::{Fragments, Part};
+use crate::fragments::Fragments;
 use crate::packets::{Others, Packet, Reader, ip_packet};
 use crate::tunnel::{Outcome, Tunnels};
 use crate::twice::Twice;
@@ -90,8 +90,7 @@ struct Frames {
     beyond: u64,
     twice: Twice,
     tunnels: Tunnels,
-    /// What waits is the vantage point and the time.
-    fragments: Fragments<(u32, u64)>,
+    fragments: Fragments,
 }
 
 /// A flow of a capture.
@@ -139,17 +138,13 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
         // Captures made on several processors are not strictly in order.
         let (at, interface) = (packet.at.saturating_sub(*first.get_or_insert(packet.at)), packet.interface);
         capture.end = capture.end.max(at);
-        let Some((seen, waited)) = frames.take(&packet, at) else { continue };
+        let Some(seen) = frames.take(&packet) else { continue };
         let vantage = match place {
             Some((of, vantage)) if of == interface => vantage,
             _ => capture.vantage_point(&reader, interface),
         };
         place = Some((interface, vantage));
         frames.beyond += u64::from(!capture.note(vantage, seen, at));
-        for (seen, (interface, at)) in waited {
-            let vantage = capture.vantage_point(&reader, interface);
-            frames.beyond += u64::from(!capture.note(vantage, seen, at));
-        }
     }
     capture.notes = frames.notes(&reader);
     if capture.flows.is_empty() {
@@ -168,12 +163,10 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
 
 /// A packet of a flow: its size in bytes, and what it says of the connection.
 type Seen = (Flow, u32, State);
-/// Fragments that came before the first of their packet, with their interfaces and times.
-type Waited = Vec<(Seen, (u32, u64))>;
 
 impl Frames {
     /// Returns the packet in a frame; `None` if it does not count now.
-    fn take(&mut self, frame: &Packet<'_>, at: u64) -> Option<(Seen, Waited)> {
+    fn take(&mut self, frame: &Packet<'_>) -> Option<Seen> {
         let Some(ip) = ip_packet(frame.link, frame.data) else {
             self.foreign.note(frame);
             return None;
@@ -194,14 +187,7 @@ impl Frames {
             },
         };
         let headers = with_ports(headers, ip);
-        match self.fragments.take(&headers, ip, frame.at, || (frame.interface, at)) {
-            Part::Own(waited) => {
-                let waited = waited.into_iter().map(|(headers, place)| (seen(&headers), place)).collect();
-                Some((seen(&headers), waited))
-            }
-            Part::Later(headers) => Some((seen(&headers), Vec::new())),
-            Part::Waits => None,
-        }
+        self.fragments.take(headers, ip, frame.at).map(|headers| seen(&headers))
     }
 
     /// What to say of what was left out or taken apart.
@@ -220,12 +206,8 @@ impl Frames {
             notes.push(format!("{all} frames have no IP packet and are left out ({})", kinds.join(", ")));
         }
         notes.extend(self.twice.note());
-        notes.extend(self.tunnels.notes());
-        let lost = self.fragments.finish();
-        for (count, what) in [
-            (self.damaged, "packets have damaged headers and are left out"),
-            (lost, "fragments are of no known flow, as the first of their packets was not captured, and are left out"),
-        ] {
+        notes.extend(self.tunnels.notes().chain(self.fragments.notes()));
+        for (count, what) in [(self.damaged, "packets have damaged headers and are left out")] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
             }

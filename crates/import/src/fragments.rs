@@ -1,7 +1,5 @@
-//! Fragments of packets in a capture: later ones have no ports, and are of the flow of the first, which has.
-//!
-//! Source: RFC 791, section 3.2 (identification, addresses and protocol are the same for all fragments of a packet), RFC 8200,
-//! section 4.5 (identification and addresses). Fragments are not put together. Those that come before the first one wait for it.
+//! Fragments of IP packets (RFC 791, section 3.2; RFC 8200, section 4.5): a packet counts when the last of them came, with the headers
+//! of the first and the size of all. What is in them is not put together, as nothing but headers is read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -11,117 +9,93 @@ use wire::ip::{Fragment, View};
 
 /// For how long fragments of a packet may follow each other, in nanoseconds (Linux's `ipfrag_time`).
 const LIFE_NS: u64 = 30_000_000_000;
-/// Packets whose fragments are waited for, and fragments that wait for their first.
+/// Packets that are waited for.
 const MOST_PACKETS: usize = 16_384;
-const MOST_WAITING: usize = 16_384;
 
-/// What fragments of a packet share.
+/// What fragments of a packet share: addresses, protocol (of IPv4) and identification.
 type Key = (IpAddr, IpAddr, u8, u32);
 
-/// What is known of a packet.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    at: u64,
-    ports: (u16, u16),
-    protocol: u8,
+/// What came of a packet.
+#[derive(Debug, Default)]
+struct Parts {
+    since: u64,
+    /// The headers in the first fragment, and the bytes of its transport header.
+    first: Option<(Headers, u32)>,
+    /// Bytes of the fragments, with and without their IP headers.
+    len: u32,
+    got: u32,
+    /// Bytes behind the IP header of the whole packet, as the last fragment tells.
+    all: Option<u32>,
 }
 
-/// What a packet is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Part<T> {
-    /// A packet with its own headers: a whole one, or a first fragment, with what waited for it.
-    Own(Vec<T>),
-    /// A later fragment, with the ports of the first.
-    Later(Headers),
-    /// A later fragment that waits for the first.
-    Waits,
-}
-
-/// Finds the flows of fragments. `T` is what the caller knows of a fragment that waits.
-#[derive(Debug)]
-pub struct Fragments<T> {
-    known: BTreeMap<Key, Known>,
-    /// The order in which packets became known.
+/// The fragmented packets of a file.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    parts: BTreeMap<Key, Parts>,
     order: VecDeque<(Key, u64)>,
-    waiting: BTreeMap<Key, Vec<(Headers, u64, T)>>,
-    waiting_len: usize,
-    lost: u64,
+    /// Packets of which all fragments came, and of which some did not.
+    whole: u64,
+    incomplete: u64,
 }
 
-impl<T> Default for Fragments<T> {
-    fn default() -> Fragments<T> {
-        Fragments { known: BTreeMap::new(), order: VecDeque::new(), waiting: BTreeMap::new(), waiting_len: 0, lost: 0 }
-    }
-}
-
-impl<T> Fragments<T> {
-    /// Takes a packet with these headers and bytes, captured at a time in nanoseconds. A later fragment whose first was not seen
-    /// keeps `what` until it is.
+impl Fragments {
+    /// Takes a packet that was captured at a time in nanoseconds: its headers and bytes. Returns those of a whole packet; none of a fragment
+    /// while others are missing.
     #[inline]
-    pub fn take(&mut self, headers: &Headers, ip: &[u8], at: u64, what: impl FnOnce() -> T) -> Part<(Headers, T)> {
+    pub fn take(&mut self, headers: Headers, ip: &[u8], at: u64) -> Option<Headers> {
         match View::parse_captured(ip, ip.len()) {
-            Ok(view) if view.fragment != Fragment::Whole => self.fragment(headers, &view, at, what),
-            _ => Part::Own(Vec::new()),
+            Ok(view) if view.offset > 0 || view.more => self.fragment(headers, &view, at),
+            _ => Some(headers),
         }
     }
 
-    /// Number of later fragments whose first was not captured. There are no more packets.
-    pub fn finish(&mut self) -> u64 {
-        self.waiting.clear();
-        self.lost += std::mem::take(&mut self.waiting_len) as u64;
-        self.lost
+    /// What to say of them when there are no more; lines without a full stop.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let incomplete = self.incomplete + self.parts.len() as u64;
+        let counted = [
+            (self.whole, "packets came in fragments, and each counts when the last of them came"),
+            (incomplete, "packets came in fragments that are not all in the capture, and are left out"),
+        ];
+        counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"))
     }
 
     #[cold]
-    fn fragment(
-        &mut self,
-        headers: &Headers,
-        view: &View<'_>,
-        at: u64,
-        what: impl FnOnce() -> T,
-    ) -> Part<(Headers, T)> {
-        // Of IPv6, the protocol in later fragments is that of the first header behind the fragment header, which may be an extension.
+    fn fragment(&mut self, headers: Headers, view: &View<'_>, at: u64) -> Option<Headers> {
+        self.forget(at);
         let protocol = if view.is_v6() { 0 } else { view.protocol };
         let key = (view.source, view.destination, protocol, view.identification.unwrap_or_default());
+        let order = &mut self.order;
+        let parts = self.parts.entry(key).or_insert_with(|| {
+            order.push_back((key, at));
+            Parts { since: at, ..Parts::default() }
+        });
+        let payload = view.len().saturating_sub(view.header_len()) as u32;
+        parts.len = parts.len.saturating_add(headers.len);
+        parts.got = parts.got.saturating_add(payload);
         if view.fragment == Fragment::First {
-            let ports = (headers.source_port, headers.destination_port);
-            let known = Known { at, ports, protocol: headers.protocol };
-            self.remember(key, known);
-            let waited = self.waiting.remove(&key).unwrap_or_default();
-            self.waiting_len -= waited.len();
-            let (joined, late): (Vec<_>, Vec<_>) =
-                waited.into_iter().partition(|(_, since, _)| at.saturating_sub(*since) <= LIFE_NS);
-            self.lost += late.len() as u64;
-            return Part::Own(joined.into_iter().map(|(headers, _, what)| (with(headers, known), what)).collect());
+            parts.first = Some((headers, payload.saturating_sub(headers.payload_len)));
         }
-        if let Some(known) = self.known.get(&key).filter(|known| at.saturating_sub(known.at) <= LIFE_NS) {
-            return Part::Later(with(*headers, *known));
+        if !view.more {
+            parts.all = Some(view.offset + payload);
         }
-        if self.waiting_len >= MOST_WAITING {
-            self.lost += 1;
-        } else {
-            self.waiting_len += 1;
-            self.waiting.entry(key).or_default().push((*headers, at, what()));
-        }
-        Part::Waits
+        let (all, (first, header_len)) = parts.all.filter(|all| *all <= parts.got).zip(parts.first)?;
+        let whole = Headers { len: parts.len, payload_len: all.saturating_sub(header_len), ..first };
+        self.parts.remove(&key);
+        self.whole += 1;
+        Some(whole)
     }
 
-    fn remember(&mut self, key: Key, known: Known) {
-        while let Some(&(old, at)) = self.order.front()
-            && (self.order.len() >= MOST_PACKETS || known.at.saturating_sub(at) > LIFE_NS)
+    /// Gives up what is too old, or too much.
+    fn forget(&mut self, now: u64) {
+        while let Some(&(key, since)) = self.order.front()
+            && (self.order.len() >= MOST_PACKETS || now.saturating_sub(since) > LIFE_NS)
         {
             self.order.pop_front();
-            // An identification may have been used again since.
-            if self.known.get(&old).is_some_and(|known| known.at == at) {
-                self.known.remove(&old);
+            // The others are whole, and their identification may have been used again.
+            if self.parts.get(&key).is_some_and(|parts| parts.since == since) {
+                self.parts.remove(&key);
+                self.incomplete += 1;
             }
         }
-        self.order.push_back((key, known.at));
-        self.known.insert(key, known);
     }
-}
-
-/// The headers of a fragment with what only the first has.
-fn with(headers: Headers, Known { ports: (source_port, destination_port), protocol, .. }: Known) -> Headers {
-    Headers { source_port, destination_port, protocol, ..headers }
 }

@@ -7,7 +7,7 @@
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
 //! | its packets | [`twice::Twice`] | those that are copies of earlier ones |
-//! | its packets | [`fragments::Fragments`], [`tunnel::Tunnels`] | the flows of fragments and of packets in tunnels |
+//! | its packets | [`fragments::Fragments`], [`tunnel::Tunnels`] | packets whose fragments all came, and those inside tunnels |
 //! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt` of ns-3, `DlDataSinr.txt` and `RxPacketTrace.txt` of its NR modules | [`channel::ns3`] | [`channel::Channel`] |
