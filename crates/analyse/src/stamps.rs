@@ -232,10 +232,62 @@ mod tests {
     }
 
     #[test]
-    fn any_text_has_a_finite_time_or_none() {
+    fn any_text_has_a_time_of_its_form_or_none() {
         bolero::check!().with_type::<String>().for_each(|text| {
-            if let Some((Stamp::Unix(at) | Stamp::Other(at), rest)) = take(text) {
-                assert!(at.is_finite() && text.ends_with(rest));
+            let Some((stamp, rest)) = take(text) else { return };
+            assert!(text.ends_with(rest) && rest.len() < text.len());
+            match stamp {
+                // From 1970 on, in zones of up to 99 hours, to the year 2286 of 10 digits, or 9999 of a date.
+                Stamp::Unix(at) => assert!((-100.0 * 3_600.0..3e11).contains(&at), "{text}: {at}"),
+                Stamp::Other(at) => assert!((0.0..2e9).contains(&at), "{text}: {at}"),
+            }
+        });
+    }
+
+    #[test]
+    fn any_time_is_read_as_it_was_written() {
+        bolero::check!().with_type::<(u32, u16, i8)>().for_each(|&(seconds, milliseconds, quarters)| {
+            // After 2001, when numbers have 10 digits; zones of up to 32 hours.
+            let (unix, milliseconds) = (1_000_000_000 + i64::from(seconds), milliseconds % 1_000);
+            let local = unix + i64::from(quarters) * 900;
+            let (day, of_day) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+            // The year by looking for it, unlike `days`.
+            let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let (mut year, mut left) = (1970, day);
+            while left >= 365 + i64::from(is_leap(year)) {
+                left -= 365 + i64::from(is_leap(year));
+                year += 1;
+            }
+            let lengths = [31, 28 + i64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let mut month = 0;
+            while left >= lengths[month] {
+                left -= lengths[month];
+                month += 1;
+            }
+            let clock = format!("{:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60);
+            let (sign, zone) = (if quarters < 0 { '-' } else { '+' }, u32::from(quarters.unsigned_abs()) * 15);
+            let exact = unix as f64 + f64::from(milliseconds) / 1e3;
+            for (text, at) in [
+                (format!("{unix}.{milliseconds:03}"), exact),
+                (format!("{unix}{milliseconds:03}"), exact),
+                (format!("{unix}{milliseconds:03}000000"), exact),
+                (
+                    format!(
+                        "{year}-{:02}-{:02}T{clock}.{milliseconds:03}{sign}{:02}:{:02}",
+                        month + 1,
+                        left + 1,
+                        zone / 60,
+                        zone % 60
+                    ),
+                    exact,
+                ),
+                (format!("{} {} {clock} {year}", MONTHS[month], left + 1), local as f64),
+            ] {
+                let line = format!("{text} ESTAB 0 0");
+                let (stamp, rest) = take(&line).unwrap_or_else(|| panic!("{line}"));
+                assert_eq!(rest.trim(), "ESTAB 0 0");
+                let Stamp::Unix(found) = stamp else { panic!("{line}: {stamp:?}") };
+                assert!((found - at).abs() < 1e-4, "{line}: {found} is not {at}");
             }
         });
     }
