@@ -284,6 +284,11 @@ fn the_congestion_controls_of_uploads_take_turns() {
     assert_eq!(names, ["cubic", "reno", "cubic"]);
 }
 
+/// The gains of Linux's BBR in 256ths (`bbr_high_gain`, `bbr_drain_gain`, `bbr_pacing_gain`, `bbr_cwnd_gain` in `net/ipv4/tcp_bbr.c`):
+/// 1000 / 2885 of itself is the drain's, rounded down.
+const PACING: [f64; 5] = [739.0, 88.0, 320.0, 192.0, 256.0];
+const WINDOW: [f64; 3] = [739.0, 512.0, 256.0];
+
 #[test]
 fn an_upload_with_bbr_has_its_state_and_others_have_none() {
     let server = Server::start(Open::Private);
@@ -295,7 +300,7 @@ fn an_upload_with_bbr_has_its_state_and_others_have_none() {
     assert!(of(0).count() > 20 && of(1).count() > 20);
     for row in of(0) {
         let gains = [row.bbr_pacing_gain, row.bbr_cwnd_gain].map(|gain| gain.expect("BBR tells it"));
-        assert!(gains.iter().all(|gain| (0.3..4.0).contains(gain)), "{gains:?}");
+        assert!(PACING.contains(&(gains[0] * 256.0)) && WINDOW.contains(&(gains[1] * 256.0)), "{gains:?}");
     }
     let last = of(0).last().expect("the last one");
     // Loopback carries more than 100 Mbit/s, within less than 100 ms.
