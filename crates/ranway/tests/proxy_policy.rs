@@ -481,6 +481,15 @@ fn track(net: &Net) {
     net.nft(ROUTER, &format!("{chain}; add rule inet fw f ct state established accept"));
 }
 
+/// Exchanges data until a forged SYN has had its effect: the proxy tries to reach the other host for 3 s, and then lets the SYN pass.
+fn exchange_while_it_connects(client: &mut TcpStream, server: &mut TcpStream) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(4_500) {
+        exchange(client, server);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
     for tracks in [false, true] {
@@ -501,13 +510,8 @@ fn root_a_forged_syn_of_a_connection_that_is_not_split_does_it_no_harm() {
             for (host, from, to) in [(UE, from, to), (SERVER, to, from)] {
                 let SocketAddr::V4(from) = from else { panic!("it is of IPv4") };
                 net.forge_at(host, to, |forger| forger.send(forger.segment_from(from, 1).syn(), &[]));
-                // The proxy tries to reach the other host for 3 s, and then lets the SYN pass.
-                let start = Instant::now();
-                while start.elapsed() < Duration::from_millis(4_500) {
-                    exchange(client, server);
-                    std::thread::sleep(Duration::from_millis(50));
-                }
             }
+            exchange_while_it_connects(client, server);
         }
         let totals = net.status().totals;
         assert_eq!((totals.established, totals.open, totals.half_open), (0, 0, 0), "{totals:?}");
@@ -535,12 +539,8 @@ fn root_a_forged_syn_of_a_split_connection_does_it_no_harm() {
                 let syn = forger.segment_from(from, 1).syn().options_raw(&[34, 2, 1, 1]).expect("it fits");
                 forger.send(syn, &[]);
             });
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_millis(4_500) {
-                exchange(&mut client, &mut server);
-                std::thread::sleep(Duration::from_millis(50));
-            }
         }
+        exchange_while_it_connects(&mut client, &mut server);
         assert_eq!(net.status().totals.open, 1);
     }
 }
