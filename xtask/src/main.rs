@@ -7,6 +7,7 @@ mod includes;
 mod layers;
 mod licences;
 mod modules;
+mod mutants;
 mod package;
 mod samples;
 mod step;
@@ -24,6 +25,7 @@ cargo xtask checks   the checks only: format, lints, layers, modules, licences, 
 cargo xtask tests    the tests only: Rust, documentation samples, Python
 cargo xtask docs     write the generated pages of docs/ and the output of commands again
 cargo xtask modules  print which modules of each crate use which, and check them
+cargo xtask mutants  plant faults in core crates and report which of them no test notices (`mutants --help`)
 cargo xtask package  build the wheel, the source distribution and the Debian package in target/package
 ";
 
@@ -45,6 +47,7 @@ fn run() -> Result<()> {
         Some("tests") => tests(),
         Some("docs") => docs(),
         Some("package") => package::package(),
+        Some("mutants") => mutants::run(std::env::args().skip(2)),
         Some("modules") => {
             print!("{}", modules::page()?);
             modules::check()
