@@ -427,7 +427,11 @@ impl Receiver {
         self.out_of_order.end().map_or(0, |end| end - self.next)
     }
 
+    /// Without SACK, nothing is reported, and no room is left for it (`tcp_dsack_set`).
     fn set_d_sack(&mut self, range: Range) {
+        if !self.sack {
+            return;
+        }
         // Two of them that touch become one (`tcp_dsack_extend`); of others the newer counts.
         self.d_sack = Some(match self.d_sack {
             Some(old) if old.start <= range.end && range.start <= old.end => {

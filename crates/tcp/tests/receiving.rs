@@ -479,3 +479,18 @@ fn a_small_unscaled_window_closes_and_opens_by_whole_segments() {
     assert!(windows(s.poll()).is_empty());
     assert_eq!(windows(s.take(segment(1 + 13 * MSS, MSS as u16))), [12 * MSS]);
 }
+
+#[test]
+fn without_sack_a_duplicate_takes_no_room_from_data() {
+    let config = Config { sack: false, timestamps: false, ..plain() };
+    let mut p = connected_with(&config, 10);
+    // The server's segment arrives twice; what the client sends then is whole segments as before.
+    p.rescript(|e| if e.from == Server && e.is_data() { Fate::Duplicate(ms(1)) } else { Fate::Pass });
+    p.write(Server, 100);
+    p.run_for(ms(500));
+    assert_eq!(p.client.stats().duplicates_received, 1);
+    p.write(Client, 4 * 1460);
+    p.run_for(ms(500));
+    let lens: Vec<_> = p.data(Client).iter().map(|e| e.segment.len).collect();
+    assert_eq!((lens, p.client.stats().dsacks_sent), (vec![1460; 4], 0));
+}
