@@ -1,7 +1,8 @@
 //! Processing of acknowledgements by the sender, from the window update to the controller's sample.
 //!
 //! Source: Linux `tcp_input.c` (`tcp_ack`, `tcp_ack_update_window`, `tcp_sacktag_write_queue`, `tcp_check_dsack`,
-//! `tcp_sacktag_one`, `tcp_clean_rtx_queue`, `tcp_skb_spurious_retrans`, `tcp_ack_update_rtt`, `tcp_check_sack_reordering`).
+//! `tcp_sacktag_one`, `tcp_clean_rtx_queue`, `tcp_remove_reno_sacks`, `tcp_check_reno_reordering`, `tcp_skb_spurious_retrans`,
+//! `tcp_ack_update_rtt`, `tcp_check_sack_reordering`).
 //!
 //! Deviations:
 //! 1. A SACK block that covers a segment in part does not acknowledge it. (Linux does the same below a segment's size.)
@@ -199,6 +200,7 @@ impl<C: Controller> Sender<C> {
                     let first = self.queue.ids().start;
                     let first = self.queue.get_mut(first);
                     first.len -= (una - first.seq) as u16;
+                    self.stats.bytes_acked += una - first.seq;
                     first.seq = una;
                 }
                 break;
@@ -234,7 +236,8 @@ impl<C: Controller> Sender<C> {
             } else {
                 // Duplicates had counted some of these already (`tcp_remove_reno_sacks`).
                 self.rate.delivered += u64::from(seen.acked.saturating_sub(reno_sacked).max(1));
-                self.queue.sacked_out = reno_sacked.saturating_sub(seen.acked - 1).min(self.queue.len());
+                self.queue.sacked_out = reno_sacked.saturating_sub(seen.acked - 1);
+                self.limit_dup_acks(seen.acked);
             }
         }
         if !seen.retransmitted_acked
@@ -305,6 +308,19 @@ impl<C: Controller> Sender<C> {
         if low < highest {
             let distance = (highest - low).div_ceil(u64::from(self.path.mss)).min(REORDERING_MAX) as u32;
             self.rack.reordering = self.rack.reordering.max(distance);
+            self.rack.reordered = true;
+            self.stats.reorderings += 1;
+        }
+    }
+
+    /// Without SACK, duplicates cannot stand for more segments than are in flight and not lost: one more tells of reordering
+    /// (`tcp_limit_reno_sacked`, `tcp_check_reno_reordering`). `acked` segments were just acknowledged.
+    pub(crate) fn limit_dup_acks(&mut self, acked: u32) {
+        let out = self.queue.len();
+        let holes = self.queue.lost_out.max(1).min(out);
+        if self.queue.sacked_out > out - holes {
+            self.queue.sacked_out = out - holes;
+            self.rack.reordering = u64::from(out + acked).min(REORDERING_MAX) as u32;
             self.rack.reordered = true;
             self.stats.reorderings += 1;
         }

@@ -307,6 +307,12 @@ impl<C: Controller> Endpoint<C> {
         self.receiver.space.rtt()
     }
 
+    /// Panics if the counts of the transmit queue do not agree with its segments; for tests.
+    #[doc(hidden)]
+    pub fn audit(&self) {
+        self.sender.queue.audit(self.sender.sack);
+    }
+
     /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         let s = &self.sender;

@@ -5,6 +5,8 @@
 //! Linux `tsorted_sent_queue`); its prefix up to `edge` was sent before the newest segment known to be delivered. Segments
 //! that wait for retransmission are in a heap by number. So no acknowledgement walks what it says nothing new about.
 
+mod audit;
+
 use crate::ranges::{Range, RangeSet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -367,11 +367,10 @@ impl<C: Controller> Sender<C> {
     /// Without SACK, each duplicate acknowledgement tells of one segment that left the network (`tcp_add_reno_sack`).
     fn add_dup_ack(&mut self, dup_ack: bool) {
         if !self.sack && dup_ack {
-            let holes = self.queue.lost_out.max(1).min(self.queue.len());
-            if self.queue.sacked_out + holes < self.queue.len() {
-                self.queue.sacked_out += 1;
-                self.rate.delivered += 1;
-            }
+            let prior = self.queue.sacked_out;
+            self.queue.sacked_out += 1;
+            self.limit_dup_acks(0);
+            self.rate.delivered += u64::from(self.queue.sacked_out.saturating_sub(prior));
         }
     }
 

@@ -9,14 +9,16 @@ use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
 /// What must hold after every input.
 fn consistent<C: Controller>(endpoint: &Endpoint<C>) {
+    endpoint.audit();
     let (stats, snapshot) = (endpoint.stats(), endpoint.snapshot());
-    assert!(stats.bytes_acked + stats.bytes_retransmitted <= stats.bytes_sent);
-    assert!(stats.bytes_sent - stats.bytes_retransmitted >= stats.bytes_acked);
-    assert!(stats.retransmitted() <= stats.data_segments_sent + 2);
-    assert!(u64::from(snapshot.in_flight) <= 2 * stats.data_segments_sent + 2);
+    // What was sent for the first time is acknowledged or in flight, where a SYN or a FIN takes a number too.
+    let flying = stats.bytes_sent - stats.bytes_retransmitted - stats.bytes_acked;
+    assert!((flying..=flying + 1).contains(&endpoint.in_flight()), "{flying} bytes, {}", endpoint.in_flight());
+    let again = stats.retransmitted_fast + stats.retransmitted_timeout + stats.retransmitted_probe;
+    assert!(again <= stats.data_segments_sent);
     assert!(snapshot.rto >= Span::from_millis(200) && snapshot.rto <= Span::from_secs(120));
     if let (Some(min), Some(rtt)) = (snapshot.min_rtt, snapshot.rtt) {
-        assert!(min <= rtt.max(Span::from_millis(1)) || snapshot.srtt.is_some());
+        assert!(min <= rtt, "{min} {rtt}");
     }
 }
 
@@ -49,7 +51,7 @@ fn transfer(config: &Config, controller: &str, script: &[u8]) {
     if p.server.state() != State::Listen {
         p.server.close();
     }
-    for _ in 0..200 {
+    for _ in 0..2000 {
         p.run_for(Span::from_secs(5));
         if p.server.state() != State::Listen {
             p.server.close();
@@ -60,8 +62,10 @@ fn transfer(config: &Config, controller: &str, script: &[u8]) {
     }
     let gave_up = p.has_event(Client, Event::TimedOut) || p.has_event(Server, Event::TimedOut);
     if gave_up {
-        // Only a handshake can fail on so short a script.
-        assert!(p.client.stats().bytes_acked == 0 || p.server.stats().retransmitted_syn > 0);
+        // Only a handshake can fail on so short a script, or a connection without SACK and timestamps that has seen reordering:
+        // time-outs that double repair one segment each, until the episode has lasted for 924 s.
+        let blind = !config.sack && !config.timestamps;
+        assert!(p.client.stats().bytes_acked == 0 || p.server.stats().retransmitted_syn > 0 || blind);
         return;
     }
     assert_eq!(p.delivered(Server), 300_000);

@@ -729,3 +729,27 @@ fn a_slow_sender_keeps_nothing_back() {
     // An acknowledgement comes every 2.4 ms.
     assert_eq!(bursts(true, 10, 60), bursts(false, 10, 60));
 }
+
+#[test]
+fn without_sack_more_duplicates_than_segments_in_flight_raise_the_duplicate_threshold() {
+    // Linux `tcp_check_reno_reordering`.
+    let config = Config { sack: false, ..plain() };
+    let mut p = connected_with(&config, 20);
+    p.rescript(|e| match e.from {
+        Client if e.data_number == 1 => Fate::Drop,
+        Server => Fate::Duplicate(ms(1)),
+        Client => Fate::Pass,
+    });
+    p.write(Client, 4 * MSS);
+    p.run_for(ms(3000));
+    // Three segments arrive after the hole, and each is acknowledged twice: three duplicates are too many.
+    assert_eq!((p.client.stats().reorderings, p.client.stats().retransmitted_fast), (3, 1));
+    // Now four duplicates are needed.
+    for (segments, timeouts) in [(5, 0), (4, 1)] {
+        let first = p.data(Client).len() as u64 + 1;
+        p.rescript(move |e| if e.is_data() && e.data_number == first { Fate::Drop } else { Fate::Pass });
+        p.write(Client, segments * MSS);
+        p.run_for(ms(3000));
+        assert_eq!(p.client.stats().timeouts, timeouts, "{segments}");
+    }
+}
