@@ -733,7 +733,7 @@ fn a_slow_sender_keeps_nothing_back() {
 #[test]
 fn without_sack_more_duplicates_than_segments_in_flight_raise_the_duplicate_threshold() {
     // Linux `tcp_check_reno_reordering`.
-    let config = Config { sack: false, ..plain() };
+    let config = Config { sack: false, receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..plain() };
     let mut p = connected_with(&config, 20);
     p.rescript(|e| match e.from {
         Client if e.data_number == 1 => Fate::Drop,
@@ -742,14 +742,21 @@ fn without_sack_more_duplicates_than_segments_in_flight_raise_the_duplicate_thre
     });
     p.write(Client, 4 * MSS);
     p.run_for(ms(3000));
-    // Three segments arrive after the hole, and each is acknowledged twice: three duplicates are too many.
-    assert_eq!((p.client.stats().reorderings, p.client.stats().retransmitted_fast), (3, 1));
-    // Now four duplicates are needed.
-    for (segments, timeouts) in [(5, 0), (4, 1)] {
+    // Three segments arrive after the hole, and each is acknowledged twice. The first acknowledgement also opens the window,
+    // so there are five duplicates, of which two are too many.
+    let stats = p.client.stats().clone();
+    assert_eq!((stats.dup_acks_received, stats.reorderings, stats.retransmitted_fast), (5, 2, 1));
+    // Now four duplicates are needed. Recovery lasts until something above it is acknowledged (RFC 6582 section 5).
+    let mut after = stats;
+    for (duplicates, timeouts) in [(4, 0), (3, 1)] {
+        p.rescript(|_| Fate::Pass);
+        p.write(Client, MSS);
+        p.run_for(ms(1000));
         let first = p.data(Client).len() as u64 + 1;
         p.rescript(move |e| if e.is_data() && e.data_number == first { Fate::Drop } else { Fate::Pass });
-        p.write(Client, segments * MSS);
+        p.write(Client, (duplicates + 1) * MSS);
         p.run_for(ms(3000));
-        assert_eq!(p.client.stats().timeouts, timeouts, "{segments}");
+        let before = std::mem::replace(&mut after, p.client.stats().clone());
+        assert_eq!((after.dup_acks_received - before.dup_acks_received, after.timeouts), (duplicates, timeouts));
     }
 }
