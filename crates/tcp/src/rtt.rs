@@ -207,4 +207,73 @@ mod tests {
         rtt.sample_min(at(301), MS(60));
         assert_eq!(rtt.min(), Some(MS(50)));
     }
+
+    /// What the kernel's `lib/win_minmax.c` keeps: the best, the second-best and the third-best sample. Computed by a literal
+    /// reading of it, for a window of 300 s, in seconds and milliseconds.
+    #[test]
+    fn the_filter_keeps_what_the_kernels_does() {
+        let table = [
+            ((1, 20), [(1, 20), (1, 20), (1, 20)]),
+            ((75, 50), [(1, 20), (1, 20), (1, 20)]),
+            ((76, 40), [(1, 20), (1, 20), (1, 20)]),
+            ((77, 45), [(1, 20), (77, 45), (77, 45)]),
+            ((150, 60), [(1, 20), (77, 45), (77, 45)]),
+            ((151, 60), [(1, 20), (77, 45), (77, 45)]),
+            ((152, 55), [(1, 20), (77, 45), (152, 55)]),
+            ((300, 70), [(1, 20), (77, 45), (152, 55)]),
+            ((301, 80), [(1, 20), (77, 45), (152, 55)]),
+            ((302, 85), [(77, 45), (152, 55), (302, 85)]),
+            ((453, 90), [(302, 85), (453, 90), (453, 90)]),
+            ((530, 88), [(302, 85), (530, 88), (530, 88)]),
+            ((600, 95), [(302, 85), (530, 88), (600, 95)]),
+            ((602, 95), [(302, 85), (530, 88), (602, 95)]),
+            ((700, 99), [(530, 88), (602, 95), (700, 99)]),
+            ((753, 97), [(530, 88), (602, 95), (753, 97)]),
+            ((755, 98), [(530, 88), (602, 95), (753, 97)]),
+            ((902, 99), [(602, 95), (753, 97), (902, 99)]),
+            ((1202, 120), [(902, 99), (1202, 120), (1202, 120)]),
+            ((1503, 130), [(1503, 130), (1503, 130), (1503, 130)]),
+            ((1578, 130), [(1578, 130), (1578, 130), (1578, 130)]),
+            ((1579, 140), [(1578, 130), (1578, 130), (1578, 130)]),
+            ((1654, 145), [(1578, 130), (1654, 145), (1654, 145)]),
+            ((1655, 135), [(1578, 130), (1655, 135), (1655, 135)]),
+            ((1656, 135), [(1578, 130), (1656, 135), (1656, 135)]),
+            ((1804, 150), [(1578, 130), (1656, 135), (1804, 150)]),
+            ((1960, 160), [(1804, 150), (1960, 160), (1960, 160)]),
+        ];
+        let mut filter = MinFilter::new();
+        for ((at, value), expected) in table {
+            filter.update(Time::from_nanos(at * 1_000_000_000), MS(value));
+            let best = filter.best.map(|(at, value)| (at.as_nanos() / 1_000_000_000, value.as_millis()));
+            assert_eq!(best, expected, "after {value} ms at {at} s");
+        }
+    }
+
+    #[test]
+    fn a_flight_ends_with_what_was_sent_after_its_first_sample() {
+        let mut rtt = Rtt::new(MS(200));
+        rtt.sample(MS(400), 0, 10);
+        for una in [5, 10] {
+            rtt.sample(MS(400), una, 20);
+        }
+        // Not beyond 10: the flight goes on, and the variance is that of its beginning.
+        assert_eq!((rtt.mdev4, rtt.mdev4_max, rtt.rttvar4), (450_000_000, 800_000_000, 800_000_000));
+        rtt.sample(MS(400), 11, 20);
+        assert_eq!((rtt.mdev4, rtt.mdev4_max, rtt.rttvar4), (337_500_000, 200_000_000, 800_000_000));
+        // The next one ends beyond 20, and the variance falls by a quarter of its distance to the maximum of the flight.
+        rtt.sample(MS(400), 20, 30);
+        rtt.sample(MS(400), 21, 30);
+        assert_eq!((rtt.mdev4, rtt.mdev4_max, rtt.rttvar4), (189_843_750, 200_000_000, 663_281_250));
+        assert_eq!(rtt.latest, Some(MS(400)));
+    }
+
+    #[test]
+    fn a_time_out_is_at_most_two_minutes() {
+        let mut rtt = Rtt::new(MS(200));
+        assert_eq!(rtt.rto(), None);
+        rtt.fall_back();
+        assert_eq!((rtt.rto(), rtt.smoothed()), (Some(RTO_FALLBACK), None));
+        rtt.sample(Span::from_secs(100), 0, 10);
+        assert_eq!(rtt.rto(), Some(RTO_MAX));
+    }
 }

@@ -159,6 +159,9 @@ pub struct Pipe<C> {
     flights: BinaryHeap<Reverse<(Time, u64)>>,
     carried: BTreeMap<u64, (Side, Segment, bool)>,
     serial: u64,
+    /// What each side has been allowed to send up to, and the shift of the windows that it hears.
+    edges: [u32; 2],
+    scales: [u8; 2],
     numbers: [(u64, u64); 2],
     pub steps: u64,
     /// Checked after every input.
@@ -190,6 +193,8 @@ impl<C: Controller> Pipe<C> {
             flights: BinaryHeap::new(),
             carried: BTreeMap::new(),
             serial: 0,
+            edges: [isn + 1, SERVER_ISN + 1],
+            scales: [0; 2],
             numbers: [(0, 0); 2],
             steps: 0,
             check: |_| {},
@@ -229,6 +234,11 @@ impl<C: Controller> Pipe<C> {
         let (number, data_number) = &mut self.numbers[from as usize];
         *number += 1;
         *data_number += u64::from(segment.len > 0);
+        let end = segment.seq.wrapping_add(segment.seq_len());
+        if segment.seq_len() > 0 && !segment.flags.has(Flags::SYN) {
+            let room = self.edges[from as usize].wrapping_sub(end) as i32;
+            assert!(room >= 0, "{from:?} sends {segment:?}, {} bytes beyond the window", -room);
+        }
         let entry = Entry { time: self.now, from, segment, ect, number: *number, data_number: *data_number };
         let fate = (self.script)(&entry);
         let to = if from == Client { Server } else { Client };
@@ -274,6 +284,21 @@ impl<C: Controller> Pipe<C> {
         }
     }
 
+    /// Notes how far a segment lets its receiver send.
+    fn open_window(&mut self, to: Side, segment: &Segment) {
+        let (edge, scale) = (&mut self.edges[to as usize], &mut self.scales[to as usize]);
+        if let Options::Syn(options) = segment.options {
+            *scale = options.window_scale.unwrap_or(0);
+        }
+        // The window of a SYN is not scaled (RFC 7323 section 2.2).
+        let shift = if segment.flags.has(Flags::SYN) { 0 } else { *scale };
+        let base = if segment.flags.has(Flags::ACK) { segment.ack } else { *edge };
+        let open = base.wrapping_add(u32::from(segment.window) << shift);
+        if (open.wrapping_sub(*edge) as i32) > 0 {
+            *edge = open;
+        }
+    }
+
     fn input(&mut self, side: Side, act: impl FnOnce(&mut Endpoint<C>, &mut Context) -> Outcome) {
         let mut random = self.random.clone();
         let mut cx = Context { now: self.now, random: &mut random, log: None };
@@ -305,6 +330,7 @@ impl<C: Controller> Pipe<C> {
             {
                 self.flights.pop();
                 let (to, segment, ce) = self.carried.remove(&serial).expect("it was carried");
+                self.open_window(to, &segment);
                 self.input(to, |endpoint, cx| endpoint.handle_segment(&segment, ce, cx));
                 continue;
             }
