@@ -494,3 +494,25 @@ fn without_sack_a_duplicate_takes_no_room_from_data() {
     let lens: Vec<_> = p.data(Client).iter().map(|e| e.segment.len).collect();
     assert_eq!((lens, p.client.stats().dsacks_sent), (vec![1460; 4], 0));
 }
+
+#[test]
+fn data_that_owes_no_acknowledgement_uses_up_no_quick_one() {
+    let mut s = Server::new(&plain());
+    let mut seq = 1;
+    let mut answered = Vec::new();
+    for n in 0..16 {
+        answered.push(s.take(segment(seq, MSS as u16)).len());
+        seq += MSS;
+        s.wait(60);
+        if n < 10 {
+            // Later than a reply would come; the peer acknowledges it.
+            let before = s.endpoint.stats().bytes_sent;
+            s.endpoint.write(100);
+            assert_eq!(s.poll().len(), 1);
+            let ack = 1 + before as u32 + 100;
+            s.take(Segment { ack, ..segment(seq, 0) });
+        }
+    }
+    // As without it: sixteen.
+    assert_eq!(answered, [1; 16]);
+}

@@ -254,3 +254,26 @@ fn a_sender_that_hears_a_pep_no_more_announces_itself_again_ever_more_seldom() {
         assert_eq!(p.client.stats().retransmitted(), 0);
     }
 }
+
+#[test]
+fn what_has_passed_after_all_is_lost_unannounced() {
+    // Segment 1 is missing at the PEP; its retransmission passes, which a report tells, and is lost behind it.
+    for passes in [true, false] {
+        let mut p = cooperating(true);
+        p.rescript(|e| if e.from == Client && [2, 9].contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
+        p.write(Client, 8 * u64::from(MSS));
+        p.run_for(ms(10));
+        p.inject(Server, report(0, 8, &[(1, 2)], 1000));
+        p.run_for(ms(20));
+        assert_eq!(p.data_story(Client)[8..], [(1010, 1)]);
+        if passes {
+            p.inject(Server, report(0, 8, &[], 1010));
+        }
+        // What is sent later arrives, so that the retransmission is found lost.
+        p.write(Client, 8 * u64::from(MSS));
+        p.run_until(at(3000));
+        assert_eq!(p.delivered(Server), 16 * u64::from(MSS));
+        let announced = if passes { &[true, false][..] } else { &[true] };
+        assert_eq!(p.client.controller().announced, announced);
+    }
+}

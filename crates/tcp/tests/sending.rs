@@ -639,6 +639,9 @@ fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on()
     p.run_for(ms(3000));
     assert_eq!(p.data_story(Client)[20..], [(1100, 2), (1200, 5)]);
     assert_eq!((p.client.stats().timeouts, p.client.stats().recoveries), (0, 1));
+    // Each segment counts as delivered once, by a duplicate or by the acknowledgement that passes it; and the SYN.
+    let last = p.client.controller().last.clone().expect("it was told");
+    assert_eq!((last.rate.total_delivered, p.client.snapshot().in_flight), (21, 0));
     assert_eq!(p.delivered(Server), 20 * MSS);
 }
 
@@ -722,6 +725,23 @@ fn where_an_interface_cuts_segments_a_fast_sender_keeps_a_millisecond_of_them_to
     // A window that does not fill the path leaves gaps of more than a millisecond between acknowledgements: what comes
     // before such a gap is not kept back.
     assert!(bursts(true, 100, 60).keys().eq(&[2, 4, 6]), "{:?}", bursts(true, 100, 60));
+}
+
+#[test]
+fn a_packet_that_waits_for_room_waits_for_the_window_that_has_less() {
+    // The congestion window of 100 segments, and then a receive window of about as many.
+    for (cwnd, buffer, limits) in [(100, 8 << 20, [true, false]), (1000, 300_000, [false, true])] {
+        let config = Config { tso: true, receive_buffer: buffer, receive_buffer_max: buffer, ..plain() };
+        let mut p = Pipe::with(&config, &config, fixed(cwnd), fixed(cwnd), 7);
+        (p.delay, p.rate) = (ms(5), Some(Rate::from_mbps(100)));
+        p.client.write_unlimited();
+        p.run_until(at(1000));
+        let limited = p.client.limited(p.now);
+        let is_limit = |limit| limited[limit as usize] > ms(100);
+        assert_eq!([Limit::Cwnd, Limit::ReceiveWindow].map(is_limit), limits, "{limited:?}");
+        let last = p.client.controller().last.clone().expect("it was told");
+        assert_eq!(last.cwnd_limited, limits[0]);
+    }
 }
 
 #[test]
