@@ -69,7 +69,7 @@ fn totals<C: Controller>(p: &Pipe<C>) -> String {
     let mut text = format!("{}\n", p.now);
     for end in [&p.client, &p.server] {
         let s = end.snapshot();
-        let limited = end.limited(p.now).map(|span| span.as_millis());
+        let limited = end.limited(p.now).map(Span::as_millis);
         let rtts = [s.srtt, s.rtt, s.min_rtt, Some(s.rto), end.receive_rtt()].map(|rtt| rtt.map_or(0, Span::as_micros));
         writeln!(text, "{:?} {:?} cwnd {} ssthresh {}", s.state, s.phase, s.cwnd, s.ssthresh).expect("a text takes it");
         writeln!(text, "  limited, ms {limited:?}; srtt, rtt, min, rto, received, us {rtts:?}")
