@@ -225,4 +225,12 @@ mod tests {
         d.ack.rtt = Some(Span::from_millis(40));
         assert_eq!(train(&mut d, 1_000), None);
     }
+
+    #[test]
+    fn the_aggregation_allowance_is_four_long_packets_at_the_rate() {
+        // At 1 GB/s: 40 ms and 262 us. The acknowledgement after 40.3 ms is past that, the one before is not.
+        let mut d = starting(40);
+        (d.path.paced, d.path.stack_rate) = (true, StackRate::new(8_000 * 1_000_000, Span::from_secs(1)));
+        assert_eq!(train(&mut d, 403), Some((100, ExitCause::AckTrain)));
+    }
 }

@@ -675,4 +675,60 @@ mod tests {
         window.grow_one_per(1, u32::MAX);
         assert_eq!(window.cwnd, MAX_CWND);
     }
+
+    #[test]
+    fn after_a_restart_the_use_of_the_window_is_measured_anew() {
+        // Twenty of 80 segments are used, and then none for two time-outs.
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        d.send(29, None);
+        d.wait_ms(600);
+        d.send(0, Some(ms(600)));
+        assert_eq!(d.cwnd(), 20, "no time has passed since the restart");
+        d.wait_ms(249);
+        d.send(4, None);
+        assert_eq!(d.cwnd(), 20);
+        d.wait_ms(1);
+        d.send(4, None);
+        // Five are used, or the initial window of 10: the 30 of before do not count.
+        assert_eq!(d.cwnd(), 15);
+    }
+
+    #[test]
+    fn in_slow_start_more_than_half_of_the_window_fills_it() {
+        for (in_flight, cwnd) in [(20, 30), (21, 40)] {
+            let mut d = Driver::new(NewReno::new(10));
+            d.acked_singly(30);
+            for _ in 0..2 {
+                d.send(in_flight - 1, None);
+                d.wait_ms(250);
+            }
+            d.send(in_flight - 1, None);
+            assert_eq!(d.cwnd(), cwnd, "{in_flight}");
+        }
+    }
+
+    #[test]
+    fn a_decrease_outside_recovery_cannot_be_undone() {
+        let mut d = recovered_from(80);
+        d.fill();
+        d.react(Sign::Loss, 40);
+        d.ack.phase = Phase::Recovery;
+        d.sacked(1);
+        let (_, next) = d.sequence();
+        d.call(|c, cx| c.decrease(next, cx));
+        // The reduction of 40 to 20 is ended, and half of that remains.
+        assert_eq!((d.cwnd(), d.ssthresh(), d.c.state()), (10, 10, "avoidance"));
+        d.undo();
+        assert_eq!((d.cwnd(), d.ssthresh()), (10, 10));
+    }
+
+    #[test]
+    fn what_slow_start_takes_is_not_counted_as_credit() {
+        let mut d = Driver::new(NewReno::new(10));
+        let ack = d.ack.clone();
+        let mut window = Window { cwnd: 10, ssthresh: 20, credit: 15 };
+        d.call(|c, cx| c.growth_mut().grow(&mut window, 3, &ack, cx));
+        assert_eq!((window.cwnd, window.credit), (13, 15));
+    }
 }

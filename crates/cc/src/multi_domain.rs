@@ -745,4 +745,83 @@ mod tests {
         d.acked(0);
         assert_eq!((d.cwnd(), windows(&d).1), (before, e2e));
     }
+
+    /// The wired window applies, and the other has grown to twice as much.
+    fn unequal() -> (Driver<MultiDomain>, u32) {
+        let mut d = avoiding();
+        d.fill();
+        report(&mut d, 0, 1);
+        settle(&mut d);
+        let pep = windows(&d).0;
+        for _ in 0..200 {
+            d.fill();
+            report(&mut d, 0, 0);
+            d.acked_singly(pep);
+        }
+        assert_eq!(windows(&d), (pep, Some(2 * pep)));
+        (d, pep)
+    }
+
+    #[test]
+    fn a_wired_loss_while_the_other_window_reduces_starts_from_the_wired_windows_own_value() {
+        let (mut d, pep) = unequal();
+        // The radio loses, and the flight falls below both windows.
+        d.fill();
+        d.react(Sign::Loss, pep);
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = pep * 6 / 10;
+        d.sacked(1);
+        assert!(d.cwnd() < pep * 7 / 10, "{}", d.cwnd());
+        report(&mut d, 0, 1);
+        settle(&mut d);
+        assert_eq!(windows(&d).0, pep * 717 / 1024);
+    }
+
+    #[test]
+    fn after_the_pep_has_gone_silent_a_loss_reduces_each_window_from_its_own_value() {
+        let (mut d, _) = unequal();
+        while windows(&d).1.is_some() {
+            let cwnd = d.cwnd();
+            d.fill();
+            d.acked_singly(cwnd + 1);
+        }
+        let pep = d.cwnd();
+        d.lose_and_recover();
+        let reduced = windows(&d).0;
+        assert_eq!(reduced, pep * 717 / 1024);
+        // 7/8 of the larger, but no more than twice the smaller.
+        report(&mut d, 0, 0);
+        assert_eq!(windows(&d), (reduced, Some(2 * reduced)));
+    }
+
+    #[test]
+    fn a_mark_reduces_each_window_from_its_own_value() {
+        let (mut d, pep) = unequal();
+        d.fill();
+        d.react(Sign::Ecn, pep);
+        d.ack.phase = Phase::Cwr;
+        d.ack.in_flight = pep / 2;
+        d.sacked(1);
+        settle(&mut d);
+        let reduced = pep * 717 / 1024;
+        assert_eq!(windows(&d), (reduced, Some(2 * reduced)));
+    }
+
+    #[test]
+    fn an_undo_of_an_announced_loss_lasts() {
+        let mut d = avoiding();
+        let before = windows(&d);
+        d.fill();
+        report(&mut d, 0, 1);
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 70;
+        d.sacked(1);
+        d.undo();
+        settle(&mut d);
+        assert_eq!(windows(&d).1, before.1);
+        assert!(windows(&d).0 >= before.0, "{:?} after {before:?}", windows(&d));
+    }
 }

@@ -291,4 +291,13 @@ mod tests {
         d.send(0, Some(Span::from_millis(10)));
         assert_eq!((d.c.growth().rounds.base, d.c.growth().rounds.samples), (u32::MAX, 0));
     }
+
+    #[test]
+    fn what_slow_start_takes_is_not_counted_as_credit() {
+        let mut window = Window { cwnd: 10, ssthresh: 20, credit: 15 };
+        let mut d = Driver::new(crate::new_reno::NewReno::new(10));
+        let ack = d.ack.clone();
+        d.call(|_, cx| VegasGrowth::new(VegasConfig::default()).grow(&mut window, 3, &ack, cx));
+        assert_eq!((window.cwnd, window.credit), (13, 15));
+    }
 }

@@ -191,8 +191,12 @@ mod tests {
         // A partial acknowledgement of two segments, both counted: one, and two of the four counts are left.
         assert_eq!(growth.count(8000, 1000), 1000);
         assert_eq!(growth.accounted, 2000);
+        // One segment counts, whatever was counted before; two are reduced by it.
+        assert_eq!((growth.count(9000, 1000), growth.accounted), (1000, 2000));
+        // Exactly what was counted: one.
+        assert_eq!((growth.count(11_000, 1000), growth.accounted), (1000, 0));
+        growth.una = 8000;
         // A delayed acknowledgement of two.
-        growth.accounted = 0;
         assert_eq!(growth.count(10_000, 1000), 2000);
     }
 

@@ -250,4 +250,13 @@ mod tests {
         assert_eq!(loss(&mut yeah(), 3), 3);
         assert_eq!(loss(&mut yeah(), 1), 2);
     }
+
+    #[test]
+    fn what_slow_start_takes_is_not_counted_as_credit() {
+        let mut window = Window { cwnd: 10, ssthresh: 20, credit: 15 };
+        let mut d = Driver::new(NewReno::new(10));
+        let ack = d.ack.clone();
+        d.call(|_, cx| YeahGrowth::default().grow(&mut window, 3, &ack, cx));
+        assert_eq!((window.cwnd, window.credit), (13, 15));
+    }
 }

@@ -269,12 +269,11 @@ impl<C: Controller> Connection<C> {
         write!(text, " {} listens {:?}", self.c.state(), self.c.listens().misses_passages).expect("a text takes it");
         self.c.gauges(&mut |name, value| write!(text, " {name} {value}").expect("a text takes it"));
         for event in self.log.drain(..) {
-            match event {
-                Event::State(state) => write!(text, " [{state}]").expect("a text takes it"),
-                Event::SlowStartExit { cause, cwnd } => {
-                    write!(text, " [{cause:?} at {cwnd}]").expect("a text takes it")
-                }
-            }
+            let told = match event {
+                Event::State(state) => write!(text, " [{state}]"),
+                Event::SlowStartExit { cause, cwnd } => write!(text, " [{cause:?} at {cwnd}]"),
+            };
+            told.expect("a text takes it");
         }
         text
     }

@@ -147,3 +147,109 @@ impl Policer {
         Verdict::Same
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policer's view: so many segments delivered and lost in all, at so many milliseconds, at the start of a round.
+    fn seen(ms: u64, delivered: u64, lost: u64) -> Observation {
+        let totals = Totals { at: Time::from_nanos(ms * 1_000_000), delivered, lost };
+        Observation { totals, lost: true, app_limited: false, round_start: true, probe_bw: true, mss: 1000 }
+    }
+
+    /// A loss begins to sample, and rounds of 10 ms follow it, each with so many more delivered and lost.
+    fn rounds(policer: &mut Policer, from: u64, count: u64, delivered: u64, lost: u64) -> Vec<Verdict> {
+        let round = |n: u64| policer.observe(seen(10 * n, delivered * n, lost * n));
+        (from..from + count).map(round).collect()
+    }
+
+    /// Two intervals of so many delivered and lost segments: whether they are a policer's.
+    fn is_policed(first: (u64, u64), second: (u64, u64)) -> bool {
+        let mut policer = Policer::default();
+        let mut at = (0, 0, 0);
+        let mut verdict = Verdict::Same;
+        // The first loss is of the first round of four, and each interval ends with its fourth.
+        for (delivered, lost) in [(0, 0), (0, 0), (0, 0), first, (0, 0), (0, 0), (0, 0), second] {
+            at = (at.0 + 100, at.1 + delivered, at.2 + lost);
+            let ends = delivered > 0 || at.0 == 100;
+            verdict = policer.observe(Observation { lost: ends, ..seen(at.0, at.1, at.2) });
+        }
+        assert_eq!(policer.rate().is_some(), verdict == Verdict::Policed);
+        verdict == Verdict::Policed
+    }
+
+    #[test]
+    fn an_interval_is_lossy_from_a_fifth_on() {
+        // 50 of 256 exactly, in 300 ms and in 400 ms.
+        assert!(is_policed((1920, 375), (2560, 500)));
+        assert!(!is_policed((1920, 374), (2560, 500)));
+        assert!(!is_policed((1920, 375), (2560, 499)));
+    }
+
+    #[test]
+    fn rates_are_equal_within_an_eighth() {
+        // 300 ms and 400 ms: 2400 in the first are 3200 in the second, and an eighth of that is 400; the rates are cut to
+        // fractions of 2^24.
+        assert!(is_policed((2400, 2400), (3599, 3600)));
+        assert!(!is_policed((2400, 2400), (3601, 3600)));
+        assert!(is_policed((2400, 2400), (2801, 2800)));
+        assert!(!is_policed((2400, 2400), (2799, 2800)));
+    }
+
+    #[test]
+    fn what_the_application_limits_or_lasts_too_long_is_forgotten() {
+        // Sixteen rounds without a loss at their end are the most.
+        for (quiet, policed) in [(12, true), (13, false)] {
+            let mut policer = Policer::default();
+            assert_eq!(rounds(&mut policer, 1, 1, 40, 10), [Verdict::Same]);
+            for n in 2..=3 + quiet {
+                policer.observe(Observation { lost: false, ..seen(10 * n, 40 * n, 10 * n) });
+            }
+            let verdicts = rounds(&mut policer, 4 + quiet, 5, 40, 10);
+            assert_eq!(verdicts.contains(&Verdict::Policed), policed, "{quiet} {verdicts:?}");
+        }
+        // A round that the application limits ends the interval; the next begins with a loss.
+        let mut policer = Policer::default();
+        rounds(&mut policer, 1, 3, 40, 10);
+        policer.observe(Observation { app_limited: true, ..seen(40, 160, 40) });
+        assert_eq!(policer.observe(Observation { lost: false, ..seen(50, 200, 50) }), Verdict::Same);
+        let verdicts = rounds(&mut policer, 6, 8, 40, 10);
+        assert_eq!(verdicts.iter().position(|&verdict| verdict == Verdict::Policed), Some(7), "{verdicts:?}");
+    }
+
+    #[test]
+    fn intervals_are_of_a_millisecond_to_an_hour_and_a_fifth() {
+        let interval = |nanos: u64| {
+            let mut policer = Policer::default();
+            let mut verdict = Verdict::Same;
+            for half in 0..2 {
+                for n in 1..=4 {
+                    // All of an interval passes in its last round.
+                    let ended = half + n / 4;
+                    let mut seen = seen(0, 1000 * ended, 1000 * ended);
+                    seen.totals.at = Time::from_nanos(nanos * ended);
+                    verdict = policer.observe(seen);
+                }
+            }
+            verdict == Verdict::Policed
+        };
+        assert_eq!([999_999, 1_000_000].map(interval), [false, true]);
+        let longest = MAX_INTERVAL.as_nanos();
+        assert_eq!([longest - 1, longest].map(interval), [true, false]);
+    }
+
+    #[test]
+    fn the_policers_rate_expires_after_48_rounds_of_probing() {
+        let mut policer = Policer::default();
+        rounds(&mut policer, 1, 8, 40, 10);
+        assert!(policer.rate().is_some());
+        for n in 0..100 {
+            let other = Observation { round_start: n % 2 == 0, probe_bw: n % 2 == 1, ..seen(n, 0, 0) };
+            assert_eq!(policer.observe(other), Verdict::Same, "rounds of other modes do not count");
+        }
+        let verdicts = rounds(&mut policer, 100, 48, 40, 10);
+        assert_eq!(verdicts.iter().position(|&verdict| verdict == Verdict::Expired), Some(47));
+        assert_eq!(policer.rate(), None);
+    }
+}

@@ -485,3 +485,83 @@ fn a_remembered_threshold_changes_nothing() {
         assert_eq!(after_start(Some(5)), after_start(None));
     }
 }
+
+#[test]
+fn a_time_out_in_startup_measures_growth_from_zero_again() {
+    let mut d = bbr();
+    for _ in 0..3 {
+        round(&mut d, PIPE);
+    }
+    // Two rounds without growth; the next would fill the pipe.
+    d.react(Sign::Timeout { again: false }, 0);
+    d.ack.phase = Phase::Open;
+    for _ in 0..3 {
+        round(&mut d, PIPE);
+        assert_eq!(d.c.state(), "startup");
+    }
+    round(&mut d, PIPE);
+    assert_eq!(d.c.state(), "drain");
+}
+
+/// In `ProbeRTT`, when the clock has just started.
+fn probing_rtt() -> Driver<Bbr> {
+    let mut d = probing();
+    d.ack.rtt = Some(RTT + Span::from_millis(1));
+    d.wait(Span::from_secs(11));
+    round(&mut d, PIPE);
+    assert_eq!(d.c.state(), "probe-rtt");
+    d.ack.in_flight = 4;
+    within(&mut d, 1, RTT);
+    d
+}
+
+#[test]
+fn probe_rtt_needs_one_round_whichever_acknowledgement_ends_it() {
+    // A round ends in the first 200 ms; what ends the mode is an acknowledgement within the next.
+    let mut d = probing_rtt();
+    round(&mut d, 4);
+    for _ in 0..19 {
+        within(&mut d, 1, RTT);
+        assert_eq!(d.c.state(), "probe-rtt");
+    }
+    within(&mut d, 1, Span::from_micros(1));
+    assert_eq!(d.c.state(), "probe-bw");
+    // No round ends, however long it takes.
+    let mut d = probing_rtt();
+    for _ in 0..100 {
+        within(&mut d, 1, RTT);
+        assert_eq!(d.c.state(), "probe-rtt");
+    }
+    round(&mut d, 4);
+    assert_eq!(d.c.state(), "probe-bw");
+}
+
+#[test]
+fn probe_rtt_in_startup_returns_to_startup_and_restores_the_window() {
+    let mut d = bbr();
+    for segments in [10, 20, 40] {
+        round(&mut d, segments);
+    }
+    let cwnd = d.cwnd();
+    d.ack.rtt = Some(RTT + Span::from_millis(1));
+    d.wait(Span::from_secs(11));
+    round(&mut d, 40);
+    assert_eq!((d.c.state(), d.cwnd()), ("probe-rtt", 4));
+    d.ack.in_flight = 4;
+    within(&mut d, 1, RTT);
+    d.wait(Span::from_millis(200));
+    let left = d.now + RTT;
+    round(&mut d, 4);
+    assert_eq!((d.c.state(), d.c.min_rtt_at), ("startup", left));
+    assert!(d.cwnd() >= cwnd, "{} after {cwnd}", d.cwnd());
+}
+
+#[test]
+fn an_idle_restart_ends_probe_rtt_once_its_time_is_over() {
+    for (after, state) in [(200, "probe-rtt"), (201, "probe-bw")] {
+        let mut d = probing_rtt();
+        d.wait(Span::from_millis(after));
+        d.send(0, Some(Span::from_millis(after)));
+        assert_eq!(d.c.state(), state, "{after} ms");
+    }
+}
