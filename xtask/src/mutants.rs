@@ -10,7 +10,7 @@ mod tests;
 use crate::step::command;
 use anyhow::{Context, Result, bail, ensure};
 use sites::{Kind, Site};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -202,13 +202,23 @@ fn mutants(name: &str) -> Result<Vec<Mutant>> {
     for path in files {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let file = path.to_string_lossy().into_owned();
-        let sites = sites::sites(&text).with_context(|| file.clone())?;
-        mutants.extend(sites.into_iter().map(|site| {
-            let description = site.describe(&text);
-            Mutant { file: file.clone(), site, description }
-        }));
+        mutants.extend(mutants_of(&file, &text).with_context(|| file.clone())?);
     }
     Ok(mutants)
+}
+
+/// Every fault of a file. Of equal descriptions, the second and later ones have a number.
+fn mutants_of(file: &str, text: &str) -> Result<Vec<Mutant>> {
+    let mut known = BTreeMap::new();
+    let mutant = |site: Site| {
+        let mut description = site.describe(text);
+        let count = known.entry((site.kind, description.clone())).and_modify(|count| *count += 1).or_insert(1);
+        if *count > 1 {
+            write!(description, " ({count})").expect("a text takes it");
+        }
+        Mutant { file: file.to_owned(), site, description }
+    };
+    Ok(sites::sites(text)?.into_iter().map(mutant).collect())
 }
 
 /// The Rust files of a folder, without modules that are for tests alone.

@@ -250,7 +250,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             if let Stmt::Expr(expr, Some(_)) = statement {
                 let is_update = match expr {
                     Expr::Assign(_) | Expr::MethodCall(_) | Expr::Call(_) => true,
-                    Expr::Binary(binary) => !matches!(binary.op, BinOp::And(_) | BinOp::Or(_)),
+                    Expr::Binary(binary) => self.source(&binary.op).ends_with('='),
                     _ => false,
                 };
                 if is_update {

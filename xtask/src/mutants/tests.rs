@@ -1,5 +1,5 @@
 use super::sites::{Kind, sites, test_modules};
-use super::{Equivalent, Mutant, Random, draw};
+use super::{Equivalent, Mutant, Random, draw, mutants_of};
 
 /// What can be planted in a function's body, as kind and description.
 fn faults(body: &str) -> Vec<String> {
@@ -69,12 +69,7 @@ fn tests_and_what_prints_have_no_faults() {
 
 fn mutants(body: &str) -> Vec<Mutant> {
     let text = format!("fn f() {{\n{body}\n}}");
-    let sites = sites(&text).expect("a fixture is right");
-    let mutant = |site: super::Site| {
-        let description = site.describe(&text);
-        Mutant { file: "crates/tcp/src/a.rs".to_owned(), site, description }
-    };
-    sites.into_iter().map(mutant).collect()
+    mutants_of("crates/tcp/src/a.rs", &text).expect("a fixture is right")
 }
 
 #[test]
@@ -94,6 +89,9 @@ fn an_equivalent_fault_is_known_by_its_file_its_kind_and_its_line() {
     let found: Vec<bool> = mutants("a + b").iter().map(|mutant| equivalent.contains(mutant)).collect();
     assert_eq!(found, [true]);
     assert!(!equivalent.contains(&mutants("a * b")[0]));
+    // Of two equal lines, the second has a number.
+    let lines: Vec<String> = mutants("a + b;\na + b;").iter().map(|mutant| mutant.description.clone()).collect();
+    assert_eq!(lines, ["`a + b;` becomes `a - b;`", "`a + b;` becomes `a - b;` (2)"]);
     let error = Equivalent::read("crates/tcp/src/a.rs sign: `a + b` becomes `a - b`\n").expect_err("no reason");
     assert!(error.to_string().contains("give the reason"), "{error}");
 }
