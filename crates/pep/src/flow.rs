@@ -1,5 +1,8 @@
 //! The state of a flow: how far its data has passed, the holes in it, and the contents of the next report.
 
+#[cfg(test)]
+mod tests;
+
 use crate::arrival::{Arrival, NEAR, is_after};
 use crate::newcomer::{Newcomer, Opening};
 use core::ops::Range;
@@ -216,7 +219,7 @@ impl Flow {
         let Some(start) = self.offset(segment.seq) else { return false };
         let (end, span, ack) = (start + u64::from(segment.seq_len()), self.span(), self.receiver.ack);
         let in_window = start <= self.high + span && end < ack + NEAR && end + span >= ack;
-        let has_room = self.adrift || self.receiver.edge.is_none_or(|edge| start + u64::from(segment.len) <= edge);
+        let has_room = self.receiver.edge.is_none_or(|edge| start + u64::from(segment.len) <= edge);
         let Timestamps { value, echo } = timestamps;
         in_window
             && has_room
@@ -301,14 +304,10 @@ impl Flow {
         known
     }
 
-    /// Restarts the state at this offset.
+    /// Begins the state at this offset, with the first segment of a flow that was running before.
     #[cold]
     fn begin(&mut self, at: u64) {
         self.adrift = false;
-        self.receiver.edge = None;
-        self.open = 0;
-        self.unreported = 0;
-        self.reordering = REORDERING;
         (self.first, self.high, self.through) = (at, at, at);
     }
 
@@ -403,7 +402,6 @@ impl Flow {
         if self.open > 0 {
             self.forget_holes(ack);
         }
-        self.first = self.first.max(ack);
         self.through = self.through.max(ack);
         self.high = self.high.max(ack);
     }

@@ -281,7 +281,7 @@ impl<K: Ord + Copy> Pep<K> {
 
     /// Adds a flow.
     fn remember(&mut self, key: K, flow: Flow) {
-        if self.flows.len() >= self.config.flows.max(1)
+        if self.flows.len() >= self.config.flows
             && let Some((&key, _)) = self.flows.oldest()
         {
             self.flows.remove(&key);
@@ -304,4 +304,31 @@ fn make_room<K: Ord + Copy, V>(table: &mut Table<K, V>, entries: usize) {
 #[inline]
 fn is_over(flow: &Flow, now: Time) -> bool {
     flow.is_closing() && now.saturating_since(flow.seen) > CLOSING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_unused_for_longest_makes_room_when_a_table_is_full() {
+        let mut table = Table::default();
+        for key in 0..5 {
+            make_room(&mut table, 3);
+            table.insert(key, ());
+            assert_eq!(table.len(), (key + 1).min(3));
+        }
+        assert_eq!(table.oldest(), Some((&2, &())));
+    }
+
+    #[test]
+    fn syns_of_receivers_take_a_bounded_number_of_places() {
+        let mut pep = Pep::new(Config::default());
+        let timestamps = Some(Timestamps { value: 1, echo: 0 });
+        for key in 0..OPENINGS + 10 {
+            let syn = Segment { flags: Flags::SYN, timestamps, ..Segment::default() };
+            pep.on_reply(key, &syn, Time::ZERO);
+        }
+        assert_eq!((pep.openings.len(), pep.openings.oldest().map(|(key, _)| *key)), (OPENINGS, Some(10)));
+    }
 }

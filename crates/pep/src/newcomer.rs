@@ -158,3 +158,113 @@ impl Newcomer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::SynOptions;
+
+    fn stamps(value: u32, echo: u32) -> Timestamps {
+        Timestamps { value, echo }
+    }
+
+    fn segment(seq: u32, ack: u32, len: u16, flags: Flags) -> Segment {
+        Segment { seq, ack, window: 9, len, flags, timestamps: None, options: Options::default() }
+    }
+
+    fn syn(seq: u32, ack: u32, flags: Flags, reports: bool) -> Segment {
+        let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports };
+        Segment { options: Options::Syn(options), ..segment(seq, ack, 0, Flags::SYN | flags) }
+    }
+
+    fn newcomer(segment: &Segment, value: u32, via: u64, ms: u64) -> Newcomer {
+        let now = Time::from_nanos(ms * 1_000_000);
+        Newcomer::new(segment, stamps(value, 0), &Arrival { packets: 1, packet_len: 100, via }, now)
+    }
+
+    #[test]
+    fn data_keeps_its_place_for_a_second() {
+        for (ms, taken) in [(1_000, false), (1_001, true)] {
+            let mut first = newcomer(&segment(1, 1, 100, Flags::ACK), 5, 0, 0);
+            first.meet(&newcomer(&segment(901, 1, 100, Flags::ACK), 6, 0, ms));
+            assert_eq!(first.next, if taken { 1001 } else { 101 }, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_syn_that_is_sent_again_keeps_its_announcement_and_its_first_time() {
+        let mut first = newcomer(&syn(1, 0, Flags(0), true), 100, 1, 0);
+        first.meet(&newcomer(&syn(1, 0, Flags(0), false), 110, 2, 10));
+        assert_eq!((first.announced, first.stamp, first.first_stamp, first.via), (true, 110, 100, 2));
+        // An older one that comes late changes no time.
+        first.meet(&newcomer(&syn(1, 0, Flags(0), false), 90, 2, 20));
+        assert_eq!((first.announced, first.stamp, first.first_stamp), (true, 110, 100));
+        let answers = |echo| first.verdict(&segment(1, 2, 0, Flags::ACK), stamps(0, echo));
+        assert_eq!([99, 100, 105, 110].map(answers)[1..], [Verdict::Confirmed; 3]);
+        assert_eq!((answers(99), answers(111)), (Verdict::Nothing, Verdict::Nothing));
+        let mut silent = newcomer(&syn(1, 0, Flags(0), false), 100, 1, 0);
+        silent.meet(&newcomer(&syn(1, 0, Flags(0), true), 110, 1, 10));
+        assert!(silent.announced, "either of them");
+    }
+
+    #[test]
+    fn data_is_confirmed_by_its_own_time_and_refuted_by_another() {
+        let data = newcomer(&segment(1, 1, 100, Flags::ACK), 100, 0, 0);
+        let verdict = |ack: u32, echo| data.verdict(&segment(1, ack, 0, Flags::ACK), stamps(0, echo));
+        assert_eq!((verdict(101, 100), verdict(101, 99), verdict(101, 101)), {
+            (Verdict::Confirmed, Verdict::Refuted, Verdict::Refuted)
+        });
+        // What does not acknowledge all of it says nothing of it.
+        assert_eq!((verdict(100, 100), verdict(100, 99)), (Verdict::Nothing, Verdict::Nothing));
+        let far = 101 + (1 << 30);
+        assert_eq!((verdict(far - 1, 100), verdict(far, 100)), (Verdict::Confirmed, Verdict::Nothing));
+    }
+
+    #[test]
+    fn a_sender_answers_the_receivers_syn_by_its_number_and_its_time() {
+        let mut opening = Opening::new(&syn(500, 0, Flags(0), false), stamps(40, 0));
+        // The same SYN again, and an older transmission that comes late.
+        opening.meet(&Opening::new(&syn(500, 0, Flags(0), false), stamps(44, 0)));
+        opening.meet(&Opening::new(&syn(500, 0, Flags(0), false), stamps(42, 0)));
+        let answer = |opening: &mut Opening, seq, ack, flags, echo| {
+            let segment = syn(seq, ack, flags, true);
+            opening.take_answer(&segment, stamps(100, echo), &newcomer(&segment, 100, 0, 0))
+        };
+        for (ack, flags, echo, taken) in [
+            (501, Flags::ACK, 40, true),
+            (501, Flags::ACK, 44, true),
+            (501, Flags::ACK, 39, false),
+            (501, Flags::ACK, 45, false),
+            (502, Flags::ACK, 40, false),
+            (501, Flags(0), 40, false),
+        ] {
+            assert_eq!(answer(&mut opening.clone(), 7, ack, flags, echo), taken, "{ack} {flags:?} {echo}");
+        }
+        assert!(answer(&mut opening, 7, 501, Flags::ACK, 40));
+        let confirmed = |opening: &Opening, ack, echo| {
+            opening.confirmed(&segment(501, ack, 0, Flags::ACK), stamps(50, echo)).map(|newcomer| newcomer.next)
+        };
+        assert_eq!(
+            (confirmed(&opening, 8, 100), confirmed(&opening, 9, 100), confirmed(&opening, 8, 99)),
+            (Some(8), None, None)
+        );
+        // The answer sent again is the same one; one with another number takes its place.
+        let again = syn(7, 501, Flags::ACK, false);
+        assert!(opening.take_answer(&again, stamps(120, 40), &newcomer(&again, 120, 0, 0)));
+        assert_eq!((confirmed(&opening, 8, 100), confirmed(&opening, 8, 120)), (Some(8), Some(8)));
+        assert!(
+            opening.confirmed(&segment(501, 8, 0, Flags::ACK), stamps(50, 120)).is_some_and(|answer| answer.announced)
+        );
+        let other = syn(70, 501, Flags::ACK, false);
+        assert!(opening.take_answer(&other, stamps(130, 40), &newcomer(&other, 130, 0, 0)));
+        assert_eq!((confirmed(&opening, 8, 120), confirmed(&opening, 71, 130)), (None, Some(71)));
+        assert!(
+            opening
+                .confirmed(&segment(501, 71, 0, Flags::ACK), stamps(50, 130))
+                .is_some_and(|answer| !answer.announced)
+        );
+        // The SYN of a new connection forgets all.
+        opening.meet(&Opening::new(&syn(900, 0, Flags(0), false), stamps(60, 0)));
+        assert_eq!((opening.next, confirmed(&opening, 71, 130)), (901, None));
+    }
+}

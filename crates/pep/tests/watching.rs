@@ -588,3 +588,148 @@ fn it_never_acknowledges_a_byte_that_it_has_not_seen() {
         }
     });
 }
+
+#[test]
+fn what_touches_a_hole_and_has_passed_before_fills_nothing() {
+    let mut story = Story::of_a_flow(true);
+    assert_eq!(story.says(0, 101), None);
+    for n in [2, 3, 4] {
+        story.says(n, 101);
+    }
+    // The segments just below and above the hole come again.
+    assert_eq!((story.says(0, 103), story.says(2, 103)), (None, None));
+    assert_eq!(story.says(1, 104), Some((1, 2, vec![])));
+}
+
+#[test]
+fn a_segment_fills_a_part_of_a_hole_or_several_holes() {
+    // Segments 1 to 5 are missing, and so is 7; then 3 passes, and the two ends of what is left, and all of the rest at once.
+    let mut story = Story::of_a_flow(true);
+    let said: Vec<_> = [0, 6, 8, 9, 10].into_iter().filter_map(|n| story.says(n, 101)).collect();
+    assert_eq!(said.last(), Some(&(0, 11, vec![(1, 6), (7, 8)])));
+    assert_eq!(story.says(3, 103), Some((3, 4, vec![])));
+    assert_eq!(story.says(5, 103), Some((5, 6, vec![])));
+    assert_eq!(story.says(1, 103), Some((1, 2, vec![])));
+    assert_eq!((story.says(11, 103), story.says(12, 103)), (None, Some((3, 13, vec![(4, 5), (7, 8)]))));
+    let rest = segment(FIRST.wrapping_add(2 * MSS), 7 * MSS as u16, 104);
+    let sent = story.pep.on_data(1, &rest, 52 + 7 * MSS, story.now).expect("it fills three holes");
+    let Options::Report(report) = sent.options else { panic!("{sent:?}") };
+    assert_eq!((report.from, report.through, report.missing().len()), (2 * MSS, 9 * MSS, 0));
+    assert_eq!((story.says(13, 104), story.says(14, 104)), (None, Some((0, 15, vec![]))));
+}
+
+#[test]
+fn a_new_connection_announces_itself_anew() {
+    // The same addresses and ports: what one connection has announced is not true of the next.
+    let mut story = Story::of_a_flow(true);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false };
+    let flags = Flags::SYN | Flags::ACK;
+    let seq = FIRST.wrapping_add(1 << 30);
+    let syn = Segment { flags, options: Options::Syn(options), ..segment(seq, 0, 200) };
+    assert_eq!(story.pep.on_data(1, &syn, 60, story.now), None);
+    let timestamps = Some(Timestamps { value: 600, echo: 200 });
+    let reply = Segment { ack: seq.wrapping_add(1), timestamps, ..segment(REPLY + 1_000_000_000, 0, 0) };
+    story.pep.on_reply(1, &reply, story.now);
+    for n in 0..6 {
+        let data =
+            Segment { timestamps: Some(Timestamps { value: 201, echo: 600 }), ..segment(seq + 1 + n * MSS, 1000, 0) };
+        assert_eq!(story.pep.on_data(1, &data, 1052, story.now), None);
+    }
+    // A running connection that was lost sight of is the same one, and has announced itself.
+    let mut story = Story::of_a_flow(true);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    assert_eq!(story.says(900_000, 102), None);
+    story.reply(900_001, 102);
+    assert_eq!(story.says(900_001, 103), None);
+    story.reply(900_002, 103);
+    assert_eq!(story.says(900_002, 104), Some((900_002, 900_003, vec![])));
+}
+
+#[test]
+fn before_data_is_acknowledged_a_report_bears_the_receivers_own_number() {
+    let mut story = Story::of_a_flow(true);
+    story.passes(0, 101);
+    // The receiver repeats its number.
+    story.reply(0, 101);
+    let (sent, _) = story.passes(1, 101).expect("a report");
+    assert_eq!(sent.ack, FIRST);
+    story.reply(1, 101);
+    story.passes(2, 101);
+    let (sent, _) = story.passes(3, 101).expect("a report");
+    assert_eq!(sent.ack, FIRST.wrapping_add(MSS - 1));
+}
+
+#[test]
+fn a_closed_connection_is_served_for_ten_seconds() {
+    for (millis, flows) in [(9_999, 1), (10_000, 1), (10_001, 0)] {
+        let mut story = Story::of_a_flow(true);
+        let fin = Segment { flags: Flags::ACK | Flags::FIN, ..segment(FIRST, 10, 101) };
+        story.pep.on_data(1, &fin, 62, story.now);
+        let timestamps = Some(Timestamps { value: 501, echo: 101 });
+        let answer = Segment { flags: Flags::ACK | Flags::FIN, timestamps, ..segment(REPLY, 0, 0) };
+        story.pep.on_reply(1, &Segment { ack: FIRST.wrapping_add(11), ..answer }, story.now);
+        story.now += Span::from_millis(millis);
+        story.pep.on_data(2, &segment(1, 100, 1), 152, story.now);
+        assert_eq!(story.pep.stats().flows, flows, "{millis} ms");
+    }
+    // One side alone closes nothing.
+    let mut story = Story::of_a_flow(true);
+    let fin = Segment { flags: Flags::ACK | Flags::FIN, ..segment(FIRST, 10, 101) };
+    story.pep.on_data(1, &fin, 62, story.now);
+    story.now += Span::from_secs(3_600);
+    story.pep.on_data(2, &segment(1, 100, 1), 152, story.now);
+    assert_eq!(story.pep.stats().flows, 1);
+}
+
+#[test]
+fn counts_are_of_what_carried_data_and_of_what_was_said() {
+    let mut story = Story::of_a_flow(true);
+    // Acknowledgements of the sender carry nothing.
+    for _ in 0..5 {
+        assert_eq!(story.pep.on_data(1, &segment(FIRST, 0, 101), 52, story.now), None);
+    }
+    assert_eq!(story.pep.stats(), pep::Stats { flows: 1, ..pep::Stats::default() });
+    for n in [0, 1, 3, 4, 5] {
+        story.says(n, 101);
+    }
+    let stats = story.pep.stats();
+    // (0, 2), (0, 2) at segment 3 says nothing new, and (0, 6) with a missing range.
+    let expected = pep::Stats {
+        data: 5,
+        data_bytes: 5 * (52 + u64::from(MSS)),
+        reports: 2,
+        nacks: 1,
+        report_bytes: 64 + 72,
+        withheld: 0,
+        flows: 1,
+        evicted: 0,
+    };
+    assert_eq!(stats, expected);
+    let sum = stats + stats;
+    assert_eq!((sum.data, sum.data_bytes, sum.reports, sum.nacks), (10, 2 * stats.data_bytes, 4, 2));
+    assert_eq!((sum.report_bytes, sum.withheld, sum.flows, sum.evicted), (272, 0, 2, 0));
+}
+
+#[test]
+fn a_receiver_that_refuses_at_once_ends_the_flow() {
+    // The sender opens, the receiver answers and then resets with its next number.
+    for (seq, flows) in [(REPLY + 1, 0), (REPLY, 1), (REPLY + 2, 1)] {
+        let mut story = Story::new(Config::default());
+        let options = |reports| SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports };
+        let syn = Segment {
+            flags: Flags::SYN,
+            options: Options::Syn(options(true)),
+            ..segment(FIRST.wrapping_sub(1), 0, 100)
+        };
+        assert_eq!(story.pep.on_data(1, &syn, 60, story.now), None);
+        let timestamps = Some(Timestamps { value: 500, echo: 100 });
+        let flags = Flags::SYN | Flags::ACK;
+        let answer =
+            Segment { ack: FIRST, flags, options: Options::Syn(options(false)), timestamps, ..segment(REPLY, 0, 0) };
+        story.pep.on_reply(1, &answer, story.now);
+        assert_eq!(story.pep.stats().flows, 1);
+        story.pep.on_reply(1, &Segment { flags: Flags::RST, ..segment(seq, 0, 0) }, story.now);
+        assert_eq!(story.pep.stats().flows, flows, "{seq}");
+    }
+}
