@@ -516,3 +516,15 @@ fn data_that_owes_no_acknowledgement_uses_up_no_quick_one() {
     // As without it: sixteen.
     assert_eq!(answered, [1; 16]);
 }
+
+#[test]
+fn a_single_byte_counts_as_data() {
+    let mut s = Server::new(&plain());
+    // Acknowledged at once, as the first segments of a connection are.
+    assert_eq!(s.take(segment(1, 1)).len(), 1);
+    assert_eq!((s.endpoint.stats().bytes_received, s.endpoint.stats().acks_sent), (1, 2 - 1));
+    // And again: it is a duplicate, with a D-SACK.
+    s.wait(300);
+    let again = s.take(segment(1, 1));
+    assert_eq!(blocks(&again[0]), [(1, 2)]);
+}

@@ -2,8 +2,8 @@
 
 mod pipe;
 use pipe::*;
-use tcp::{Config, Context, Endpoint, State};
-use units::{Span, Time};
+use tcp::{Config, Context, Endpoint, HostQueue, Kernel, Limit, Pacing, State};
+use units::{Rate, Span, Time};
 use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
 const MSS: u32 = 1448;
@@ -177,4 +177,233 @@ fn a_segment_that_was_marked_lost_and_is_selectively_acknowledged_is_no_longer_l
     assert_eq!(c.endpoint.snapshot().in_flight, 1, "the retransmission");
     c.acked(4, &[]);
     assert_eq!(c.endpoint.snapshot().in_flight, 0);
+}
+
+/// A client that has four segments in flight and may send more; `pacing` in bytes per second.
+fn with_host(config: &Config, pacing: Option<u64>) -> Client {
+    let mut c = Client::new(config, 100, u16::MAX);
+    c.endpoint.write(4 * u64::from(MSS));
+    assert_eq!(c.poll().len(), 4);
+    if let Some(rate) = pacing {
+        // The script's controller takes its rate from a target of the driver.
+        let target = Some(cc::Target {
+            window: units::Bytes::new(100 * u64::from(MSS)),
+            pacing: Some(Rate::from_bits_per_sec(8 * rate)),
+        });
+        let (endpoint, mut cx) = c.context();
+        endpoint.signal(&cc::Signal::Target(target), &mut cx);
+    }
+    c
+}
+
+/// Whether so much payload in the host's own queue keeps a client from sending, which tells that it waits.
+fn is_held(c: &mut Client, payload: u64) -> bool {
+    c.endpoint.set_host_queue(HostQueue { payload, ..HostQueue::default() });
+    c.endpoint.write(1);
+    let held = c.poll().is_empty();
+    assert_eq!(held, c.endpoint.snapshot().limit == Limit::HostQueue);
+    // One that waits is woken when the queue has less of its data, and only then.
+    assert!(!c.endpoint.set_host_queue(HostQueue { payload, ..HostQueue::default() }));
+    assert_eq!(c.endpoint.set_host_queue(HostQueue { payload: payload - 1, ..HostQueue::default() }), held);
+    assert!(!c.endpoint.set_host_queue(HostQueue::default()));
+    held
+}
+
+/// The least payload in the host's queue that holds a client back.
+fn threshold(config: &Config, pacing: Option<u64>) -> u64 {
+    let (mut passes, mut held) = (1, 1 << 30);
+    while held - passes > 1 {
+        let middle = passes + (held - passes) / 2;
+        let is_held = is_held(&mut with_host(config, pacing), middle);
+        (passes, held) = if is_held { (passes, middle) } else { (middle, held) };
+    }
+    held
+}
+
+#[test]
+fn two_packets_or_a_millisecond_of_data_may_wait_in_the_hosts_own_queue() {
+    // A packet has two segments at least, and takes 2896 + 832 bytes.
+    let config = Config { max_header: 192, ..blind() };
+    assert_eq!(threshold(&config, None), 4 * u64::from(MSS));
+    // The longest has 45, and takes 65,160 + 832. Of 200,000 bytes of memory, which are more than two of those, 197,478.5 are
+    // payload.
+    assert_eq!(threshold(&config, Some(200_000 << 10)), 197_479);
+    // 6.18 allows 4 MB in any case. In 6.1 a packet takes 1024 + 256 besides its payload, and 1 MB is the most only where
+    // nothing is paced.
+    assert_eq!(threshold(&config, Some(8_000 << 20)), 4_141_424);
+    let old = Config { kernel: Kernel::V6_1, max_header: 320, ..blind() };
+    assert_eq!(threshold(&Config { pacing: Pacing::Never, ..old.clone() }, Some(8_000 << 20)), 1_028_375);
+    assert!(threshold(&old, Some(8_000 << 20)) > 4_000_000);
+}
+
+#[test]
+fn one_packet_may_always_follow_and_what_is_sent_again_may_wait_for_twice_as_long() {
+    let config = Config { max_header: 192, ..blind() };
+    let mut c = Client::new(&config, 100, u16::MAX);
+    let full = |payload| HostQueue { payload, ..HostQueue::default() };
+    c.endpoint.set_host_queue(full(1 << 20));
+    // One that is in flight, and one more.
+    assert_eq!(c.write(3 * u64::from(MSS)), [(0, MSS as u16), (MSS, MSS as u16)]);
+    c.endpoint.set_host_queue(HostQueue::default());
+    assert_eq!(c.write(2 * u64::from(MSS)).len(), 3);
+    // The first is lost. Four packets of two segments keep its retransmission back, and a byte less does not.
+    c.wait(100);
+    c.acked(0, &[(1, 5)]);
+    c.endpoint.set_host_queue(full(8 * u64::from(MSS)));
+    assert_eq!(c.poll(), []);
+    assert_eq!(c.endpoint.snapshot().limit, Limit::HostQueue);
+    assert!(c.endpoint.set_host_queue(full(8 * u64::from(MSS) - 1)));
+    assert_eq!(c.poll(), [(0, MSS as u16)]);
+}
+
+#[test]
+fn a_full_queue_of_the_host_reduces_the_window_once_and_holds_everything() {
+    let mut c = Client::new(&blind(), 100, u16::MAX);
+    c.endpoint.set_host_queue(HostQueue { is_full: true, ..HostQueue::default() });
+    assert_eq!(c.write(u64::from(MSS)), []);
+    assert_eq!((c.endpoint.stats().host_drops, c.endpoint.snapshot().limit), (1, Limit::HostQueue));
+    assert_eq!(
+        (&c.endpoint.controller().signs[..], c.endpoint.snapshot().phase),
+        (&[cc::Sign::Ecn][..], cc::Phase::Cwr)
+    );
+    assert_eq!(c.write(u64::from(MSS)), []);
+    assert_eq!((c.endpoint.stats().host_drops, c.endpoint.controller().signs.len()), (2, 1));
+    c.endpoint.set_host_queue(HostQueue::default());
+    assert_eq!(c.write(1), [(0, MSS as u16), (MSS, MSS as u16), (2 * MSS, 1)]);
+}
+
+#[test]
+fn a_queue_of_segments_counts_a_head_for_each() {
+    // A segment takes 1448 + 832 bytes, a packet of two 2896 + 832.
+    let config = Config { max_header: 192, tso: true, ..blind() };
+    let is_held = |payload, is_segmented| {
+        let mut c = with_host(&config, None);
+        c.endpoint.set_host_queue(HostQueue { payload, is_segmented, ..HostQueue::default() });
+        c.endpoint.write(20 * u64::from(MSS));
+        c.poll().is_empty()
+    };
+    // Two packets are 7456 bytes: 5792 of payload in packets, 4735.2 in segments.
+    assert_eq!([5791, 5792].map(|payload| is_held(payload, false)), [false, true]);
+    assert_eq!([4735, 4736].map(|payload| is_held(payload, true)), [false, true]);
+}
+
+/// A SYN of a peer with everything.
+fn syn(flags: Flags, ack: u32) -> Segment {
+    let options = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false });
+    Segment { seq: 700, ack, window: 5000, len: 0, flags, timestamps: None, options }
+}
+
+/// What an endpoint that has sent its SYN from 99 answers to a segment, and in which state it is then.
+fn answered(config: &Config, segment: &Segment) -> (State, Vec<(Flags, u32, u32)>) {
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let mut endpoint = Endpoint::connect(config, fixed(10), 99, Time::ZERO);
+    endpoint.poll_transmit(&mut cx);
+    endpoint.handle_segment(segment, false, &mut cx);
+    let sent = std::iter::from_fn(|| endpoint.poll_transmit(&mut cx)).map(|t| t.segment);
+    let sent = sent.map(|s| (s.flags, s.seq, s.ack)).collect();
+    (endpoint.state(), sent)
+}
+
+#[test]
+fn an_answer_to_a_syn_opens_refuses_or_is_refused() {
+    let config = plain();
+    let both = Flags::SYN | Flags::ACK;
+    let answered = |flags, ack| answered(&config, &syn(flags, ack));
+    assert_eq!(answered(both, 100), (State::Established, vec![(Flags::ACK, 100, 701)]));
+    // Of what was never sent, or not of the SYN (RFC 9293 section 3.10.7.3): a reset with that number.
+    for ack in [99, 101] {
+        assert_eq!(answered(both, ack), (State::SynSent, vec![(Flags::RST | Flags::ACK, ack, 0)]));
+        assert_eq!(answered(both | Flags::RST, ack), (State::SynSent, vec![]));
+    }
+    // A reset counts if it acknowledges the SYN; an acknowledgement without SYN says nothing.
+    assert_eq!(answered(Flags::RST | Flags::ACK, 100), (State::Closed, vec![]));
+    assert_eq!(answered(Flags::RST, 0), (State::SynSent, vec![]));
+    assert_eq!(answered(Flags::ACK, 100), (State::SynSent, vec![]));
+    // Both open at once.
+    assert_eq!(answered(Flags::SYN, 0), (State::SynReceived, vec![(both, 99, 701)]));
+}
+
+#[test]
+fn both_sides_must_want_ecn_and_say_so_as_rfc_3168_has_it() {
+    let asks = Flags::ECE | Flags::CWR;
+    let both = Flags::SYN | Flags::ACK;
+    for (ecn, flags, used) in [
+        (true, both | Flags::ECE, true),
+        (true, both | asks, false),
+        (true, both, false),
+        (false, both | Flags::ECE, false),
+        (true, Flags::SYN | asks, true),
+        (true, Flags::SYN | Flags::ECE, false),
+        (true, Flags::SYN, false),
+        (false, Flags::SYN | asks, false),
+    ] {
+        let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut cx = Context { now: at(10), random: &mut random, log: None };
+        let mut endpoint = Endpoint::connect(&Config { ecn, ..plain() }, fixed(10), 99, Time::ZERO);
+        endpoint.poll_transmit(&mut cx);
+        endpoint.handle_segment(&syn(flags, 100), false, &mut cx);
+        if !flags.has(Flags::ACK) {
+            // Both have opened at once, and the SYN-ACK says what is in use.
+            let answer = endpoint.poll_transmit(&mut cx).expect("a SYN-ACK");
+            assert_eq!(answer.segment.flags.has(Flags::ECE), used, "{flags:?}");
+            let ack = Segment { seq: 701, flags: Flags::ACK, options: Options::Sack(Sack::NONE), ..syn(flags, 100) };
+            endpoint.handle_segment(&ack, false, &mut cx);
+        }
+        endpoint.poll_transmit(&mut cx);
+        endpoint.write(100);
+        let data = endpoint.poll_transmit(&mut cx).expect("data");
+        assert_eq!((data.segment.len, data.ect), (100, used), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_listener_takes_a_syn_and_nothing_else() {
+    for (flags, state) in [
+        (Flags::SYN, State::SynReceived),
+        (Flags::SYN | Flags::ACK, State::Listen),
+        (Flags::SYN | Flags::RST, State::Listen),
+        (Flags::ACK, State::Listen),
+    ] {
+        let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut cx = Context { now: at(10), random: &mut random, log: None };
+        let mut endpoint = Endpoint::listen(&plain(), fixed(10), 99);
+        endpoint.handle_segment(&syn(flags, 0), false, &mut cx);
+        assert_eq!(endpoint.state(), state, "{flags:?}");
+        assert_eq!(endpoint.poll_transmit(&mut cx).is_some(), state == State::SynReceived);
+    }
+}
+
+#[test]
+fn segments_of_less_than_88_bytes_are_not_offered_and_not_sent() {
+    // Linux `TCP_MIN_MSS`.
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let config = Config { mss: 40, timestamps: false, ..plain() };
+    let mut endpoint = Endpoint::connect(&config, fixed(10), 99, Time::ZERO);
+    let offer = endpoint.poll_transmit(&mut cx).expect("a SYN").segment.options;
+    assert!(matches!(offer, Options::Syn(SynOptions { mss: 88, .. })), "{offer:?}");
+    let options = Options::Syn(SynOptions { mss: 20, window_scale: None, sack_permitted: true, reports: false });
+    endpoint.handle_segment(&Segment { options, ..syn(Flags::SYN | Flags::ACK, 100) }, false, &mut cx);
+    assert_eq!(endpoint.snapshot().mss, 88);
+}
+
+#[test]
+fn a_reset_ends_time_wait_and_leaves_nothing_to_wait_for() {
+    let mut c = Client::new(&blind(), 10, u16::MAX);
+    c.endpoint.close();
+    assert_eq!(c.poll(), [(0, 0)]);
+    let fin = Segment { flags: Flags::ACK | Flags::FIN, ..c.segment(2, 1000) };
+    c.hear(&fin);
+    c.poll();
+    assert_eq!(c.endpoint.state(), State::TimeWait);
+    assert!(c.endpoint.poll_timeout().is_some());
+    // The same FIN again is acknowledged again, and the time begins anew.
+    c.wait(30_000);
+    c.hear(&fin);
+    assert_eq!(c.poll(), [(1, 0)]);
+    assert_eq!(c.endpoint.poll_timeout(), Some(c.now + Span::from_secs(60)));
+    let reset = Segment { flags: Flags::RST, ..c.segment(2, 0) };
+    c.hear(&reset);
+    assert_eq!((c.endpoint.state(), c.endpoint.poll_timeout(), c.poll()), (State::Closed, None, vec![]));
 }

@@ -58,8 +58,10 @@ fn a_write_marks_its_last_segment_with_push() {
     let mut p = connected(10);
     p.write(Client, 3000);
     p.run_until(at(2000));
+    p.write(Client, 1);
+    p.run_until(at(3000));
     let flags: Vec<_> = p.data(Client).iter().map(|e| (e.segment.len, e.has(Flags::PSH))).collect();
-    assert_eq!(flags, [(1448, false), (1448, false), (104, true)]);
+    assert_eq!(flags, [(1448, false), (1448, false), (104, true), (1, true)]);
 }
 
 #[test]
@@ -449,11 +451,13 @@ fn reordering_that_was_seen_makes_the_sender_patient() {
 
 #[test]
 fn a_closed_window_is_probed_with_back_off_and_reopens() {
-    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..plain() };
+    let config = Config { receive_buffer_max: 131_072, auto_read: false, ecn: true, ..plain() };
     let mut p = connected_with(&config, 1000);
     p.client.write_unlimited();
     p.flush(Client);
     p.run_until(at(10_000));
+    // Probes are no data: they carry no congestion marks.
+    assert!(p.data(Client).iter().all(|e| e.ect) && p.acks(Client).iter().all(|e| !e.ect));
     assert_eq!((p.client.snapshot().send_window, p.client.snapshot().limit), (0, Limit::ReceiveWindow));
     let probes: Vec<_> = p.acks(Client).iter().map(|e| e.time.as_nanos() / 1_000_000).collect();
     let gaps: Vec<_> = probes.windows(2).map(|w| w[1] - w[0]).collect();

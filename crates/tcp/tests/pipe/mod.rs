@@ -74,8 +74,10 @@ impl Controller for Fixed {
         self.collapsed = None;
     }
     fn on_signal(&mut self, signal: &Signal, _: &mut Ctx) {
-        if let Signal::Passage(passage) = signal {
-            self.passages.push(passage.clone());
+        match signal {
+            Signal::Passage(passage) => self.passages.push(passage.clone()),
+            Signal::Target(target) => self.pacing = target.as_ref().and_then(|target| target.pacing),
+            _ => {}
         }
     }
     fn listens(&self) -> Listens {
