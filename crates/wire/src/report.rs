@@ -281,4 +281,46 @@ mod tests {
         tags.dedup();
         assert_eq!(tags.len(), count);
     }
+
+    #[test]
+    fn ranges_are_in_order_not_empty_and_within_the_report() {
+        // Of the bytes 5 to 20.
+        for (ranges, sound) in [
+            (&[][..], true),
+            (&[(5, 20)], true),
+            (&[(5, 6)], true),
+            (&[(4, 6)], false),
+            (&[(19, 20)], true),
+            (&[(19, 21)], false),
+            (&[(7, 7)], false),
+            (&[(8, 7)], false),
+            // Two may touch and not overlap, and come in rising order.
+            (&[(6, 10), (10, 12)], true),
+            (&[(6, 10), (9, 12)], false),
+            (&[(10, 12), (6, 10)], false),
+            (&[(6, 10), (12, 12)], false),
+            (&[(6, 10), (12, 20)], true),
+            (&[(6, 10), (12, 21)], false),
+            (&[(6, 6), (12, 20)], false),
+        ] {
+            let mut report = Report::new(5, 20);
+            ranges.iter().for_each(|&(start, end)| assert!(report.push(Block { start, end })));
+            assert_eq!(report.is_sound(), sound, "{ranges:?}");
+            let parsed = Message::parse(&report.to_bytes());
+            assert_eq!(parsed, sound.then_some(Message::Report(report)), "{ranges:?}");
+            assert_eq!(report.option_len() as usize, 12 + 8 * ranges.len());
+        }
+    }
+
+    #[test]
+    fn a_tagged_report_of_two_ranges_is_none() {
+        let mut bytes = report().to_bytes().to_vec();
+        bytes.extend([7; 8]);
+        (bytes[1], bytes[3]) = (36, 0x58);
+        assert_eq!(Message::parse(&bytes), None);
+        // With one range it is one.
+        bytes.drain(20..28);
+        bytes[1] = 28;
+        assert!(matches!(Message::parse(&bytes), Some(Message::Report(report)) if report.is_tagged()));
+    }
 }
