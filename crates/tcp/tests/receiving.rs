@@ -528,3 +528,17 @@ fn a_single_byte_counts_as_data() {
     let again = s.take(segment(1, 1));
     assert_eq!(blocks(&again[0]), [(1, 2)]);
 }
+
+#[test]
+fn forty_four_acknowledgements_are_compressed_into_one_at_most() {
+    // Linux `tcp_comp_sack_nr`: the first takes so little of the buffer that the window still grows, which is acknowledged at
+    // once; so are the next three, and then each 45th.
+    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..plain() });
+    let mut at = |n: u32| s.take(segment(start + MSS + n * 100, 100)).len();
+    let answered: Vec<u32> = (1..=100).filter(|&n| at(n - 1) > 0).collect();
+    assert_eq!(answered, [1, 2, 3, 4, 49, 94]);
+    // What is compressed leaves within a millisecond, and tells of all.
+    let acks = s.wait(1);
+    assert_eq!((acks.len(), blocks(&acks[0].1)), (1, vec![(start + MSS, start + MSS + 10_000)]));
+    assert!(s.wait(10).is_empty());
+}
