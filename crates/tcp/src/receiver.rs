@@ -9,6 +9,9 @@
 //! 2. A retransmission without ECT does not cause quick acknowledgements.
 //! 3. The timer of compressed acknowledgements has no slack.
 
+#[cfg(test)]
+mod tests;
+
 use crate::autotune::Space;
 use crate::config::{Config, Kernel};
 use crate::ranges::{Range, RangeSet};
