@@ -98,3 +98,92 @@ impl Rate {
         sample
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Span = Span::from_millis;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// A segment is sent, as the `order`-th.
+    fn sent(rate: &mut Rate, order: u64, idle: bool, ms: u64) -> Record {
+        let mut record = Record { order, sent: at(ms), ..Record::default() };
+        rate.on_sent(&mut record, idle, at(ms));
+        record
+    }
+
+    /// Segments are delivered, in this order, by one acknowledgement.
+    fn acked(rate: &mut Rate, records: &[Record], min_rtt: Option<u64>, ms: u64) -> RateSample {
+        let mut sampler = Sampler::default();
+        for record in records {
+            rate.delivered += 1;
+            rate.on_delivered(&mut sampler, record);
+        }
+        rate.sample(&sampler, records.len() as u32, min_rtt.map(MS), at(ms))
+    }
+
+    #[test]
+    fn a_sample_is_over_the_longer_of_the_sending_and_the_acknowledging() {
+        let mut rate = Rate::default();
+        rate.begin(at(0));
+        let a = sent(&mut rate, 1, true, 10);
+        let b = sent(&mut rate, 2, false, 12);
+        let c = sent(&mut rate, 3, false, 70);
+        // One of two is delivered after 20 ms: since the pipe was empty at 10 ms.
+        let sample = acked(&mut rate, &[a], None, 30);
+        assert_eq!((sample.delivered, sample.interval, sample.prior_delivered), (Some(1), MS(20), 1));
+        assert_eq!(sample.total_delivered, 2);
+        // The newest counts, in whatever order they come; it was sent 60 ms after the first, and arrives 30 ms later.
+        let sample = acked(&mut rate, &[c, b], None, 100);
+        assert_eq!((sample.delivered, sample.interval, sample.prior_delivered), (Some(3), MS(90), 1));
+        // What was sent after the first delivery counts from that, and the sending from the newest delivered.
+        let d = sent(&mut rate, 4, false, 150);
+        assert_eq!((d.delivered, d.delivered_at, d.first_sent), (4, at(100), at(70)));
+        let sample = acked(&mut rate, &[d], None, 160);
+        assert_eq!((sample.delivered, sample.interval), (Some(1), MS(80)), "sent 80 ms after the one before");
+    }
+
+    #[test]
+    fn an_interval_below_the_least_round_trip_gives_no_sample() {
+        for (min, delivered) in [(20, Some(1)), (21, None)] {
+            let mut rate = Rate::default();
+            rate.begin(at(0));
+            let a = sent(&mut rate, 1, true, 10);
+            assert_eq!(acked(&mut rate, &[a], Some(min), 30).delivered, delivered);
+        }
+        let mut rate = Rate::default();
+        rate.begin(at(0));
+        let sample = acked(&mut rate, &[], None, 30);
+        assert_eq!((sample.delivered, sample.interval, sample.total_delivered), (None, Span::ZERO, 1));
+        // An acknowledgement that delivers nothing does not move the time of the last delivery.
+        assert_eq!(rate.delivered_at, at(0));
+    }
+
+    #[test]
+    fn samples_are_marked_until_the_bubble_of_an_idle_application_has_passed() {
+        let mut rate = Rate::default();
+        rate.begin(at(0));
+        rate.app_limited = 3;
+        let a = sent(&mut rate, 1, true, 10);
+        let b = sent(&mut rate, 2, false, 10);
+        let c = sent(&mut rate, 3, false, 10);
+        for record in [a, b] {
+            let sample = acked(&mut rate, &[record], None, 30);
+            assert!(sample.app_limited);
+        }
+        assert_eq!((rate.delivered, rate.app_limited), (3, 3));
+        assert!(acked(&mut rate, &[c], None, 30).app_limited, "it was sent before");
+        assert_eq!(rate.app_limited, 0);
+        // A record that is sent again forgets the mark.
+        let mut again = Record { order: 4, ..a };
+        rate.on_sent(&mut again, false, at(40));
+        assert!(!again.has(APP_LIMITED));
+        again.flags |= EVER_RETRANSMITTED;
+        let sample = acked(&mut rate, &[again], None, 60);
+        assert_eq!((sample.app_limited, sample.retransmitted), (false, true));
+    }
+}
