@@ -151,7 +151,8 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let (mut table, mut survivors) = (HEAD.to_owned(), String::new());
     let mut all = Score::default();
     for name in &options.crates {
-        let draw = draw(mutants(name)?, &mut Random(options.seed ^ hash(name)));
+        let tree = Path::new(if options.list { "." } else { TREE });
+        let draw = draw(mutants(tree, name)?, &mut Random(options.seed ^ hash(name)));
         if options.list {
             for mutant in draw.iter().take(options.count) {
                 println!("{}", line(mutant));
@@ -194,14 +195,14 @@ fn line(mutant: &Mutant) -> String {
     format!("{}:{} {}: {}", mutant.file, mutant.site.line, mutant.site.kind.name(), mutant.description)
 }
 
-/// Every fault of a crate.
-fn mutants(name: &str) -> Result<Vec<Mutant>> {
+/// Every fault of a crate of the workspace at `tree`.
+fn mutants(tree: &Path, name: &str) -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     let mut files = Vec::new();
-    source_files(&Path::new("crates").join(name).join("src"), &mut files)?;
+    source_files(&tree.join("crates").join(name).join("src"), &mut files)?;
     for path in files {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let file = path.to_string_lossy().into_owned();
+        let file = path.strip_prefix(tree)?.to_string_lossy().into_owned();
         mutants.extend(mutants_of(&file, &text).with_context(|| file.clone())?);
     }
     Ok(mutants)
@@ -289,8 +290,8 @@ fn hash(name: &str) -> u64 {
 
 /// Runs the tests of a crate with the fault planted in the copy. Of `sim`, the determinism tests alone.
 fn judge(name: &str, mutant: Option<&Mutant>) -> Result<Fate> {
-    let original = mutant.map(|mutant| std::fs::read_to_string(&mutant.file)).transpose()?;
     let copy = mutant.map(|mutant| Path::new(TREE).join(&mutant.file));
+    let original = copy.as_ref().map(std::fs::read_to_string).transpose()?;
     if let (Some(mutant), Some(original), Some(copy)) = (mutant, &original, &copy) {
         std::fs::write(copy, mutant.site.planted(original))?;
     }
