@@ -14,6 +14,9 @@
 //!    a segment at a time.
 //! 6. A probe of the tail, and the first retransmission after a time-out, do not wait for the pacer.
 
+#[cfg(test)]
+mod tests;
+
 use crate::Context;
 use crate::config::{Config, Pacing, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
 use crate::host::OwnHost;

@@ -1,0 +1,319 @@
+//! The sender's decisions, each at its limits.
+
+use super::*;
+use crate::ack::Incoming;
+use crate::queue::LOST;
+use cc::new_reno::NewReno;
+use rand_core::SeedableRng;
+use wire::Sack;
+
+const MS: fn(u64) -> Span = Span::from_millis;
+const MSS: u32 = 1000;
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+/// A sender of segments of 1000 bytes with an open window, after a handshake of 100 ms that ended at 100 ms.
+pub(crate) fn sender(cwnd: u32, config: &Config) -> Sender<NewReno> {
+    let mut s = Sender::new(config, NewReno::new(cwnd), 0, Time::ZERO);
+    s.take_rtt(MS(100), Some(MS(100)), at(100));
+    s.begin(MSS, true, at(100));
+    (s.window, s.max_window) = (1 << 30, 1 << 30);
+    s
+}
+
+fn plain() -> Config {
+    Config { tso: false, send_buffer: crate::SendBuffer::Fixed(u64::MAX), ..Config::default() }
+}
+
+fn with_context<T>(ms: u64, f: impl FnOnce(&mut Context) -> T) -> T {
+    let mut random = cc::Random::seed_from_u64(1);
+    f(&mut Context { now: at(ms), random: &mut random, log: None })
+}
+
+/// Sends what may leave; gives how many segments.
+fn poll(s: &mut Sender<NewReno>, ms: u64) -> usize {
+    with_context(ms, |cx| std::iter::from_fn(|| s.poll(0, cx)).count())
+}
+
+fn acked(s: &mut Sender<NewReno>, ack: u64, window: u64, ms: u64) {
+    let sack = &Sack::NONE;
+    let a = Incoming { ack, seq: 1, has_data: false, window, sack, ece: false, echo: None };
+    with_context(ms, |cx| s.on_ack(&a, cx));
+    s.queue.audit(true);
+}
+
+#[test]
+fn the_stacks_rate_is_twice_the_window_in_slow_start_and_a_fifth_more_later() {
+    // Linux `tcp_update_pacing_rate`: below half of the threshold twice, from there on 1.2 times.
+    for (cwnd, ssthresh, percent) in [(10, 22, 200), (11, 22, 120), (40, 22, 120)] {
+        let mut s = sender(cwnd, &plain());
+        s.limits.ssthresh = ssthresh;
+        s.refresh_stack_rate();
+        let rate = s.path.stack_rate.get().map(BitRate::bits_per_sec);
+        assert_eq!(rate, Some(u64::from(cwnd) * 8_000 * percent / 100 * 10), "{cwnd} {ssthresh}");
+    }
+    // What is in flight counts if it is more.
+    let mut s = sender(40, &plain());
+    s.write(40_000);
+    poll(&mut s, 100);
+    (s.limits.cwnd, s.limits.ssthresh) = (10, 2);
+    s.refresh_stack_rate();
+    assert_eq!(s.path.stack_rate.get().map(BitRate::bits_per_sec), Some(40 * 8_000 * 12));
+}
+
+#[test]
+fn a_write_into_a_network_with_room_marks_what_follows() {
+    // Linux `tcp_rate_check_app_limited`: buffered bytes, segments in flight, lost and retransmitted, and the host's queue.
+    for (buffered, in_flight, lost, host, marked) in [
+        (999, 9, 0, 0, true),
+        (1_000, 9, 0, 0, false),
+        (0, 10, 0, 0, false),
+        (0, 9, 1, 0, false),
+        (0, 0, 0, 0, true),
+        (0, 0, 0, 1, false),
+    ] {
+        let mut s = sender(100, &plain());
+        s.write(in_flight * 1_000);
+        assert_eq!(poll(&mut s, 100) as u64, in_flight);
+        (s.limits.cwnd, s.rate.app_limited) = (10, 0);
+        s.written += buffered;
+        s.queue.lost_out += lost;
+        s.limits.cwnd -= lost;
+        s.host.queue.payload = host;
+        s.check_app_limited();
+        let mark = if marked { s.rate.delivered + in_flight } else { 0 };
+        assert_eq!(s.rate.app_limited, mark, "{buffered} {in_flight} {lost} {host}");
+    }
+}
+
+#[test]
+fn probes_of_a_closed_window_double_up_to_two_minutes() {
+    let mut s = sender(10, &plain());
+    assert_eq!(s.probe_interval(), MS(300));
+    s.backoff = 3;
+    assert_eq!(s.probe_interval(), MS(2_400));
+    s.backoff = 40;
+    assert_eq!(s.probe_interval(), RTO_MAX);
+    (s.path.rto, s.backoff) = (MS(10), 0);
+    assert_eq!(s.probe_interval(), MS(200));
+}
+
+#[test]
+fn a_tail_is_probed_after_two_round_trips_or_a_time_out_if_that_is_sooner() {
+    // In flight, SRTT, and when the probe is due; the time-out is 300 ms after what was sent first.
+    for (segments, srtt, due) in [
+        (2, Some(100), 202),
+        (2, Some(148), 298),
+        (2, Some(149), 300),
+        (1, Some(40), 280),
+        (1, Some(49), 298),
+        (1, Some(51), 300),
+        (2, None, 300),
+    ] {
+        let mut s = sender(10, &plain());
+        s.write(segments * 1_000);
+        poll(&mut s, 1_000);
+        s.path.srtt = srtt.map(MS);
+        assert!(s.schedule_loss_probe(false, at(1_000)));
+        assert_eq!((s.timer, s.deadline), (Timer::LossProbe, at(1_000 + due)), "{segments} {srtt:?}");
+        // Counted from the first segment, of which a part has passed; or from now.
+        assert!(s.schedule_loss_probe(false, at(1_100)));
+        assert_eq!(s.deadline, at((1_100 + due.min(if srtt.is_none() { 300 } else { due })).min(1_300)));
+        assert!(s.schedule_loss_probe(true, at(1_100)));
+        assert_eq!(s.deadline, at(1_100 + due));
+    }
+    // Only where nothing is being recovered, with SACK, and something in flight.
+    let mut s = sender(10, &plain());
+    assert!(!s.schedule_loss_probe(true, at(1_000)));
+    s.write(1_000);
+    poll(&mut s, 1_000);
+    for (phase, probes) in [
+        (Phase::Open, true),
+        (Phase::Cwr, true),
+        (Phase::Disorder, false),
+        (Phase::Recovery, false),
+        (Phase::Loss, false),
+    ] {
+        s.recovery.phase = phase;
+        assert_eq!(s.schedule_loss_probe(true, at(1_000)), probes, "{phase:?}");
+    }
+    (s.recovery.phase, s.sack) = (Phase::Open, false);
+    assert!(!s.schedule_loss_probe(true, at(1_000)));
+}
+
+#[test]
+fn the_retransmission_timer_runs_from_now_or_from_the_first_segment() {
+    let mut s = sender(10, &plain());
+    s.write(2_000);
+    poll(&mut s, 1_000);
+    s.timer = Timer::Retransmit;
+    s.rearm_rto(at(1_100));
+    assert_eq!(s.deadline, at(1_400));
+    for timer in [Timer::Reorder, Timer::LossProbe] {
+        s.timer = timer;
+        s.rearm_rto(at(1_100));
+        assert_eq!((s.timer, s.deadline), (Timer::Retransmit, at(1_300)));
+        // Overdue: at once, but not now.
+        s.timer = timer;
+        s.rearm_rto(at(1_300));
+        assert_eq!(s.deadline, at(1_300) + Span::from_micros(1));
+    }
+    acked(&mut s, 2_001, 1 << 30, 1_310);
+    assert_eq!((s.timer, s.deadline), (Timer::Idle, Time::MAX));
+    s.timer = Timer::WindowProbe;
+    s.rearm_rto(at(1_400));
+    assert_eq!(s.timer, Timer::WindowProbe);
+}
+
+#[test]
+fn a_window_is_limiting_while_it_was_full_or_half_full_in_slow_start() {
+    let mut s = sender(10, &plain());
+    for (cwnd, ssthresh, max_out, full, limiting) in
+        [(10, 20, 6, false, true), (10, 20, 5, false, false), (10, 10, 9, false, false), (10, 10, 0, true, true)]
+    {
+        (s.limits.cwnd, s.limits.ssthresh, s.max_out, s.cwnd_limited) = (cwnd, ssthresh, max_out, full);
+        assert_eq!(s.is_cwnd_limited(), limiting, "{cwnd} {ssthresh} {max_out} {full}");
+    }
+}
+
+#[test]
+fn the_use_of_the_window_is_remembered_for_a_round_trip() {
+    // Linux `tcp_cwnd_validate`: the most in flight, or that the window was full, until what was sent then is acknowledged.
+    let mut s = sender(100, &plain());
+    s.write(8_000);
+    poll(&mut s, 1_000);
+    assert_eq!((s.max_out, s.cwnd_limited, s.usage_end), (8, false, 8_001));
+    acked(&mut s, 4_001, 1 << 30, 1_100);
+    s.write(1_000);
+    poll(&mut s, 1_100);
+    assert_eq!((s.max_out, s.usage_end), (8, 8_001), "five are fewer, and the round trip is not over");
+    s.write(9_000);
+    poll(&mut s, 1_110);
+    assert_eq!((s.max_out, s.usage_end), (14, 18_001), "more count at once");
+    s.write(200_000);
+    poll(&mut s, 1_120);
+    let end = s.next;
+    assert_eq!((s.cwnd_limited, s.usage_end, s.queue.in_flight()), (true, end, s.limits.cwnd));
+    // A round trip later it is no longer.
+    s.written = s.next;
+    acked(&mut s, end - 10_000, 1 << 30, 1_200);
+    s.write(1_000);
+    poll(&mut s, 1_200);
+    assert!(s.cwnd_limited, "until then it counts as full");
+    acked(&mut s, end, 1 << 30, 1_210);
+    s.write(1_000);
+    poll(&mut s, 1_210);
+    assert!(!s.cwnd_limited);
+}
+
+#[test]
+fn a_segment_waits_for_whole_room_in_the_send_buffer_unless_nothing_is_in_flight() {
+    let mut s = sender(100, &Config { send_buffer: crate::SendBuffer::Fixed(2_500), ..plain() });
+    s.write_all(10_000);
+    assert_eq!(s.next_new(0), Some((1_000, false)));
+    assert_eq!(s.next_new(12), Some((988, false)), "options take their room");
+    assert_eq!(poll(&mut s, 1_000), 2);
+    assert_eq!(s.next_new(0), None, "500 bytes are held, and more is written");
+    acked(&mut s, 1_001, 1 << 30, 1_100);
+    assert_eq!(s.next_new(0), Some((1_000, false)));
+    let mut s = sender(100, &Config { send_buffer: crate::SendBuffer::Fixed(500), ..plain() });
+    s.write_all(10_000);
+    assert_eq!(s.next_new(0), Some((500, false)));
+    // The FIN goes with the last byte, or alone, and once.
+    let mut s = sender(100, &plain());
+    s.write(1_200);
+    s.finish();
+    assert_eq!(s.next_new(0), Some((1_000, false)));
+    poll(&mut s, 1_000);
+    assert_eq!((s.next_new(0), s.fin_sent, s.next, s.fin_acked()), (None, true, 1_202, false));
+    acked(&mut s, 1_201, 1 << 30, 1_100);
+    assert!(!s.fin_acked());
+    acked(&mut s, 1_202, 1 << 30, 1_101);
+    assert!(s.fin_acked());
+    assert_eq!(s.write(1), 0, "nothing is written after a close");
+}
+
+#[test]
+fn a_window_update_is_taken_from_the_newest_segment() {
+    // Linux `tcp_may_update_window`.
+    for (ack, seq, window, taken) in [
+        (1, 50, 3_000, false),
+        (1, 50, 5_001, true),
+        (1, 50, 0, true),
+        (1, 51, 3_000, true),
+        (1, 49, 9_000, false),
+        (1_001, 49, 3_000, true),
+    ] {
+        let mut s = sender(10, &plain());
+        s.write(3_000);
+        poll(&mut s, 1_000);
+        (s.window, s.window_seq, s.max_window) = (5_000, 50, 5_000);
+        let sack = &Sack::NONE;
+        let a = Incoming { ack, seq, has_data: false, window, sack, ece: false, echo: None };
+        with_context(1_100, |cx| s.on_ack(&a, cx));
+        assert_eq!(s.window, if taken { window } else { 5_000 }, "{ack} {seq} {window}");
+        assert_eq!(s.max_window, s.window.max(5_000));
+        assert_eq!(s.window_seq, if taken { seq } else { 50 });
+    }
+}
+
+#[test]
+fn reordering_is_counted_in_segments_up_to_three_hundred() {
+    let mut s = sender(2_000, &plain());
+    s.write(1_000_000);
+    poll(&mut s, 1_000);
+    for (low, sacked, reordering, seen) in [
+        (5_001, (2_001, 5_001), 3, 0),
+        (1_001, (2_001, 5_001), 4, 1),
+        (1_000, (2_001, 5_001), 5, 1),
+        (1, (400_001, 401_001), 300, 1),
+    ] {
+        let mut t = sender(2_000, &plain());
+        std::mem::swap(&mut t.queue, &mut s.queue);
+        t.next = s.next;
+        t.una = 1;
+        t.queue.sacked.clear();
+        t.queue.sacked.insert(crate::ranges::Range::new(sacked.0, sacked.1));
+        t.check_reordering(low);
+        assert_eq!((t.rack.reordering, t.stats.reorderings, t.rack.reordered), (reordering, seen, seen > 0), "{low}");
+        std::mem::swap(&mut t.queue, &mut s.queue);
+    }
+}
+
+#[test]
+fn a_sender_that_is_not_concerned_ignores_what_a_receiver_hears() {
+    let s = sender(10, &plain());
+    assert!(s.is_unconcerned(1, 1 << 30));
+    assert!(!s.is_unconcerned(2, 1 << 30) && !s.is_unconcerned(1, 1));
+    let with = |change: fn(&mut Sender<NewReno>)| {
+        let mut s = sender(10, &plain());
+        change(&mut s);
+        s.is_unconcerned(s.una, s.window)
+    };
+    assert!(!with(|s| s.timer = Timer::WindowProbe));
+    assert!(!with(|s| s.rack.probe_end = 5));
+    assert!(!with(|s| {
+        s.write(1_000);
+        poll(s, 1_000);
+    }));
+}
+
+#[test]
+fn what_is_lost_and_not_sent_again_counts_for_the_controller() {
+    let mut s = sender(10, &plain());
+    s.write(10_000);
+    poll(&mut s, 1_000);
+    for id in [0, 1, 2] {
+        s.queue.mark_lost(id);
+    }
+    assert_eq!((s.queue.in_flight(), s.queue.lost_out), (7, 3));
+    s.touch();
+    // Three may leave again, lowest first, and they are in flight then.
+    let again = with_context(1_100, |cx| std::iter::from_fn(|| s.poll(0, cx)).map(|out| out.seq).collect::<Vec<_>>());
+    assert_eq!(again, [1, 1_001, 2_001]);
+    assert_eq!((s.queue.in_flight(), s.queue.retrans_out), (10, 3));
+    assert!(s.queue.get(0).has(LOST) && s.queue.get(0).has(RETRANSMITTED));
+    s.queue.audit(true);
+}
