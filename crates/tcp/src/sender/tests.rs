@@ -317,3 +317,157 @@ fn what_is_lost_and_not_sent_again_counts_for_the_controller() {
     assert!(s.queue.get(0).has(LOST) && s.queue.get(0).has(RETRANSMITTED));
     s.queue.audit(true);
 }
+
+/// Segments `from..to` are selectively acknowledged, and all below `ack` cumulatively; in whole segments.
+fn sacked(s: &mut Sender<NewReno>, ack: u64, blocks: &[(u32, u32)], ms: u64) {
+    let mut sack = Sack::NONE;
+    for &(from, to) in blocks {
+        sack.push(wire::Block { start: 1 + from * MSS, end: 1 + to * MSS });
+    }
+    let ack = 1 + ack * u64::from(MSS);
+    let a = Incoming { ack, seq: 1, has_data: false, window: s.window, sack: &sack, ece: false, echo: None };
+    with_context(ms, |cx| s.on_ack(&a, cx));
+    s.queue.audit(true);
+}
+
+/// So many segments are in flight since 1000 ms.
+fn flying(segments: u64, cwnd: u32) -> Sender<NewReno> {
+    let mut s = sender(cwnd, &plain());
+    s.write(segments * 1_000);
+    assert_eq!(poll(&mut s, 1_000) as u64, segments);
+    s
+}
+
+#[test]
+fn a_d_sack_is_told_from_a_block_by_its_place() {
+    // RFC 2883 section 4: below the acknowledgement, or within the second block.
+    for (ack, blocks, duplicates, held) in [
+        (4, &[(2, 3)][..], 1, 0),
+        (4, &[(2, 4)], 2, 0),
+        (4, &[(6, 7)], 0, 1),
+        (0, &[(6, 7), (5, 8)], 1, 3),
+        (0, &[(5, 8), (5, 8)], 3, 3),
+        (0, &[(5, 9), (5, 8)], 0, 4),
+        (0, &[(4, 8), (5, 8)], 0, 4),
+        (4, &[(3, 4), (6, 7)], 1, 1),
+    ] {
+        let mut s = flying(10, 20);
+        // Enough was sent again for them not to be the network's.
+        s.stats.retransmitted_fast = 10;
+        sacked(&mut s, ack, blocks, 1_100);
+        assert_eq!((s.stats.dsacks_received, s.queue.sacked_out), (duplicates, held), "{ack} {blocks:?}");
+        assert!(!s.rack.d_sack_seen, "no reordering was seen, so the window stays");
+    }
+}
+
+#[test]
+fn more_d_sacks_than_retransmissions_are_the_networks_own_duplicates() {
+    for (again, delivered) in [(0, 4), (1, 5)] {
+        let mut s = flying(10, 20);
+        s.stats.retransmitted_fast = again;
+        s.rack.reordered = true;
+        sacked(&mut s, 4, &[(2, 3)], 1_100);
+        assert_eq!(s.stats.dsacks_received, 1);
+        assert_eq!(s.rate.delivered - 1, delivered, "{again}");
+    }
+    // One of more than any window is none.
+    let mut s = flying(10, 20);
+    (s.window, s.max_window, s.stats.retransmitted_fast) = (999, 999, 10);
+    sacked(&mut s, 4, &[(2, 3)], 1_100);
+    assert_eq!(s.stats.dsacks_received, 0);
+}
+
+#[test]
+fn blocks_of_what_was_never_sent_or_of_a_part_are_ignored() {
+    let mut s = flying(10, 20);
+    sacked(&mut s, 0, &[(8, 11)], 1_100);
+    assert_eq!(s.queue.sacked_out, 0);
+    sacked(&mut s, 0, &[(8, 10)], 1_100);
+    assert_eq!(s.queue.sacked_out, 2);
+    // Half of a segment at both ends.
+    let mut sack = Sack::NONE;
+    sack.push(wire::Block { start: 2_501, end: 4_501 });
+    let a = Incoming { ack: 1, seq: 1, has_data: false, window: s.window, sack: &sack, ece: false, echo: None };
+    with_context(1_100, |cx| s.on_ack(&a, cx));
+    assert_eq!(s.queue.sacked_out, 3);
+    assert!(s.queue.get(3).has(crate::queue::SACKED));
+}
+
+#[test]
+fn round_trip_times_come_from_the_last_segment_and_the_variance_from_the_first() {
+    // Segments that were sent at 1000, 1010 and 1020 ms are acknowledged together at 1100.
+    let mut s = sender(20, &plain());
+    for n in 0..3 {
+        s.write(1_000);
+        poll(&mut s, 1_000 + n * 10);
+    }
+    s.rtt = Rtt::new(MS(200));
+    acked(&mut s, 3_001, 1 << 30, 1_100);
+    assert_eq!((s.rtt.latest, s.rtt.min()), (Some(MS(100)), Some(MS(80))));
+    // Selectively acknowledged ones tell too, if nothing was acknowledged cumulatively.
+    let mut s = sender(20, &plain());
+    for n in 0..4 {
+        s.write(1_000);
+        poll(&mut s, 1_000 + n * 10);
+    }
+    s.rtt = Rtt::new(MS(200));
+    sacked(&mut s, 0, &[(1, 3)], 1_100);
+    assert_eq!((s.rtt.latest, s.rtt.min()), (Some(MS(90)), Some(MS(80))));
+    sacked(&mut s, 1, &[(3, 4), (1, 3)], 1_105);
+    assert_eq!((s.rtt.latest, s.rtt.min()), (Some(MS(105)), Some(MS(75))), "the block tells of the minimum alone");
+}
+
+#[test]
+fn an_echo_tells_the_round_trip_of_a_retransmission() {
+    // Milliseconds, one at least, and no time from the future.
+    for (echo, rtt) in [(1_040, Some(60)), (1_100, Some(1)), (1_101, None)] {
+        let mut s = flying(1, 20);
+        s.queue.get_mut(0).flags |= EVER_RETRANSMITTED;
+        (s.rtt, s.backoff) = (Rtt::new(MS(200)), 3);
+        let sack = &Sack::NONE;
+        let a = Incoming { ack: 1_001, seq: 1, has_data: false, window: 9, sack, ece: false, echo: Some(echo) };
+        let told = with_context(1_100, |cx| s.on_ack(&a, cx));
+        assert_eq!((s.rtt.latest, told), (rtt.map(MS), None), "{echo}");
+        assert_eq!(s.backoff, if rtt.is_some() { 0 } else { 3 });
+    }
+}
+
+#[test]
+fn a_short_segment_alone_tells_nothing_of_the_minimum() {
+    // Linux `FLAG_ACK_MAYBE_DELAYED`. The minimum, of 50 ms, has expired.
+    for (bytes, ece, min) in [(999, false, 50), (1_000, false, 55), (1_500, false, 55), (999, true, 55)] {
+        let mut s = sender(20, &plain());
+        s.write(bytes);
+        poll(&mut s, 400_000);
+        s.rtt = Rtt::new(MS(200));
+        s.rtt.sample_min(at(0), MS(50));
+        s.path.min_rtt = Some(MS(50));
+        let sack = &Sack::NONE;
+        let a = Incoming { ack: 1 + bytes, seq: 1, has_data: false, window: 9, sack, ece, echo: None };
+        with_context(400_055, |cx| s.on_ack(&a, cx));
+        assert_eq!((s.rtt.latest, s.rtt.min()), (Some(MS(55)), Some(MS(min))), "{bytes} {ece}");
+    }
+}
+
+#[test]
+fn a_receiver_that_drops_what_it_had_reported_is_given_a_moment() {
+    // Linux `tcp_check_sack_reneging`: half of a round trip, 10 ms at least.
+    for (srtt, wait) in [(100, 50), (10, 10)] {
+        let mut s = flying(5, 20);
+        sacked(&mut s, 0, &[(2, 4)], 1_100);
+        s.path.srtt = Some(MS(srtt));
+        let keep = s.path.srtt;
+        let sack = &Sack::NONE;
+        let a = Incoming { ack: 2_001, seq: 1, has_data: false, window: s.window, sack, ece: false, echo: None };
+        // The round-trip time of this acknowledgement does not count here.
+        s.queue.get_mut(0).flags |= EVER_RETRANSMITTED;
+        s.queue.get_mut(1).flags |= EVER_RETRANSMITTED;
+        with_context(1_110, |cx| s.on_ack(&a, cx));
+        assert_eq!(s.path.srtt, keep);
+        assert_eq!((s.timer, s.deadline), (Timer::Retransmit, at(1_110 + wait)), "{srtt}");
+        // Then everything is sent again, whatever it had reported.
+        with_context(1_110 + wait, |cx| s.on_timer(cx));
+        assert_eq!((s.queue.sacked_out, s.queue.lost_out, s.stats.lost), (0, 3, 3));
+        s.queue.audit(true);
+    }
+}
