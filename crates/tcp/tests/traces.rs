@@ -7,7 +7,8 @@ use pipe::*;
 use std::fmt::Write;
 use tcp::{Config, Event, Pacing, SendBuffer, State};
 use units::{Rate, Span};
-use wire::{Flags, Options};
+use wire::report::Report;
+use wire::{Block, Flags, Options, Segment, Timestamps};
 
 /// Knuth's MMIX generator: a byte for each segment.
 fn bytes(mut state: u64) -> impl FnMut() -> u8 {
@@ -266,4 +267,99 @@ fn long_random_scripts_of_heavy_loss() {
         assert!(p.has_event(Client, Event::Closed) || p.client.state() != State::Closed, "{round}");
     }
     insta::assert_snapshot!(text);
+}
+
+/// Whether the wire before the PEP loses a segment, and the radio behind it another one.
+fn lost_before(e: &Entry) -> bool {
+    e.is_data() && e.number % 37 == 20
+}
+
+fn lost_behind(e: &Entry) -> bool {
+    e.is_data() && e.number % 53 == 30
+}
+
+/// What a PEP has seen of a client's data, as offsets.
+#[derive(Default)]
+struct Watcher {
+    seen: std::collections::BTreeMap<u32, u32>,
+    stamp: u32,
+    entries: usize,
+}
+
+impl Watcher {
+    /// A report on what has passed since the last one, from the acknowledged offset on.
+    fn report(&mut self, p: &Pipe<AnyController>) -> Option<Segment> {
+        let entries = &p.log[self.entries..];
+        self.entries = p.log.len();
+        for e in entries.iter().filter(|e| e.from == Client && e.is_data() && !lost_before(e)) {
+            let start = e.segment.seq.wrapping_sub(CLIENT_ISN);
+            self.seen.insert(start, start + u32::from(e.segment.len));
+            self.stamp = self.stamp.max(e.segment.timestamps.map_or(0, |stamps| stamps.value));
+        }
+        let last = &p.log.iter().rev().find(|e| e.from == Server)?.segment;
+        let acked = last.ack.wrapping_sub(CLIENT_ISN);
+        let (mut at, mut missing) = (acked, Vec::new());
+        for (&start, &end) in self.seen.range(acked..) {
+            if start > at {
+                missing.push((at, start));
+            }
+            at = end.max(at);
+        }
+        if at == acked || missing.len() > 2 {
+            return None;
+        }
+        let mut report = Report::new(acked, at);
+        for (start, end) in missing {
+            assert!(report.push(Block { start, end }));
+        }
+        let timestamps = last.timestamps.map(|stamps| Timestamps { echo: self.stamp, ..stamps });
+        let seq = SERVER_ISN.wrapping_add(1);
+        Some(Segment {
+            seq,
+            ack: CLIENT_ISN,
+            window: 0,
+            len: 0,
+            flags: Flags::ACK,
+            timestamps,
+            options: Options::Report(report),
+        })
+    }
+}
+
+#[test]
+fn mdcc_with_the_reports_of_a_pep() {
+    let mut p = pipe(&Config::default(), "mdcc");
+    (p.delay, p.rate) = (ms(20), Some(Rate::from_mbps(20)));
+    p.rescript(|e| if e.from == Client && (lost_before(e) || lost_behind(e)) { Fate::Drop } else { Fate::Pass });
+    p.client.write_unlimited();
+    let mut watcher = Watcher::default();
+    let mut text = String::new();
+    for step in 1..=600 {
+        p.run_for(ms(2));
+        // The PEP is silent for two fifths of the time.
+        if let Some(report) = watcher.report(&p).filter(|_| step % 200 < 120) {
+            p.inject(Server, report);
+        }
+        if step % 10 == 0 {
+            let c = p.client.snapshot();
+            let announcements = p.log.iter().filter(|e| matches!(e.segment.options, Options::Announcement)).count();
+            let s = p.client.stats();
+            writeln!(
+                text,
+                "{:>4} ms cwnd {} {:?} in flight {} {:?}; lost {} fast {} undone {} reports {} of {} announced {announcements}",
+                p.now.as_nanos() / 1_000_000,
+                c.cwnd,
+                c.gauges,
+                c.in_flight,
+                c.phase,
+                s.lost,
+                s.retransmitted_fast,
+                s.undone_timestamp + s.undone_dsack,
+                s.reports_taken,
+                s.reports_received,
+            )
+            .expect("a text takes it");
+        }
+    }
+    insta::assert_snapshot!(text + &totals(&p));
 }
