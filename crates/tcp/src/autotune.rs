@@ -510,4 +510,132 @@ mod tests {
         assert_eq!(space.select(65_536 - 4096, 1448, 0, 7), (4096, true));
         assert_eq!(space.select(65_536 - 4095, 1448, 0, 7), (0, true));
     }
+
+    #[test]
+    fn a_clamp_lowers_the_window_at_once_and_a_higher_one_lets_it_be() {
+        let mut space = established(Kernel::V6_18);
+        assert_eq!(space.ssthresh, 64_088);
+        // `SOCK_MIN_RCVBUF / 2` at least.
+        space.set_clamp(Some(1_000), 60_000);
+        assert_eq!((space.limit(), space.ssthresh), (2_304, 2_304));
+        // A higher clamp allows what is announced, up to itself.
+        space.set_clamp(Some(20_000), 60_000);
+        assert_eq!((space.limit(), space.ssthresh), (20_000, 20_000));
+        space.set_clamp(Some(50_000), 30_000);
+        assert_eq!(space.ssthresh, 30_000);
+        space.set_clamp(None, 10_000);
+        assert_eq!((space.limit(), space.ssthresh), (64_088, 30_000));
+    }
+
+    #[test]
+    fn the_scale_is_the_least_that_the_largest_window_fits() {
+        // The kernel, the largest buffer, the clamp: 2^15 times 2^scale is at most the space.
+        for (kernel, buffer, clamp, scale) in [
+            (Kernel::V6_1, 0, None, 2),
+            (Kernel::V6_1, (1 << 18) - 1, None, 2),
+            (Kernel::V6_1, 1 << 18, None, 3),
+            (Kernel::V6_18, 0, None, 7),
+            (Kernel::V6_18, 1 << 23, None, 8),
+            (Kernel::V6_18, u32::MAX, None, 14),
+            (Kernel::V6_18, 1 << 23, Some(1 << 20), 5),
+            (Kernel::V6_18, 1 << 23, Some(5_000), 0),
+        ] {
+            let config = Config {
+                kernel,
+                receive_buffer: 1,
+                receive_buffer_max: buffer,
+                window_clamp: clamp,
+                ..Config::default()
+            };
+            assert_eq!(Space::new(&config).scale(), scale, "{kernel:?} {buffer} {clamp:?}");
+        }
+    }
+
+    #[test]
+    fn a_segment_opens_the_window_by_two_of_this_sides_or_two_of_its_own() {
+        for (used, len, opened) in
+            [(0, 1_000, 2_896), (0, 1_448, 2_896), (0, 3_000, 6_000), (90_000, 1_000, 1_072), (91_072, 1_000, 0)]
+        {
+            let mut space = established(Kernel::V6_18);
+            space.set_full(100_000);
+            space.ssthresh = 8_928;
+            assert_eq!(space.grow_window(used, len), opened > 0, "{used} {len}");
+            assert_eq!(space.ssthresh, 8_928 + opened, "{used} {len}");
+        }
+        // Up to what may be announced.
+        let mut space = established(Kernel::V6_18);
+        space.ssthresh = 64_000;
+        assert!(space.grow_window(0, 1_448) && !space.grow_window(0, 1_448));
+        assert_eq!(space.ssthresh, 64_088);
+    }
+
+    #[test]
+    fn a_window_is_low_up_to_half_of_what_could_be_announced() {
+        let space = established(Kernel::V6_18);
+        assert!(space.is_low(32_044) && !space.is_low(32_045));
+    }
+
+    #[test]
+    fn a_buffer_that_was_set_does_not_grow_and_fits_the_window_field() {
+        let mut space = established(Kernel::V6_18);
+        space.set_full(30_000);
+        assert_eq!((space.full(), space.limit(), space.ssthresh), (30_000, 30_000, 30_000));
+        space.measure_segment(1448, 65_160);
+        space.provide(1_000_000);
+        assert_eq!((space.full(), space.memory_for(30_000)), (30_000, 48_000));
+        space.set_full(1 << 40);
+        assert_eq!(space.full(), 65_535 << 10);
+    }
+
+    #[test]
+    fn the_time_of_a_windows_worth_of_data_only_shortens_the_round_trip() {
+        let mut space = established(Kernel::V6_18);
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        space.measure_window(1_000, 10_000, at(0));
+        assert_eq!(space.rtt(), None);
+        space.measure_window(10_999, 10_000, at(40));
+        assert_eq!(space.rtt(), None, "a byte is missing");
+        space.measure_window(11_000, 5_000, at(50));
+        assert_eq!(space.rtt(), Some(Span::from_millis(50)));
+        space.measure_window(16_000, 5_000, at(130));
+        assert_eq!(space.rtt(), Some(Span::from_millis(50)), "longer");
+        space.measure_window(21_000, 5_000, at(170));
+        assert_eq!(space.rtt(), Some(Span::from_millis(40)));
+        // A microsecond at least.
+        space.measure_window(26_000, 5_000, at(170));
+        assert_eq!(space.rtt(), Some(Span::from_micros(1)));
+    }
+
+    #[test]
+    fn the_buffer_grows_after_a_round_trip_in_which_more_was_read() {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        // What was read beyond the 14,480 bytes assumed, and what is unread or out of order beside it.
+        for (read, unread, beyond, full) in [
+            (14_480, 0, 0, 65_536),
+            (14_481, 0, 0, 65_536),
+            (28_960, 0, 0, 6 * 28_960),
+            (28_960, 14_480, 0, 65_536),
+            (28_960, 0, 10_000, 6 * 28_960 + 10_000),
+        ] {
+            let mut space = established(Kernel::V6_18);
+            space.measure_echo(5, 50, true, false);
+            space.adjust(1 + read, unread, beyond, at(49));
+            assert_eq!((space.full(), space.round_since), (65_536, at(0)), "the round trip is not over");
+            space.adjust(1 + read, unread, beyond, at(50));
+            assert_eq!(
+                (space.full(), space.round_since, space.round_start),
+                (full, at(50), 1 + read),
+                "{read} {unread} {beyond}"
+            );
+        }
+        // Without a round-trip time there is none to wait for.
+        let mut space = established(Kernel::V6_18);
+        space.adjust(1 + 28_960, 0, 0, at(5_000));
+        assert_eq!(space.full(), 65_536);
+        // Out-of-order data needs room beside two windows.
+        space.provide(50_000);
+        assert_eq!(space.full(), 2 * 14_480 + 50_000);
+        space.provide(40_000);
+        assert_eq!(space.full(), 2 * 14_480 + 50_000);
+    }
 }

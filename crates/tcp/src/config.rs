@@ -121,3 +121,26 @@ impl Default for Config {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_linux_6_18() {
+        let config = Config::default();
+        assert_eq!((config.kernel, config.mss, config.max_header), (Kernel::V6_18, 1460, 320));
+        assert!(config.timestamps && config.sack && config.delayed_ack && config.tso && config.auto_read);
+        // `tcp_ecn` = 2: not of its own accord.
+        assert!(!config.ecn && config.slow_start_after_idle);
+        // `tcp_rmem` and `tcp_wmem`.
+        assert_eq!((config.receive_buffer, config.receive_buffer_max), (131_072, 33_554_432));
+        assert_eq!((config.send_buffer, config.window_clamp), (SendBuffer::Growing(4_194_304), None));
+        assert_eq!((config.pacing, config.report_key), (Pacing::AsAsked, None));
+        // `tcp_syn_retries`, `tcp_synack_retries`, `tcp_retries2`; `TCP_RTO_MIN`, `TCP_TIMEWAIT_LEN`.
+        assert_eq!((config.syn_retries, config.synack_retries, config.retries), (6, 5, 15));
+        assert_eq!((config.rto_min.as_millis(), config.time_wait.as_millis()), (200, 60_000));
+        let millis = [RTO_MAX, RTO_INITIAL, RTO_FALLBACK, TIMEOUT_MIN].map(Span::as_millis);
+        assert_eq!(millis, [120_000, 1_000, 3_000, 2]);
+    }
+}
