@@ -567,17 +567,10 @@ impl Receiver {
         }
     }
 
-    /// Schedules a delayed acknowledgement (`tcp_send_delayed_ack`).
+    /// Schedules a delayed acknowledgement (`tcp_send_delayed_ack`, whose other bounds lie above `tcp_delack_max`).
     fn delay_ack(&mut self, delays: Delays, now: Time) {
-        let mut delay = self.ato;
-        if delay > ATO_MIN {
-            let mut max = if self.interactive || self.pushed { DELAY_MAX } else { Span::from_millis(500) };
-            if let Some(srtt) = delays.srtt {
-                max = max.min(srtt.max(ATO_MIN));
-            }
-            delay = delay.min(max);
-        }
-        delay = delay.min(self.delay_max);
+        let round_trip = delays.srtt.map_or(Span::MAX, |srtt| srtt.max(ATO_MIN));
+        let delay = self.ato.min(round_trip).min(self.delay_max);
         if self.delayed == Time::MAX {
             self.delayed = now + delay;
         } else if self.delayed <= now + delay / 4 {
