@@ -361,16 +361,18 @@ impl Flow {
                 self.reordering = self.reordering.max(hole.overtaken.min(REORDERING_MAX));
             }
             match (hole.start < start, end < hole.end) {
-                (false, false) => self.remove_hole(at),
+                (false, false) => {
+                    self.remove_hole(at);
+                    continue;
+                }
                 (true, false) => self.holes[at].end = start,
                 (false, true) => self.holes[at].start = end,
                 (true, true) => {
                     self.holes[at].end = start;
                     self.insert_hole(at + 1, Hole { start: end, ..hole });
-                    at += 1;
                 }
             }
-            at += usize::from(hole.start < start || end < hole.end);
+            at += 1;
         }
         filled
     }
