@@ -1,7 +1,6 @@
 //! Facts about what a receiver acknowledges, when, and with what window.
 
-mod pipe;
-use pipe::*;
+use crate::pipe::*;
 use tcp::{Config, Context, Endpoint, Event, Kernel, State, Transmit};
 use units::{Span, Time};
 use wire::{Flags, Options, Sack, Segment, Timestamps};
@@ -283,9 +282,9 @@ fn the_window_follows_the_sender_up_to_its_share_of_the_largest_buffer() {
     assert_eq!(p.server.snapshot().receive_buffer, 3_932_160);
     assert!(p.client.snapshot().send_window > 3_800_000);
     // That much in a round trip of 100 ms.
-    let before = p.delivered(pipe::Server);
+    let before = p.delivered(crate::pipe::Server);
     p.run_for(ms(1000));
-    let rate = p.delivered(pipe::Server) - before;
+    let rate = p.delivered(crate::pipe::Server) - before;
     assert!(rate > 37_000_000, "{rate}");
 }
 
@@ -321,11 +320,11 @@ fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
     p.write(Client, 5 * u64::from(MSS));
     p.run_until(at(1500));
     assert!(p.data(Client).iter().all(|e| e.ect));
-    assert!(p.acks(pipe::Server).iter().all(|e| !e.ect));
+    assert!(p.acks(crate::pipe::Server).iter().all(|e| !e.ect));
     let cwr: Vec<_> = p.data(Client).iter().map(|e| e.has(Flags::CWR)).collect();
     assert_eq!(cwr.iter().position(|&c| c), Some(10), "the first new segment after the echo");
     assert_eq!(cwr.iter().filter(|&&c| c).count(), 1);
-    let echo: Vec<_> = p.acks(pipe::Server).iter().map(|e| (e.segment.ack, e.has(Flags::ECE))).collect();
+    let echo: Vec<_> = p.acks(crate::pipe::Server).iter().map(|e| (e.segment.ack, e.has(Flags::ECE))).collect();
     let third = CLIENT_ISN + 1 + 3 * MSS;
     let tenth = CLIENT_ISN + 1 + 10 * MSS;
     assert!(echo.iter().all(|&(ack, ece)| ece == (ack >= third && ack <= tenth)), "{echo:?}");
@@ -340,7 +339,7 @@ fn ecn_is_not_used_unless_both_want_it() {
     p.write(Client, 5000);
     p.run_until(at(1000));
     assert!(p.sent(Client)[0].has(Flags::ECE | Flags::CWR));
-    assert!(!p.sent(pipe::Server)[0].has(Flags::ECE));
+    assert!(!p.sent(crate::pipe::Server)[0].has(Flags::ECE));
     assert!(p.data(Client).iter().all(|e| !e.ect));
 }
 
@@ -350,15 +349,15 @@ fn a_close_ends_one_direction_and_the_other_goes_on() {
     p.write(Client, 1000);
     p.close(Client);
     p.run_until(at(1200));
-    assert!(p.has_event(pipe::Server, Event::PeerClosed));
+    assert!(p.has_event(crate::pipe::Server, Event::PeerClosed));
     assert_eq!((p.client.state(), p.server.state()), (State::FinWait2, State::CloseWait));
-    p.write(pipe::Server, 50_000);
+    p.write(crate::pipe::Server, 50_000);
     p.run_until(at(3000));
     assert_eq!(p.delivered(Client), 50_000);
-    p.close(pipe::Server);
+    p.close(crate::pipe::Server);
     p.run_until(at(3500));
     assert_eq!((p.client.state(), p.server.state()), (State::TimeWait, State::Closed));
-    assert!(p.has_event(Client, Event::Closed) && p.has_event(pipe::Server, Event::Closed));
+    assert!(p.has_event(Client, Event::Closed) && p.has_event(crate::pipe::Server, Event::Closed));
     p.run();
     assert!(p.client.is_over());
     assert_eq!(p.now, at(3550 - 500) + Span::from_secs(60));
@@ -368,12 +367,12 @@ fn a_close_ends_one_direction_and_the_other_goes_on() {
 fn both_may_close_at_once() {
     let mut p = connected(10);
     p.close(Client);
-    p.close(pipe::Server);
+    p.close(crate::pipe::Server);
     p.run_until(at(1075));
     assert_eq!((p.client.state(), p.server.state()), (State::Closing, State::Closing));
     p.run();
     assert!(p.client.is_over() && p.server.is_over());
-    assert!(p.has_event(Client, Event::Closed) && p.has_event(pipe::Server, Event::Closed));
+    assert!(p.has_event(Client, Event::Closed) && p.has_event(crate::pipe::Server, Event::Closed));
 }
 
 #[test]
@@ -394,21 +393,21 @@ fn a_lost_fin_and_a_lost_last_acknowledgement_are_repaired() {
     p.close(Client);
     p.run_until(at(2000));
     assert_eq!(p.server.state(), State::CloseWait);
-    p.close(pipe::Server);
+    p.close(crate::pipe::Server);
     p.run_until(at(4000));
     assert_eq!((p.client.state(), p.server.state()), (State::TimeWait, State::Closed));
 }
 
 #[test]
 fn an_abort_resets_the_peer() {
-    for side in [Client, pipe::Server] {
+    for side in [Client, crate::pipe::Server] {
         let mut p = connected(10);
         p.client.write_unlimited();
         p.run_until(at(1500));
         p.end(side).abort();
         p.run_until(at(2000));
         assert!(p.client.is_over() && p.server.is_over());
-        assert!(p.has_event(Client, Event::Reset) && p.has_event(pipe::Server, Event::Reset));
+        assert!(p.has_event(Client, Event::Reset) && p.has_event(crate::pipe::Server, Event::Reset));
         assert_eq!(p.client.poll_timeout(), None);
     }
 }
@@ -432,7 +431,7 @@ fn a_refused_connection_is_reset() {
     });
     p.flush(Client);
     let flags = Flags::RST | Flags::ACK;
-    p.inject(pipe::Server, Segment { seq: 0, ack: CLIENT_ISN + 1, flags, ..segment(0, 0) });
+    p.inject(crate::pipe::Server, Segment { seq: 0, ack: CLIENT_ISN + 1, flags, ..segment(0, 0) });
     p.run_until(at(100));
     assert!(p.has_event(Client, Event::Reset));
 }

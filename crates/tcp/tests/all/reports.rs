@@ -1,8 +1,7 @@
 //! What a sender makes of a PEP's reports, and what it does not.
 
-mod pipe;
+use crate::pipe::*;
 use cc::{Listens, Sign};
-use pipe::*;
 use tcp::Config;
 use wire::report::{Key, Report};
 use wire::{Block, Flags, Options, Segment, Timestamps};

@@ -1,7 +1,6 @@
 //! Facts about a client whose peer is a script: each segment that it hears is written down, and so is the time between.
 
-mod pipe;
-use pipe::*;
+use crate::pipe::*;
 use tcp::{Config, Context, Endpoint, HostQueue, Kernel, Limit, Pacing, State};
 use units::{Rate, Span, Time};
 use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};

@@ -1,8 +1,7 @@
 //! Facts about what a sender sends and when.
 
-mod pipe;
+use crate::pipe::*;
 use cc::{Phase, Sign};
-use pipe::*;
 use tcp::{Config, Event, Kernel, Limit, SendBuffer, State};
 use units::{Rate, Span, Time};
 use wire::{Flags, Options, SynOptions};

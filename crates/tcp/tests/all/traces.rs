@@ -1,9 +1,8 @@
 //! Whole connections, packet by packet, as tables: what the stories of the other files leave out. A change that is meant to
 //! change a table shows there which packets change.
 
-mod pipe;
+use crate::pipe::*;
 use cc::{AnyController, Controller};
-use pipe::*;
 use std::fmt::Write;
 use tcp::{Config, Event, Pacing, SendBuffer, State};
 use units::{Rate, Span};
