@@ -638,4 +638,12 @@ mod tests {
         space.provide(40_000);
         assert_eq!(space.full(), 2 * 14_480 + 50_000);
     }
+
+    #[test]
+    fn a_packets_memory_is_a_power_of_two_for_data_and_what_is_around_it() {
+        // 450 bytes around the data, and the structure of 256.
+        for (len, data) in [(62, 512), (63, 1024), (574, 1024), (575, 2048), (1598, 2048), (1599, 4096)] {
+            assert_eq!(packet_memory(len), data + 256, "{len}");
+        }
+    }
 }
