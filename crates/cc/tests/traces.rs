@@ -41,8 +41,8 @@ struct Connection<C> {
     /// How many times as rare losses, marks and time-outs are, and as slow the path is.
     rarer: u64,
     slower: u64,
-    /// The sums of the windows and of the pacing rates after each call, since the last line.
-    sums: (u64, u64),
+    /// The sums of the windows, of the thresholds and of the pacing rates after each call, since the last line.
+    sums: [u64; 3],
 }
 
 impl<C: Controller> Connection<C> {
@@ -79,7 +79,7 @@ impl<C: Controller> Connection<C> {
             passed: 1,
             rarer: [1, 8, 3][seed as usize % 3],
             slower: [1, 1, 10][seed as usize % 3],
-            sums: (0, 0),
+            sums: [0; 3],
         }
     }
 
@@ -93,8 +93,9 @@ impl<C: Controller> Connection<C> {
         let mut cx = Ctx { now: self.now, path: &self.path, random: &mut self.random, log: Some(&mut self.log) };
         f(&mut self.c, &mut cx);
         let limits = self.c.limits();
-        self.sums.0 += u64::from(limits.cwnd);
-        self.sums.1 += limits.pacing.map_or(0, Rate::bytes_per_sec);
+        let rate = limits.pacing.map_or(0, Rate::bytes_per_sec);
+        let terms = [u64::from(limits.cwnd), u64::from(limits.ssthresh.min(10_000)), rate];
+        self.sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
     }
 
     fn send(&mut self) {
@@ -261,8 +262,8 @@ impl<C: Controller> Connection<C> {
     fn line(&mut self, step: u32) -> String {
         let limits = self.c.limits();
         let ssthresh = if limits.ssthresh == INFINITE_SSTHRESH { "-".to_owned() } else { limits.ssthresh.to_string() };
-        let (cwnds, rates) = core::mem::take(&mut self.sums);
-        let mut text = format!("{step:>4} cwnd {} sum {cwnds} ssthresh {ssthresh}", limits.cwnd);
+        let [cwnds, thresholds, rates] = core::mem::take(&mut self.sums);
+        let mut text = format!("{step:>4} cwnd {} sum {cwnds} ssthresh {ssthresh} sum {thresholds}", limits.cwnd);
         if rates > 0 {
             write!(text, " pacing {} burst {}", rates / 1_000, limits.burst).expect("a text takes it");
         }
