@@ -541,3 +541,19 @@ fn forty_four_acknowledgements_are_compressed_into_one_at_most() {
     assert_eq!((acks.len(), blocks(&acks[0].1)), (1, vec![(start + MSS, start + MSS + 10_000)]));
     assert!(s.wait(10).is_empty());
 }
+
+#[test]
+fn nothing_is_due_after_an_abort() {
+    // An acknowledgement is delayed, or several are compressed.
+    for out_of_order in [false, true] {
+        let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..plain() });
+        for n in 0..if out_of_order { 5 } else { 1 } {
+            let gap = if out_of_order { MSS } else { 0 };
+            s.take(segment(start + gap + n * MSS, MSS as u16));
+        }
+        assert!(s.endpoint.poll_timeout().is_some_and(|at| at <= s.now + ms(40)));
+        s.endpoint.abort();
+        assert_eq!(s.poll().len(), 1, "the reset");
+        assert_eq!((s.endpoint.poll_timeout(), s.endpoint.is_over()), (None, true));
+    }
+}

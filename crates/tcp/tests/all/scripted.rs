@@ -406,3 +406,16 @@ fn a_reset_ends_time_wait_and_leaves_nothing_to_wait_for() {
     c.hear(&reset);
     assert_eq!((c.endpoint.state(), c.endpoint.poll_timeout(), c.poll()), (State::Closed, None, vec![]));
 }
+
+#[test]
+fn a_packet_that_has_begun_is_not_held_back_in_the_middle() {
+    let config = Config { max_header: 192, tso: true, ..blind() };
+    let mut c = with_host(&config, None);
+    c.endpoint.write(20 * u64::from(MSS));
+    // The first of two segments has left when the host's queue fills: the second follows, and the next packet waits.
+    let (endpoint, mut cx) = c.context();
+    assert!(endpoint.poll_transmit(&mut cx).is_some());
+    c.endpoint.set_host_queue(HostQueue { payload: 1 << 20, ..HostQueue::default() });
+    assert_eq!(c.poll().len(), 1);
+    assert_eq!(c.endpoint.snapshot().limit, Limit::HostQueue);
+}
