@@ -300,7 +300,8 @@ fn answered(config: &Config, segment: &Segment) -> (State, Vec<(Flags, u32, u32)
     endpoint.poll_transmit(&mut cx);
     endpoint.handle_segment(segment, false, &mut cx);
     let sent = std::iter::from_fn(|| endpoint.poll_transmit(&mut cx)).map(|t| t.segment);
-    let sent = sent.map(|s| (s.flags, s.seq, s.ack)).collect();
+    // The peer's segment has no timestamps, so nothing but a SYN has.
+    let sent = sent.inspect(|s| assert!(s.timestamps.is_none(), "{s:?}")).map(|s| (s.flags, s.seq, s.ack)).collect();
     (endpoint.state(), sent)
 }
 
