@@ -574,3 +574,14 @@ fn a_sender_gives_up_after_its_retries_have_had_their_time() {
     assert!(fire(902_999));
     assert!(!fire(903_000));
 }
+
+#[test]
+fn a_sample_as_low_as_the_minimum_renews_it() {
+    // A delayed acknowledgement at 200 s, as quick as the handshake: 300 s later it is forgotten.
+    for (rtt, min) in [(100, 100), (101, 120)] {
+        let mut s = sender(10, &plain());
+        s.take_rtt(MS(rtt), None, at(200_000));
+        s.take_rtt(MS(120), Some(MS(120)), at(350_000));
+        assert_eq!(s.path.min_rtt, Some(MS(min)), "{rtt} ms");
+    }
+}
