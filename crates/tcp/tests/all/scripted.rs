@@ -1,7 +1,7 @@
 //! Facts about a client whose peer is a script: each segment that it hears is written down, and so is the time between.
 
 use crate::pipe::*;
-use tcp::{Config, Context, Endpoint, HostQueue, Kernel, Limit, Pacing, State};
+use tcp::{Config, Context, Endpoint, Event, HostQueue, Kernel, Limit, Pacing, State};
 use units::{Rate, Span, Time};
 use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
@@ -419,4 +419,191 @@ fn a_packet_that_has_begun_is_not_held_back_in_the_middle() {
     c.endpoint.set_host_queue(HostQueue { payload: 1 << 20, ..HostQueue::default() });
     assert_eq!(c.poll().len(), 1);
     assert_eq!(c.endpoint.snapshot().limit, Limit::HostQueue);
+}
+
+/// A client with timestamps that has heard the peer's time 100.
+fn stamped() -> Client {
+    let mut c = Client::new(&plain(), 10, u16::MAX);
+    let data = with_stamp(&c, 100, 1, 10);
+    c.hear(&data);
+    assert_eq!(c.poll(), [(0, 0)], "acknowledged at once");
+    c.wait(300);
+    c
+}
+
+fn with_stamp(c: &Client, value: u32, seq: u32, len: u16) -> Segment {
+    Segment { seq, len, timestamps: Some(Timestamps { value, echo: 0 }), ..c.segment(1, u16::MAX) }
+}
+
+#[test]
+fn timestamps_may_go_back_by_one_tick_and_no_more() {
+    // RFC 7323 section 5, with the tolerance of Linux. What is refused is answered, if it has data.
+    for (value, received, answers) in
+        [(101, 20, 1), (100, 20, 1), (99, 20, 1), (98, 10, 1), (98_u32.wrapping_sub(1 << 30), 10, 1)]
+    {
+        let mut c = stamped();
+        let data = with_stamp(&c, value, 11, 10);
+        c.hear(&data);
+        let answered = c.poll().len() + c.wait(300).len();
+        assert_eq!((c.endpoint.stats().bytes_received, answered), (received, answers), "{value}");
+    }
+    // A reset with an old time still counts, and what lacks a time is taken.
+    let mut c = stamped();
+    let reset = Segment { flags: Flags::RST, ..with_stamp(&c, 5, 11, 0) };
+    c.hear(&reset);
+    assert_eq!(c.endpoint.state(), State::Closed);
+    let mut c = stamped();
+    let bare = Segment { timestamps: None, ..with_stamp(&c, 0, 11, 10) };
+    c.hear(&bare);
+    assert_eq!(c.endpoint.stats().bytes_received, 20);
+}
+
+#[test]
+fn what_is_outside_the_window_is_answered_and_without_data_only_twice_a_second() {
+    let outside = |c: &Client, len| with_stamp(c, 200, 11_u32.wrapping_add(1 << 28), len);
+    let mut c = stamped();
+    for (wait, len, answers) in [(0, 0, 1), (499, 0, 0), (1, 0, 1), (0, 10, 1), (0, 10, 1), (400, 0, 0), (100, 0, 1)] {
+        c.wait(wait);
+        let segment = outside(&c, len);
+        c.hear(&segment);
+        assert_eq!(c.poll().len(), answers, "{wait} ms later, {len} bytes");
+    }
+    assert_eq!((c.endpoint.stats().duplicates_received, c.endpoint.stats().challenge_acks_sent), (2, 0));
+    // Resets are not answered.
+    let mut c = stamped();
+    let reset = Segment { flags: Flags::RST, ..outside(&c, 0) };
+    c.hear(&reset);
+    assert_eq!((c.poll(), c.endpoint.state()), (vec![], State::Established));
+}
+
+#[test]
+fn what_may_be_an_attack_is_challenged_twice_a_second_at_most() {
+    // RFC 5961: a reset in the window, a SYN, an acknowledgement of what was never sent.
+    let kinds: [fn(&Client) -> Segment; 3] = [
+        |c| Segment { flags: Flags::RST, ..with_stamp(c, 100, 12, 0) },
+        |c| Segment { flags: Flags::SYN | Flags::ACK, ..with_stamp(c, 100, 11, 0) },
+        |c| Segment { ack: 2, ..with_stamp(c, 100, 11, 0) },
+    ];
+    for kind in kinds {
+        let mut c = stamped();
+        for (wait, answers) in [(0, 1), (499, 0), (1, 1)] {
+            c.wait(wait);
+            let segment = kind(&c);
+            c.hear(&segment);
+            assert_eq!(c.poll().len(), answers, "{segment:?} {wait} ms later");
+        }
+        assert_eq!((c.endpoint.stats().challenge_acks_sent, c.endpoint.state()), (2, State::Established));
+    }
+    // A reset at the expected number ends the connection; a segment without ACK is nothing.
+    let mut c = stamped();
+    let bare = Segment { flags: Flags::PSH, ..with_stamp(&c, 100, 11, 10) };
+    c.hear(&bare);
+    assert_eq!((c.poll(), c.endpoint.stats().bytes_received), (vec![], 10));
+    let reset = Segment { flags: Flags::RST, ..with_stamp(&c, 100, 11, 0) };
+    c.hear(&reset);
+    assert_eq!(
+        (c.poll(), c.endpoint.poll_event(), c.endpoint.state()),
+        (vec![], Some(Event::Connected), State::Closed)
+    );
+}
+
+#[test]
+fn a_server_waits_for_the_acknowledgement_of_its_own_syn() {
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let mut server = Endpoint::listen(&plain(), fixed(10), 99);
+    server.handle_segment(&syn(Flags::SYN, 0), false, &mut cx);
+    let answer = server.poll_transmit(&mut cx).expect("a SYN-ACK").segment;
+    assert_eq!((answer.seq, answer.ack), (99, 701));
+    let ack = |ack, flags| Segment { seq: 701, ack, flags, options: Options::Sack(Sack::NONE), ..syn(flags, ack) };
+    // The peer's SYN again: the answer again. One with other numbers, or an old acknowledgement, is none.
+    server.handle_segment(&syn(Flags::SYN, 0), false, &mut cx);
+    assert_eq!(server.poll_transmit(&mut cx).map(|t| t.segment.flags), Some(Flags::SYN | Flags::ACK));
+    server.handle_segment(&ack(99, Flags::ACK), false, &mut cx);
+    assert_eq!((server.state(), server.poll_transmit(&mut cx)), (State::SynReceived, None));
+    cx.now = at(60);
+    server.handle_segment(&Segment { window: 300, ..ack(100, Flags::ACK) }, false, &mut cx);
+    assert_eq!((server.state(), server.poll_event()), (State::Established, Some(Event::Connected)));
+    // The window of the SYN was not scaled, that of the acknowledgement is.
+    assert_eq!(server.snapshot().send_window, 300 << 7);
+    // The SYN-ACK was sent twice, so it gives no sample without timestamps: 3 s (RFC 6298 section 5.7).
+    assert_eq!((server.snapshot().srtt, server.snapshot().rto), (None, Span::from_secs(3)));
+}
+
+#[test]
+fn an_endpoint_tells_what_it_knows() {
+    let mut c = Client::new(&blind(), 10, 20_000);
+    assert_eq!(c.endpoint.write(20_000), 20_000);
+    assert_eq!((c.endpoint.unacked(), c.endpoint.unsent()), (20_000, 20_000));
+    assert_eq!(c.poll().len(), 10);
+    let (sent, mss) = (10 * u64::from(MSS), u64::from(MSS));
+    assert_eq!((c.endpoint.window(), c.endpoint.in_flight(), c.endpoint.unsent()), ((sent, sent), sent, 20_000 - sent));
+    c.wait(50);
+    c.acked(4, &[(6, 7)]);
+    assert_eq!((c.endpoint.unacked(), c.endpoint.in_flight()), (20_000 - 4 * mss, 6 * mss));
+    // Four of ten are acknowledged, and one selectively.
+    assert_eq!(c.endpoint.window(), (sent, 5 * mss));
+    let (srtt, min) = c.endpoint.rtt();
+    assert_eq!((srtt, min), (Some(Span::from_micros(93_750)), Some(ms(50))));
+    let s = c.endpoint.snapshot();
+    assert_eq!((s.cwnd, s.in_flight, s.unacked, s.unsent), (10, 5, 6 * mss, 20_000 - sent));
+    assert_eq!((s.rtt, s.send_window, s.mss, s.controller), (Some(ms(50)), u64::from(u16::MAX), MSS, "fixed"));
+    assert!(!c.endpoint.is_over() && c.endpoint.has_news());
+    assert_eq!(
+        (c.endpoint.poll_event(), c.endpoint.poll_event()),
+        (Some(Event::Connected), Some(Event::Acked(4 * mss)))
+    );
+    assert!(!c.endpoint.has_news());
+    // Data that waits for a reader, and a FIN.
+    c.endpoint.set_auto_read(false, c.now);
+    let data = Segment { len: 300, flags: Flags::ACK | Flags::FIN, ..c.segment(1 + 4 * MSS, 9_000) };
+    c.hear(&data);
+    assert_eq!((c.endpoint.readable(), c.endpoint.state()), (300, State::CloseWait));
+    assert_eq!(c.endpoint.poll_event(), Some(Event::Delivered(300)));
+    assert!(c.endpoint.has_news());
+    assert_eq!((c.endpoint.poll_event(), c.endpoint.poll_event()), (Some(Event::PeerClosed), None));
+    let now = c.now;
+    assert_eq!((c.endpoint.read(100, now), c.endpoint.read(1_000, now), c.endpoint.readable()), (100, 200, 0));
+}
+
+#[test]
+fn an_abort_resets_a_peer_that_there_is() {
+    // Before the peer has answered, and when it has closed in order, nobody is told.
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let ends: [Endpoint<Fixed>; 2] =
+        [Endpoint::connect(&plain(), fixed(10), 99, Time::ZERO), Endpoint::listen(&plain(), fixed(10), 99)];
+    for mut endpoint in ends {
+        endpoint.abort();
+        assert_eq!((endpoint.state(), endpoint.poll_event()), (State::Closed, Some(Event::Reset)));
+        assert_eq!((endpoint.poll_transmit(&mut cx), endpoint.poll_timeout(), endpoint.is_over()), (None, None, true));
+    }
+    let mut c = Client::new(&blind(), 10, u16::MAX);
+    c.write(500);
+    c.endpoint.poll_event();
+    c.endpoint.abort();
+    assert!(!c.endpoint.is_over() && c.endpoint.has_news());
+    assert_eq!((c.endpoint.poll_event(), c.endpoint.in_flight() > 0), (Some(Event::Reset), true));
+    assert_eq!((c.poll(), c.endpoint.is_over()), (vec![(500, 0)], true));
+    // A listener that closes has closed.
+    let mut listener = Endpoint::listen(&plain(), fixed(10), 99);
+    listener.close();
+    assert_eq!((listener.state(), listener.poll_event()), (State::Closed, Some(Event::Closed)));
+}
+
+#[test]
+fn a_connection_that_is_closed_before_it_is_open_sends_its_fin_once_it_is() {
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let mut endpoint = Endpoint::connect(&plain(), fixed(10), 99, Time::ZERO);
+    endpoint.poll_transmit(&mut cx);
+    endpoint.write(100);
+    endpoint.close();
+    endpoint.close();
+    assert_eq!((endpoint.state(), endpoint.write(1)), (State::SynSent, 0));
+    endpoint.handle_segment(&syn(Flags::SYN | Flags::ACK, 100), false, &mut cx);
+    assert_eq!(endpoint.state(), State::FinWait1);
+    let sent: Vec<_> = std::iter::from_fn(|| endpoint.poll_transmit(&mut cx)).map(|t| t.segment).collect();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!((sent[0].len, sent[0].flags.has(Flags::FIN), sent[0].ack), (100, true, 701));
 }
