@@ -565,3 +565,47 @@ fn an_idle_restart_ends_probe_rtt_once_its_time_is_over() {
         assert_eq!(d.c.state(), state, "{after} ms");
     }
 }
+
+#[test]
+fn a_burst_is_a_millisecond_of_segments_and_at_most_64_kib_less_headers() {
+    let mut d = probing();
+    // Bytes per second, bytes of a segment, and segments; 65,215 bytes are five of 13,043.
+    for (rate, mss, burst) in [
+        (1 << 40, 13_043, 5),
+        ((1 << 40) + 1, 13_044, 4),
+        (1 << 40, 500, 127),
+        (10_240_000, 1_000, 10),
+        (10_239_999, 1_000, 9),
+        (150_000, 1_000, 2),
+        (149_999, 1_000, 1),
+    ] {
+        d.call(|c, _| c.set_rate(rate, mss));
+        assert_eq!((d.c.burst, d.limits().burst), (burst, if rate < 150_000 { 1 } else { 2 }), "{rate} {mss}");
+    }
+}
+
+#[test]
+fn the_pipe_is_the_initial_window_until_a_round_trip_is_known() {
+    let d = Driver::new(Bbr::new(7));
+    assert_eq!((d.cwnd(), d.c.pipe(Bandwidth(1 << 24), UNIT)), (7, INITIAL_WINDOW));
+    assert_eq!((d.limits().pacing, d.limits().ssthresh, d.c.buffered_windows()), (None, INFINITE_SSTHRESH, 3));
+}
+
+#[test]
+fn the_first_packets_of_a_connection_grow_the_window_whatever_the_target() {
+    // Linux `bbr_set_cwnd`: as long as fewer than the initial window were delivered.
+    for (before, cwnd) in [(8, 60 + 1), (9, 60)] {
+        let mut d = Driver::new(Bbr::new(60));
+        (d.path.srtt, d.path.min_rtt) = (Some(RTT), Some(RTT));
+        d.send(0, None);
+        d.ack.rtt = Some(RTT);
+        d.delivered = before;
+        // A slow sample: the target is far below 60.
+        d.wait(RTT);
+        d.ack.rate.prior_delivered = before;
+        d.ack.rate.delivered = Some(1);
+        d.ack.rate.interval = Span::from_secs(1);
+        d.acked(1);
+        assert_eq!(d.cwnd(), cwnd, "{before}");
+    }
+}
