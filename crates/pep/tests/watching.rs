@@ -733,3 +733,22 @@ fn a_receiver_that_refuses_at_once_ends_the_flow() {
         assert_eq!(story.pep.stats().flows, flows, "{seq}");
     }
 }
+
+#[test]
+fn what_the_receiver_has_is_no_hole_to_the_byte() {
+    // Segment 1 is missing, and told; the receiver acknowledges as far as its beginning, into it, and up to its end.
+    for (ack, missing) in [(1_000, vec![(1_000, 2_000)]), (1_999, vec![(1_999, 2_000)]), (2_000, vec![])] {
+        let mut story = Story::of_a_flow(true);
+        for n in [0, 2, 3, 4] {
+            story.says(n, 101);
+        }
+        let timestamps = Some(Timestamps { value: 500, echo: 101 });
+        let reply = Segment { ack: FIRST.wrapping_add(ack), timestamps, ..segment(REPLY, 0, 0) };
+        story.pep.on_reply(1, &reply, story.now);
+        story.says(5, 101);
+        let (sent, report) = story.passes(6, 101).expect("a report");
+        let number = |offset: u32| sent.ack.wrapping_add(offset).wrapping_sub(FIRST);
+        let said: Vec<_> = report.missing().iter().map(|range| (number(range.start), number(range.end))).collect();
+        assert_eq!((said, number(report.from), number(report.through)), (missing, ack, 7_000));
+    }
+}
