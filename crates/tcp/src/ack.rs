@@ -128,6 +128,7 @@ impl<C: Controller> Sender<C> {
             self.max_window = self.max_window.max(a.window);
         }
         self.una = a.ack;
+        self.refresh_room();
         if self.sack && !a.sack.is_empty() {
             self.process_sacks(a, prior_una, &mut seen, cx);
         }

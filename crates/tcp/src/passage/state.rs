@@ -81,3 +81,46 @@ impl Pep {
         segments as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pep() -> Pep {
+        let listens = Listens { passages: true, ..Listens::default() };
+        *Pep::new(listens, None, Time::from_nanos(7_000_000)).expect("it listens")
+    }
+
+    #[test]
+    fn who_does_not_listen_knows_nothing_of_a_pep() {
+        assert!(Pep::new(Listens::default(), None, Time::ZERO).is_none());
+        let listens = Listens { passages: true, early_retransmission: true, ..Listens::default() };
+        let pep = Pep::new(listens, None, Time::from_nanos(7_000_000)).expect("it listens");
+        // Reports from before the connection are old.
+        assert_eq!((pep.retransmit, pep.echo, pep.heard), (true, 7, false));
+        assert!(!self::pep().retransmit);
+    }
+
+    #[test]
+    fn only_what_was_not_known_passes_piece_by_piece() {
+        let mut pep = pep();
+        let mut pass = |start, end| {
+            let mut pieces = Vec::new();
+            let bytes = pep.pass(Range::new(start, end), |piece| pieces.push((piece.start, piece.end)));
+            (bytes, pieces)
+        };
+        assert_eq!(pass(10, 20), (10, vec![(10, 20)]));
+        assert_eq!(pass(30, 40), (10, vec![(30, 40)]));
+        assert_eq!(pass(5, 50), (25, vec![(5, 10), (20, 30), (40, 50)]));
+        assert_eq!(pass(5, 50), (0, vec![]));
+        assert_eq!(pass(49, 51), (1, vec![(50, 51)]));
+        assert_eq!(pass(60, 60), (0, vec![]));
+    }
+
+    #[test]
+    fn bytes_make_whole_segments_and_the_rest_waits() {
+        let mut pep = pep();
+        assert_eq!([1_500, 499, 1, 2_999, 1].map(|bytes| pep.segments(bytes, 1_000)), [1, 0, 1, 2, 1]);
+        assert_eq!(pep.rest, 0);
+    }
+}

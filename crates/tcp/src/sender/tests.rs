@@ -585,3 +585,119 @@ fn a_sample_as_low_as_the_minimum_renews_it() {
         assert_eq!(s.path.min_rtt, Some(MS(min)), "{rtt} ms");
     }
 }
+
+#[test]
+fn a_fixed_buffer_takes_what_is_not_acknowledged() {
+    let mut s = sender(10, &Config { send_buffer: crate::SendBuffer::Fixed(5_000), ..plain() });
+    assert_eq!((s.write(3_000), s.buffer.blocked), (3_000, false));
+    assert_eq!((s.write(2_000), s.buffer.blocked), (2_000, false));
+    assert_eq!((s.write(1), s.buffer.blocked, s.waits_for_room()), (0, true, true));
+    poll(&mut s, 1_000);
+    assert!(s.is_blocked());
+    // An acknowledgement makes room, of a byte too.
+    acked(&mut s, 1_001, 1 << 30, 1_100);
+    assert!(!s.buffer.blocked && !s.is_blocked());
+    assert_eq!((s.write(4_000), s.unacked()), (1_000, 5_000));
+    // What waits outside blocks as well, and so do more than two windows of unsent data.
+    let mut s = sender(10, &Config { send_buffer: crate::SendBuffer::Fixed(5_000), ..plain() });
+    s.write_all(5_000);
+    assert!(!s.waits_for_room());
+    s.write_all(1);
+    assert!(s.waits_for_room() && s.is_blocked());
+    for (bytes, blocked) in [(20_000, false), (20_001, true)] {
+        let mut s = sender(10, &plain());
+        s.write(bytes);
+        assert_eq!((s.is_blocked(), s.waits_for_room()), (blocked, false), "{bytes}");
+    }
+}
+
+#[test]
+fn a_growing_buffer_holds_whole_packets_until_one_exceeds_it() {
+    // Packets of a segment of 1000 bytes take 1000 + 832.
+    let config = Config { max_header: 192, tso: false, ..Config::default() };
+    let mut s = sender(10, &config);
+    for (limit, held) in [(1, 1), (1_832, 1), (1_833, 2), (3_664, 2), (3_665, 3)] {
+        (s.buffer.limit, s.buffer.held, s.buffer.blocked, s.written) = (limit, 1, false, 1);
+        assert_eq!((s.write(100_000), s.buffer.blocked), (held * 1_000, true), "{limit}");
+    }
+    // The last packet takes what fits into it, even where there is no room for another.
+    (s.buffer.limit, s.buffer.held, s.buffer.blocked, s.written) = (1, 301, false, 301);
+    assert_eq!((s.write(5_000), s.buffer.held), (700, 1_001));
+    (s.buffer.held, s.written) = (301, 301);
+    assert_eq!((s.write(200), s.buffer.held, s.buffer.blocked), (200, 501, false));
+}
+
+#[test]
+fn a_buffer_grows_for_the_window_or_the_patience_and_not_beyond_its_bound() {
+    // Linux `tcp_sndbuf_expand`: 2048 + 256 for a segment of 1000 bytes, twice the window of a loss-based control.
+    for (cwnd, reordering, most, limit) in [
+        (5, 3, 1 << 20, 2 * 10 * 2_304),
+        (11, 3, 1 << 20, 2 * 11 * 2_304),
+        (11, 20, 1 << 20, 2 * 21 * 2_304),
+        (100, 3, 100_000, 100_000),
+    ] {
+        let config = Config { send_buffer: crate::SendBuffer::Growing(most), max_header: 192, ..Config::default() };
+        let mut s = sender(cwnd, &config);
+        s.rack.reordering = reordering;
+        s.buffer.limit = 0;
+        s.begin_buffer();
+        assert_eq!(s.buffer.limit, limit, "{cwnd} {reordering} {most}");
+        // It never shrinks.
+        s.limits.cwnd = 1;
+        s.begin_buffer();
+        assert_eq!(s.buffer.limit, limit);
+    }
+}
+
+#[test]
+fn acknowledgements_without_data_back_off_nothing_and_count() {
+    let mut s = sender(10, &plain());
+    (s.retries, s.window_seq) = (5, 40);
+    s.note_ack(50, true);
+    assert_eq!((s.retries, s.window_seq, s.stats.ece_received), (0, 50, 1));
+    s.note_ack(45, false);
+    assert_eq!((s.window_seq, s.stats.ece_received), (50, 1));
+}
+
+#[test]
+fn duplicates_are_counted_until_something_is_acknowledged() {
+    let mut s = flying(10, 20);
+    let window = s.window;
+    s.window_seq = 1;
+    for n in 1..=4 {
+        sacked(&mut s, 0, &[(5, 5 + n)], 1_100);
+        assert_eq!((s.stats.dup_acks_received, s.stats.dup_acks_since), (u64::from(n), u64::from(n)));
+    }
+    sacked(&mut s, 1, &[(5, 9)], 1_110);
+    assert_eq!((s.stats.dup_acks_since, s.stats.dup_acks_longest), (0, 4));
+    // A window update is none, and neither is data.
+    s.window = window - 1;
+    acked(&mut s, 1_001, window, 1_120);
+    let sack = &Sack::NONE;
+    let a = Incoming { ack: 1_001, seq: 1, has_data: true, window, sack, ece: false, echo: None };
+    with_context(1_120, |cx| s.on_ack(&a, cx));
+    assert_eq!((s.stats.dup_acks_received, s.stats.dup_acks_since), (4, 0));
+}
+
+#[test]
+fn an_echo_of_congestion_reduces_once_a_round_trip() {
+    let mut s = flying(10, 20);
+    let marked = |s: &mut Sender<NewReno>, ack: u64| {
+        let sack = &Sack::NONE;
+        let a = Incoming { ack, seq: 1, has_data: false, window: 1 << 30, sack, ece: true, echo: None };
+        with_context(1_100, |cx| s.on_ack(&a, cx));
+    };
+    marked(&mut s, 2_001);
+    assert_eq!((s.recovery.phase, s.recovery.high, s.stats.ecn_reductions), (Phase::Cwr, 10_001, 1));
+    assert_eq!((s.limits.ssthresh, s.queue_cwr), (10, true));
+    marked(&mut s, 5_001);
+    assert_eq!((s.stats.ecn_reductions, s.limits.ssthresh, s.stats.ece_received), (1, 10, 2));
+    // At `high` the phase is held, until something beyond it is acknowledged.
+    acked(&mut s, 10_001, 1 << 30, 1_200);
+    assert_eq!(s.recovery.phase, Phase::Cwr);
+    s.write(2_000);
+    poll(&mut s, 1_200);
+    acked(&mut s, 11_001, 1 << 30, 1_300);
+    assert_eq!(s.recovery.phase, Phase::Open);
+    assert_eq!((s.stats.undone_dsack, s.stats.undone_timestamp), (0, 0));
+}
