@@ -341,6 +341,41 @@ fn a_captured_syn_has_all_its_options_or_none() {
 }
 
 #[test]
+fn the_key_of_a_packet_is_the_hash_of_its_addresses_ports_and_protocol() {
+    let (source, destination) = ends(false);
+    let bits = |end: SocketAddr| wire::hash::address_bits(end.ip());
+    for (protocol, packet) in [(6, tcp_v4(&[], 0x10)), (6, tcp_v4(&[], 0x02))] {
+        let headers = Headers::parse(&packet).unwrap();
+        let ports = u64::from(headers.source_port) << 16 | u64::from(headers.destination_port);
+        assert_eq!((headers.source, headers.destination), (source.ip(), destination.ip()));
+        assert_eq!(headers.key(), wire::hash::hash(bits(source), bits(destination), ports << 8 | protocol));
+    }
+}
+
+#[test]
+fn a_length_of_zero_is_that_of_a_packet_to_be_segmented() {
+    let v4 = tcp_v4(&[], 0x10);
+    let v6 = |payload: u16| {
+        let header = ip::Header {
+            source: Ipv6Addr::from(A6).into(),
+            destination: Ipv6Addr::from(B6).into(),
+            tos: 0,
+            protocol: ip::UDP,
+            payload_len: usize::from(payload),
+        };
+        let mut bytes = header.to_bytes().unwrap().to_vec();
+        bytes.extend([0; 100]);
+        bytes
+    };
+    let len = |bytes: &[u8], unsegmented| ip::View::parse_captured(bytes, unsegmented).map(|view| view.len());
+    let mut zero = v4.clone();
+    (zero[2], zero[3]) = (0, 0);
+    assert_eq!((len(&v4, 3_000), len(&zero, 3_000)), (Ok(v4.len()), Ok(3_000)));
+    assert_eq!(len(&zero, 19), Err(Error::Malformed), "less than a header");
+    assert_eq!((len(&v6(0), 3_000), len(&v6(0), 0), len(&v6(1), 3_000)), (Ok(3_000), Ok(40), Ok(41)));
+}
+
+#[test]
 fn what_follows_a_packet_in_the_buffer_is_not_read() {
     let mut bytes = tcp_v4(&[], 0x10);
     let alone = Headers::parse(&bytes);
