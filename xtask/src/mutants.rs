@@ -124,18 +124,20 @@ impl Score {
         self.noticed + self.by_digest + self.survived + self.equivalent
     }
 
-    fn row(&self, name: &str) -> String {
+    /// Returns the row of a crate; `draw` is when and by which seed its mutants were drawn.
+    fn row(&self, name: &str, draw: &str) -> String {
         let changing = self.noticed + self.by_digest + self.survived;
         let percent =
             (100 * self.noticed).checked_div(changing).map_or("–".to_owned(), |percent| percent.to_string());
         let Score { noticed, by_digest, survived, equivalent } = self;
-        format!("| {name} | {} | {equivalent} | {noticed} | {by_digest} | {survived} | {percent} |\n", self.drawn())
+        let drawn = self.drawn();
+        format!("| `{name}` | {draw} | {drawn} | {equivalent} | {noticed} | {by_digest} | {survived} | {percent} |\n")
     }
 }
 
 const HEAD: &str = "\
-| crate | mutants | equivalent | noticed by its tests | by the digest alone | survived | noticed, % of those that change behaviour |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| crate | day, seed | mutants | equivalent | noticed by its tests | by the digest alone | survived | noticed, % of those that change behaviour |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
 /// Runs `cargo xtask mutants`.
@@ -148,8 +150,9 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         limit_memory();
         copy_sources()?;
     }
-    let (mut table, mut survivors) = (HEAD.to_owned(), String::new());
-    let mut all = Score::default();
+    let day = String::from_utf8(crate::step::output("date", &["--utc", "+%F"])?)?;
+    let drawn = format!("{}, {}", day.trim(), options.seed);
+    let (mut rows, mut survivors) = (Vec::new(), String::new());
     for name in &options.crates {
         let tree = Path::new(if options.list { "." } else { TREE });
         let draw = draw(mutants(tree, name)?, &mut Random(options.seed ^ hash(name)));
@@ -177,16 +180,15 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
                 std::fs::write(SURVIVORS, &survivors).context(SURVIVORS)?;
             }
             score.count(fate);
-            all.count(fate);
         }
-        table += &score.row(&format!("`{name}`"));
+        rows.push(score.row(name, &drawn));
+        if options.write {
+            let page = std::fs::read_to_string(PAGE).context(PAGE)?;
+            std::fs::write(PAGE, with_rows(&page, &rows)?).context(PAGE)?;
+        }
     }
     if !options.list {
-        table += &all.row("all");
-        print!("\n{table}\n{survivors}");
-    }
-    if options.write {
-        write_page(&options, &table)?;
+        print!("\n{HEAD}{}\n{survivors}", rows.concat());
     }
     Ok(())
 }
@@ -387,17 +389,15 @@ impl Equivalent {
     }
 }
 
-/// Renews the table of the page.
-fn write_page(options: &Options, table: &str) -> Result<()> {
+/// The page with these rows in its table: those of the same crates are replaced, and others stay.
+fn with_rows(page: &str, rows: &[String]) -> Result<String> {
     let (begin, end) = ("<!-- scores -->\n", "<!-- end of scores -->");
-    let page = std::fs::read_to_string(PAGE).context(PAGE)?;
     let (before, rest) = page.split_once(begin).with_context(|| format!("{PAGE} lacks `{}`", begin.trim()))?;
-    let (_, after) = rest.split_once(end).with_context(|| format!("{PAGE} lacks `{end}`"))?;
-    let digest = if options.digest { " --digest" } else { "" };
-    let date = crate::step::output("date", &["--utc", "+%F"])?;
-    let date = String::from_utf8_lossy(&date);
-    let Options { seed, count, .. } = options;
-    let names = options.crates.join(" ");
-    let made = format!("`cargo xtask mutants {names} --seed {seed} --count {count}{digest}`, {}:", date.trim());
-    std::fs::write(PAGE, format!("{before}{begin}\n{made}\n\n{table}\n{end}{after}")).context(PAGE)
+    let (table, after) = rest.split_once(end).with_context(|| format!("{PAGE} lacks `{end}`"))?;
+    let known = table.split_inclusive('\n').filter(|line| line.starts_with("| `"));
+    let name = |row: &str| row.split('`').nth(1).unwrap_or_default().to_owned();
+    let all: BTreeMap<String, &str> =
+        known.chain(rows.iter().map(String::as_str)).map(|row| (name(row), row)).collect();
+    let all: String = all.into_values().collect();
+    Ok(format!("{before}{begin}\n{HEAD}{all}\n{end}{after}"))
 }

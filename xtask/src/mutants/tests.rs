@@ -1,5 +1,5 @@
 use super::sites::{Kind, sites, test_modules};
-use super::{Equivalent, Mutant, Random, draw, mutants_of};
+use super::{Equivalent, HEAD, Mutant, Random, draw, mutants_of, with_rows};
 
 /// What can be planted in a function's body, as kind and description.
 fn faults(body: &str) -> Vec<String> {
@@ -94,4 +94,14 @@ fn an_equivalent_fault_is_known_by_its_file_its_kind_and_its_line() {
     assert_eq!(lines, ["`a + b;` becomes `a - b;`", "`a + b;` becomes `a - b;` (2)"]);
     let error = Equivalent::read("crates/tcp/src/a.rs sign: `a + b` becomes `a - b`\n").expect_err("no reason");
     assert!(error.to_string().contains("give the reason"), "{error}");
+}
+
+#[test]
+fn the_page_keeps_the_rows_of_crates_that_were_not_run() {
+    let page = |rows: &str| format!("# Page\n\n<!-- scores -->\n\n{HEAD}{rows}\n<!-- end of scores -->\nafter\n");
+    let rows = ["| `b` | new |\n".to_owned(), "| `c` | new |\n".to_owned()];
+    let written = with_rows(&page("| `a` | old |\n| `b` | old |\n"), &rows).expect("it has both marks");
+    assert_eq!(written, page("| `a` | old |\n| `b` | new |\n| `c` | new |\n"));
+    let error = with_rows("<!-- scores -->\n", &rows).expect_err("no end");
+    assert!(error.to_string().contains("end of scores"), "{error}");
 }
