@@ -18,6 +18,8 @@
 //! 2. Segments that an undo finds not lost take part in loss detection by time again; Linux forgets them there.
 
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::Context;
 use crate::ack::Seen;
@@ -544,16 +546,5 @@ fn give_up_after(retries: u8) -> Span {
         min * ((2 << retries) - 1)
     } else {
         min * ((2 << doublings) - 1) + RTO_MAX * u64::from(retries - doublings)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fifteen_retries_are_the_924_seconds_of_the_kernels_documentation() {
-        assert_eq!(give_up_after(15), Span::from_millis(924_600));
-        assert_eq!(give_up_after(3), Span::from_millis(3000));
     }
 }

@@ -15,7 +15,7 @@
 //! 6. A probe of the tail, and the first retransmission after a time-out, do not wait for the pacer.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::Context;
 use crate::config::{Config, Pacing, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
@@ -202,9 +202,6 @@ impl<C: Controller> Sender<C> {
             self.rtt.fall_back();
         }
         self.refresh_path();
-        self.backoff = 0;
-        self.retries = 0;
-        self.disarm();
         self.dirty = true;
         self.chrono.switch(Limit::Application, now);
         self.begin_buffer();

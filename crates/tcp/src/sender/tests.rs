@@ -10,7 +10,7 @@ use wire::Sack;
 const MS: fn(u64) -> Span = Span::from_millis;
 const MSS: u32 = 1000;
 
-fn at(ms: u64) -> Time {
+pub(crate) fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
 }
 
@@ -27,17 +27,17 @@ fn plain() -> Config {
     Config { tso: false, send_buffer: crate::SendBuffer::Fixed(u64::MAX), ..Config::default() }
 }
 
-fn with_context<T>(ms: u64, f: impl FnOnce(&mut Context) -> T) -> T {
+pub(crate) fn with_context<T>(ms: u64, f: impl FnOnce(&mut Context) -> T) -> T {
     let mut random = cc::Random::seed_from_u64(1);
     f(&mut Context { now: at(ms), random: &mut random, log: None })
 }
 
 /// Sends what may leave; gives how many segments.
-fn poll(s: &mut Sender<NewReno>, ms: u64) -> usize {
+pub(crate) fn poll(s: &mut Sender<NewReno>, ms: u64) -> usize {
     with_context(ms, |cx| std::iter::from_fn(|| s.poll(0, cx)).count())
 }
 
-fn acked(s: &mut Sender<NewReno>, ack: u64, window: u64, ms: u64) {
+pub(crate) fn acked(s: &mut Sender<NewReno>, ack: u64, window: u64, ms: u64) {
     let sack = &Sack::NONE;
     let a = Incoming { ack, seq: 1, has_data: false, window, sack, ece: false, echo: None };
     with_context(ms, |cx| s.on_ack(&a, cx));
@@ -319,7 +319,7 @@ fn what_is_lost_and_not_sent_again_counts_for_the_controller() {
 }
 
 /// Segments `from..to` are selectively acknowledged, and all below `ack` cumulatively; in whole segments.
-fn sacked(s: &mut Sender<NewReno>, ack: u64, blocks: &[(u32, u32)], ms: u64) {
+pub(crate) fn sacked(s: &mut Sender<NewReno>, ack: u64, blocks: &[(u32, u32)], ms: u64) {
     let mut sack = Sack::NONE;
     for &(from, to) in blocks {
         sack.push(wire::Block { start: 1 + from * MSS, end: 1 + to * MSS });
@@ -331,7 +331,7 @@ fn sacked(s: &mut Sender<NewReno>, ack: u64, blocks: &[(u32, u32)], ms: u64) {
 }
 
 /// So many segments are in flight since 1000 ms.
-fn flying(segments: u64, cwnd: u32) -> Sender<NewReno> {
+pub(crate) fn flying(segments: u64, cwnd: u32) -> Sender<NewReno> {
     let mut s = sender(cwnd, &plain());
     s.write(segments * 1_000);
     assert_eq!(poll(&mut s, 1_000) as u64, segments);
