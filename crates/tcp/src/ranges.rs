@@ -200,15 +200,30 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let start = (state >> 33) % 60;
                 let end = start + 1 + (state >> 50) % 6;
-                s.insert(Range::new(start, end));
+                let merged = s.insert(Range::new(start, end));
                 model.extend(start..end);
+                let run = |from: u64, held: bool| (from..90).find(|b| model.contains(b) != held).unwrap_or(90);
+                let first = (0..=start).rev().take_while(|b| model.contains(b)).last().expect("it was added");
+                assert_eq!(merged, Range::new(first, run(start, true)));
                 if state >> 62 == 0 {
                     s.forget_below(start);
                     model.retain(|&b| b >= start);
                 }
-                assert_eq!(s.bytes(), model.len() as u64);
-                for b in 0..70 {
-                    assert_eq!(s.gap(&Range::new(b, b + 1)).is_empty(), model.contains(&b));
+                assert_eq!((s.bytes(), s.is_empty()), (model.len() as u64, model.is_empty()));
+                assert_eq!(s.first().map(|r| r.start), model.first().copied());
+                assert_eq!(s.end(), model.last().map(|b| b + 1));
+                for from in 0..70 {
+                    for to in [from, from + 1, from + 4, from + 20, 90] {
+                        // The first run of bytes in `from..to` that are, or are not, in the set.
+                        let run = |held: bool| {
+                            let start = (from..to).find(|b| model.contains(b) == held)?;
+                            let end = (start..to).find(|b| model.contains(b) != held).unwrap_or(to);
+                            Some(Range::new(start, end))
+                        };
+                        let (gap, overlap) = (s.gap(&Range::new(from, to)), s.overlap(&Range::new(from, to)));
+                        assert_eq!(Some(gap).filter(|r| !r.is_empty()), run(false), "gap of {from} to {to}");
+                        assert_eq!(Some(overlap).filter(|r| !r.is_empty()), run(true), "overlap of {from} to {to}");
+                    }
                 }
             }
         }
