@@ -101,4 +101,49 @@ mod tests {
         driver.call(|c, cx| c.on_signal(&Signal::Target(None), cx));
         assert!(driver.limits().cwnd < 10, "the loss counts without a target: {:?}", driver.limits());
     }
+
+    #[test]
+    fn what_is_beneath_hears_everything_whether_there_is_a_target_or_not() {
+        let target = || Target { window: Bytes::new(3_500), pacing: None };
+        let mut plain = Driver::new(NewReno::new(10));
+        let (mut free, mut governed) = (directed(), directed());
+        governed.call(|c, cx| c.on_signal(&Signal::Target(Some(target())), cx));
+        // Each of the three hears an event.
+        macro_rules! all {
+            ($d:ident => $event:expr) => {
+                for_each!($d, $event, plain, free, governed);
+                assert_eq!(free.limits(), plain.limits());
+                assert_eq!((governed.limits().cwnd, governed.limits().ssthresh), (3, INFINITE_SSTHRESH));
+                assert_eq!((governed.limits().pacing, governed.limits().burst), (None, 1));
+                assert_eq!((free.c.state(), governed.c.state()), (plain.c.state(), "directed"));
+            };
+        }
+        macro_rules! for_each {
+            ($d:ident, $event:expr, $($driver:ident),*) => {
+                $({
+                    let $d = &mut $driver;
+                    $event;
+                })*
+            };
+        }
+        all!(d => d.acked_singly(30));
+        all!(d => d.react(crate::Sign::Loss, 30));
+        all!(d => d.undo());
+        all!(d => d.send(0, Some(units::Span::from_millis(600))));
+        all!(d => d.lose_and_recover());
+        governed.call(|c, cx| c.on_signal(&Signal::Target(None), cx));
+        assert_eq!(governed.limits(), plain.limits());
+        assert_eq!((free.c.name(), free.c.buffered_windows()), ("directed", plain.c.buffered_windows()));
+        assert_eq!(free.c.listens(), plain.c.listens());
+    }
+
+    #[test]
+    fn a_target_of_less_than_two_segments_is_two() {
+        for (bytes, cwnd) in [(0, 2), (2_999, 2), (3_000, 3), (u64::MAX, u32::MAX)] {
+            let mut driver = directed();
+            let target = Target { window: Bytes::new(bytes), pacing: None };
+            driver.call(|c, cx| c.on_signal(&Signal::Target(Some(target)), cx));
+            assert_eq!(driver.limits().cwnd, cwnd, "{bytes}");
+        }
+    }
 }
