@@ -445,7 +445,7 @@ impl<C: Controller> Sender<C> {
         self.paced_until = if limit == Limit::Pacing { self.pacer.next() } else { Time::MAX };
         self.chrono.switch(limit, cx.now);
         let cwnd_limited = self.queue.in_flight() >= self.limits.cwnd || self.tso.deferred;
-        (self.tso.left, self.tso.begins, self.tso.deferred) = (0, false, false);
+        (self.tso.left, self.tso.deferred) = (0, false);
         if self.sent_some || cwnd_limited {
             let out = self.queue.len();
             if self.una >= self.usage_end || cwnd_limited || (!self.cwnd_limited && out > self.max_out) {
