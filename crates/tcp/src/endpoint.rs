@@ -610,7 +610,7 @@ impl<C: Controller> Endpoint<C> {
             outcome.acked = self.sender.stats.bytes_acked - prior_acked;
             self.events.acked += outcome.acked;
         }
-        if flags.has(Flags::FIN) || self.closing {
+        if self.closing {
             self.on_fin_acked(cx.now);
         }
         if has_data && self.state != State::Closed {
