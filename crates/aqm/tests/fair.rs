@@ -162,6 +162,55 @@ fn each_flow_has_a_control_law_of_its_own() {
     assert_eq!(queue.marks(), marked);
 }
 
+/// Serves a packet a millisecond, and gives the times of CoDel's drops in ms.
+fn control_drops(queue: &mut Any, times: core::ops::Range<u64>) -> Vec<u64> {
+    let mut drops = Vec::new();
+    for t in times {
+        queue.dequeue(ms(t), &mut |_: TestPacket, reason| {
+            assert_eq!(reason, DropReason::Control);
+            drops.push(t);
+        });
+    }
+    drops
+}
+
+/// Linux `fq_codel_drop` adds the packets that a limit loses to CoDel's count, so the next drops come as fast as after as many
+/// of its own: 100 ms over the square root.
+#[test]
+fn what_a_full_fq_codel_loses_counts_in_the_control_law_of_its_flow() {
+    let [_, mut queue] = both(Some(2000));
+    assert_eq!(fill(&mut queue, 1, 1500, 0..2001).len(), 64);
+    // The drop state begins with a count of 64: 100/8 = 12.5 ms, and then 100/sqrt(65) = 12.40 and 100/sqrt(66) = 12.31.
+    assert_eq!(control_drops(&mut queue, 0..144), [105, 118, 130, 143]);
+
+    // In the drop state, the drop that is due next comes when it would, and those after it faster.
+    let [_, mut queue] = both(Some(2000));
+    fill(&mut queue, 1, 1500, 0..2000);
+    assert_eq!(control_drops(&mut queue, 0..207), [105, 205]);
+    let lost = fill(&mut queue, 1, 1500, 2000..2000 + 207 + 2 + 1);
+    assert_eq!(lost.len(), 64);
+    // Due at 275.71; the count is then 2 + 64 + 1: 100/sqrt(67) = 12.22 and 100/sqrt(68) = 12.13 ms later.
+    assert_eq!(control_drops(&mut queue, 207..302), [276, 288, 301]);
+}
+
+#[test]
+fn what_a_full_fq_codel_loses_of_a_flow_is_nothing_to_the_others() {
+    let [_, mut queue] = both(Some(2000));
+    fill(&mut queue, 2, 1400, 0..900);
+    assert_eq!(fill(&mut queue, 1, 1500, 1000..2101), (1000..1064).map(|id| (1, id)).collect::<Vec<_>>());
+    let mut drops = Vec::new();
+    for t in 0..260 {
+        queue.dequeue(ms(t), &mut |packet: TestPacket, _| {
+            if packet.flow == 2 {
+                drops.push(t);
+            }
+        });
+    }
+    // Of flow 2, each is the first and the second drop of a control law that nothing has told of the other's.
+    let [first, second] = drops[..] else { panic!("{drops:?}") };
+    assert!((105..=107).contains(&first) && (100..=102).contains(&(second - first)), "{drops:?}");
+}
+
 #[test]
 fn the_salt_decides_which_flows_collide() {
     // With two buckets, flows 0 to 15 split in some way; another salt splits them in another.

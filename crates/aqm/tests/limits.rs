@@ -224,6 +224,55 @@ fn dyn_rlc_shrinks_above_its_target_and_grows_below_it() {
     assert_eq!(dyn_rlc.threshold(), 333, "nor beyond its maximum");
 }
 
+/// A threshold from its initial state of 10, with a tenth of 333 - 10 to grow by and one of 8 to shrink by, rounded down, but at
+/// least one.
+fn dyn_rlc_after(sdus: &[(u64, u64)]) -> u32 {
+    let mut dyn_rlc = DynRlc::new(dyn_rlc::Config::default());
+    for &(entered, left) in sdus {
+        dyn_rlc.queued(ms(entered));
+        dyn_rlc.completed(1, ms(left));
+    }
+    dyn_rlc.threshold()
+}
+
+#[test]
+fn dyn_rlc_changes_at_the_end_of_an_interval_by_the_mean_of_what_left_in_it() {
+    // What leaves at the end of the interval counts in it, and so does nothing that leaves before.
+    assert_eq!(dyn_rlc_after(&[(194, 199)]), 10);
+    assert_eq!(dyn_rlc_after(&[(195, 200)]), 10 + 32);
+    // A mean that is the target is not above it.
+    assert_eq!(dyn_rlc_after(&[(180, 200)]), 10 + 32);
+    assert_eq!(dyn_rlc_after(&[(179, 200)]), 10 - 1);
+    assert_eq!(dyn_rlc_after(&[(0, 10), (169, 199), (180, 200)]), 10 + 32, "10, 30 and 20 ms are 20 on average");
+    assert_eq!(dyn_rlc_after(&[(0, 10), (169, 199), (179, 200)]), 10 - 1, "10, 30 and 21 ms are more");
+    // Each interval forgets the one before, and begins when the threshold changed: at 250, not at 200.
+    assert_eq!(dyn_rlc_after(&[(100, 250), (445, 449)]), 10 - 1);
+    assert_eq!(dyn_rlc_after(&[(100, 250), (445, 450)]), 9 + 32);
+    // Nothing is learnt of an interval in which nothing left.
+    assert_eq!(dyn_rlc_after(&[(100, 200), (995, 1000)]), 9 + 32);
+}
+
+#[test]
+fn dyn_rlc_begins_and_stays_within_its_limits() {
+    let with = |min, max| DynRlc::new(dyn_rlc::Config { min, max, ..dyn_rlc::Config::default() });
+    assert_eq!([with(2, 333), with(20, 333), with(2, 5)].map(|dyn_rlc| dyn_rlc.threshold()), [10, 20, 5]);
+    let mut dyn_rlc = with(2, 3);
+    assert!(!dyn_rlc.is_stopped());
+    (0..2).for_each(|_| dyn_rlc.queued(ms(0)));
+    assert!(!dyn_rlc.is_stopped());
+    dyn_rlc.queued(ms(0));
+    assert!(dyn_rlc.is_stopped(), "as many as the threshold");
+    // Of three that enter together, two are completed: the third one's time goes on.
+    dyn_rlc.completed(2, ms(200));
+    assert_eq!(dyn_rlc.threshold(), 2);
+    dyn_rlc.completed(7, ms(400));
+    assert_eq!(dyn_rlc.threshold(), 2);
+    dyn_rlc.completed(1, ms(900));
+    dyn_rlc.queued(ms(900));
+    dyn_rlc.completed(1, ms(901));
+    assert_eq!(dyn_rlc.threshold(), 3);
+}
+
 #[test]
 fn dyn_rlc_counts_sdus_whichever_of_them_leave() {
     let two = dyn_rlc::Config { min: 2, max: 2, ..dyn_rlc::Config::default() };
