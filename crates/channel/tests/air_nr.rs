@@ -383,6 +383,35 @@ fn a_neighbour_interferes_with_the_beam_that_it_uses() {
     close(among(&mut air, None), 9.031, 0.04);
 }
 
+/// The beam is that of the cell to which the UE listens, whichever cell it hears beside it.
+#[test]
+fn a_ue_hears_other_cells_with_the_beam_of_its_own_cell() {
+    let ue = Position::new(0.0, 0.0, 1.5);
+    let at = |sine: f64| Position::new(100.0 * libm::sqrt(1.0 - sine * sine), 100.0 * sine, 1.5);
+    let sites = [0.0, 0.3, -0.65].map(|sine| site(at(sine), ISOTROPIC));
+    let turned_deg = 25.0;
+    let config = |array| AirConfig {
+        mobility: Mobility::fixed(ue),
+        orientation: Orientation::Fixed(turned_deg),
+        array,
+        ..AirConfig::default()
+    };
+    let row = Array { rows: 1, columns: 8, azimuth_deg: -20.0, ..Array::default() };
+    for array in [ideal(1, 4), row, Array { panels: 2, azimuth_deg: 60.0, ..row }] {
+        let mut airs = [Some(array), None].map(|array| Air::new(&config(array), &sites, random(1)));
+        for (serving, other) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+            let toward = |cell: usize| direction(ue, sites[cell].position);
+            let beam = array.interfering().best_beam(toward(serving), turned_deg);
+            let expected = array.interfering().gain_db(beam, toward(other), turned_deg);
+            let [with, without] = airs.each_mut().map(|air| {
+                air.rsrp(serving, ms(0));
+                10.0 * libm::log10(air.interference_per_mw(serving, other))
+            });
+            close(with - without, expected, 1e-6);
+        }
+    }
+}
+
 #[test]
 fn measurements_follow_the_beams_in_use() {
     let row = |azimuth_deg| Array { rows: 1, columns: 8, azimuth_deg, ..Array::default() };

@@ -242,3 +242,34 @@ fn beams_are_held_between_sweeps_while_the_ue_turns_and_moves() {
     close(one.gains_db(&ends(Time::ZERO))[0], 17.0309, 1e-4);
     assert_eq!((one.gains_db(&ends(Time::ZERO))[1], one.pair()), (0.0, (0, 0)));
 }
+
+#[test]
+fn a_sweep_sees_the_positions_at_a_multiple_of_its_interval_whenever_it_is_asked_for() {
+    let array = codebook(1, 8, 1);
+    let ends = Ends { site: Position::new(0.0, 0.0, 1.5), ue: Position::new(20.0, 0.0, 1.5), orientation_deg: 0.0 };
+    let at = |micros| Time::ZERO + Span::from_micros(micros);
+    // Asked at, for the positions at, and until when nothing is swept again, in microseconds.
+    for (asked, swept, until) in [
+        (0, 0, 19_999),
+        (19_999, 0, 19_999),
+        (20_000, 20_000, 39_999),
+        (39_500, 20_000, 39_999),
+        (1_234_567, 1_220_000, 1_239_999),
+    ] {
+        let mut beams = Beams::new(Some(array), Some(array), SWEEP);
+        let mut sweeps = Vec::new();
+        for now in [asked, until, until + 1] {
+            beams.update(at(now), |time| {
+                sweeps.push(time);
+                ends
+            });
+        }
+        assert_eq!(sweeps, [at(swept), at(until + 1)], "asked at {asked} us");
+    }
+    // An interval of zero is one of a nanosecond.
+    let mut beams = Beams::new(Some(array), None, Span::ZERO);
+    beams.update(at(7), |time| {
+        assert_eq!(time, at(7));
+        ends
+    });
+}

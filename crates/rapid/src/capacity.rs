@@ -287,6 +287,31 @@ mod tests {
         assert_eq!(capacity.take_decoded(), Some((1000.0 * 500.0 / 8.0 / 0.01, report.time)));
     }
 
+    /// The time counts with the cell's next report. That of another cell stands for its own interval.
+    #[test]
+    fn intervals_without_a_slot_count_with_the_next_report_unless_the_cell_changes() {
+        let empty = |at| RadioReport { slots: 0, ..used(0, 0, 1, at) };
+        for (cell, seconds) in [(1, 0.03), (2, 0.01)] {
+            let mut capacity = Capacity::default();
+            let next = RadioReport { cell, ..used(600, 1000, 1, 40) };
+            for report in [used(1000, 1000, 1, 10), empty(20), empty(30), next] {
+                assert_eq!(capacity.age(report.time), capacity.latest.as_ref().map(|_| Span::from_millis(10)));
+                capacity.on_report(&report, report.time);
+                let decoded = capacity.take_decoded();
+                assert_eq!(decoded.is_some(), report.slots > 0);
+                if report.time == Time::from_nanos(40_000_000) {
+                    let rate = 600.0 * 500.0 / 8.0 / seconds;
+                    assert_eq!(decoded, Some((rate, report.time)), "cell {cell}");
+                    assert_eq!(capacity.published(&TransportBlocks::Reported), Some(rate), "cell {cell}");
+                }
+            }
+            // It has been counted, or is forgotten.
+            let report = RadioReport { cell, ..used(600, 1000, 1, 50) };
+            capacity.on_report(&report, report.time);
+            assert_eq!(capacity.take_decoded(), Some((600.0 * 500.0 / 8.0 / 0.01, report.time)));
+        }
+    }
+
     #[test]
     fn what_is_used_is_a_part_of_what_the_ue_could_have() {
         let used_of = |report: &RadioReport| {

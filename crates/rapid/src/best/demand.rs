@@ -95,6 +95,12 @@ impl BestFlow {
         *self = BestFlow { arrived, rate, delivered, ..BestFlow::new(now) };
     }
 
+    /// Begins a period.
+    #[cfg(test)]
+    pub(crate) fn begin(&mut self, now: Time) {
+        (self.began, self.came.1, self.promised) = (now, now, 0.0);
+    }
+
     /// Averages what is delivered, for when the capacity is unknown.
     pub(crate) fn measure(&mut self, delivered: u64, span: f64) {
         if span > 0.0 {

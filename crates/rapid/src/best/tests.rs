@@ -1,6 +1,7 @@
+use super::demand::Demand;
 use super::parameters::Best;
-use crate::fluid::{Lab, Reports};
-use crate::{Category, Doubt, Policy};
+use crate::fluid::{Lab, Reports, report};
+use crate::{Category, Config, Control, Doubt, Policy, Rapid, Sample};
 use units::{Span, Time};
 
 fn lab(reports: Reports) -> Lab {
@@ -325,6 +326,78 @@ fn reports_that_are_right_or_wrong_by_a_factor_of_two_are_never_in_doubt() {
         for tenth in 1..100 {
             lab.run(0.1);
             assert_eq!(lab.doubt(ue), None, "{factor} of {capacity} after {tenth} tenths of a second");
+        }
+    }
+}
+
+/// Returns what flows of these demands are promised, and what they would be promised if they took everything, as parts of the
+/// capacity. Demands are parts of it, too; a flow of none is silent.
+fn promises(demands: &[Option<Demand>]) -> Vec<(f64, f64, Category)> {
+    let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let mut rapid = Rapid::new(Config { policy: Policy::Best(Best::default()), ..Config::default() });
+    (0..demands.len()).for_each(|flow| rapid.open(flow, (), 1448, at(0)));
+    let mut decided = vec![None; demands.len()];
+    for ms in [1, 2_000] {
+        // A cell that nobody uses, for 20 MB/s.
+        let mut report = report(at(ms), Span::from_millis(1), 0.0);
+        report.bits_per_prb = Some(1600.0);
+        rapid.on_report((), &report, at(ms));
+        let capacity = super::capacity(&rapid.ues[&()], at(ms)).expect("it is reported");
+        for (id, flow) in &mut rapid.flows {
+            flow.state.best().demand = match demands[id].unwrap_or(Demand::Unknown) {
+                Demand::Limited(part) => Demand::Limited(part * capacity),
+                demand => demand,
+            };
+            // No period ends here.
+            flow.state.best().begin(at(ms));
+        }
+        let sample =
+            |flow: usize| Sample { arrived: if demands[flow].is_some() { ms } else { 0 }, ..Sample::default() };
+        rapid.update(at(ms), &mut { sample }, &mut |flow, decision| decided[flow] = Some((*decision, capacity)));
+    }
+    let states = rapid.flows.iter_mut().map(|(_, flow)| flow.state.best().potential);
+    let of = |(decided, potential): (Option<(crate::Decision, f64)>, f64)| {
+        let (decision, capacity) = decided.expect("it is decided");
+        let rate = decision.rate.map_or(0.0, |rate| rate.bits_per_sec() as f64 / 8.0);
+        (rate / capacity, potential / capacity, decision.category)
+    };
+    decided.into_iter().zip(states).map(of).collect()
+}
+
+/// Max-min by hand: the demands, what each flow is promised, and what it would be if it took everything.
+#[test]
+fn demands_of_all_kinds_share_the_capacity_and_no_more() {
+    use Demand::{Everything, Limited, Unknown};
+    type Case<'a> = &'a [(Option<Demand>, f64, f64)];
+    let cases: [Case<'_>; 9] = [
+        // Two want more than there is, and a slow one has what it wants and no more.
+        &[(Some(Limited(0.1)), 0.1, 1.0 / 3.0), (Some(Limited(0.8)), 0.45, 0.45), (Some(Limited(0.8)), 0.45, 0.45)],
+        // What nobody wants is for the slow ones, in equal parts. Each could have all that the other does not want.
+        &[(Some(Limited(0.2)), 0.45, 0.7), (Some(Limited(0.3)), 0.55, 0.8)],
+        &[(Some(Limited(0.2)), 1.0, 1.0)],
+        &[(Some(Limited(0.2)), 0.2, 0.5), (Some(Everything), 0.8, 0.8)],
+        &[(Some(Everything), 0.5, 0.5), (Some(Everything), 0.5, 0.5)],
+        &[(Some(Everything), 0.4, 0.4), (Some(Limited(0.5)), 0.4, 0.4), (Some(Limited(0.2)), 0.2, 1.0 / 3.0)],
+        // A new flow may take its share, and until it does, the others leave nothing.
+        &[(Some(Unknown), 0.5, 0.5), (Some(Everything), 1.0, 1.0)],
+        &[(Some(Unknown), 0.25, 0.5), (Some(Unknown), 0.25, 0.5), (Some(Limited(0.5)), 1.0, 1.0)],
+        // A flow that is silent is none.
+        &[(None, 0.0, 0.0), (Some(Everything), 1.0, 1.0)],
+    ];
+    for case in cases {
+        let demands: Vec<_> = case.iter().map(|(demand, _, _)| *demand).collect();
+        for (flow, (got, wanted)) in promises(&demands).iter().zip(case).enumerate() {
+            let (demand, promise, potential) = *wanted;
+            assert!((got.0 - promise).abs() < 1e-6, "{demands:?}, {flow}: promised {} of {promise}", got.0);
+            if demand.is_some() {
+                assert!((got.1 - potential).abs() < 1e-6, "{demands:?}, {flow}: could have {} of {potential}", got.1);
+            }
+            let category = match demand {
+                None => Category::Idle,
+                Some(Limited(_)) => Category::Slow,
+                Some(_) => Category::Fast,
+            };
+            assert_eq!(got.2, category, "{demands:?}, {flow}");
         }
     }
 }
