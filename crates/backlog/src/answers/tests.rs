@@ -358,3 +358,152 @@ fn an_answer_to_what_was_not_sent_changes_nothing() {
     assert_eq!(model.drain.conversations[&1].base, base);
     assert!(rate.is_some() && model.drain.rate.is_some() && model.share(span) > 0.95, "{}", model.share(span));
 }
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + MS * ms
+}
+
+/// Positions that had drained at times in ms after these waits in ms, of a conversation with a round trip of `base` ms.
+fn noted(base: u64, drained: &[(u64, u64, u64)]) -> Answers {
+    let mut drain = Answers::new(MS * 20);
+    for &(position, ms, waited) in drained {
+        drain.note(position, at(ms), MS * waited, MS * base);
+    }
+    drain
+}
+
+/// What drains in a round is its rate: here 1000 bytes a millisecond, 8 Mbit/s.
+#[test]
+fn a_round_lasts_for_a_round_trip_and_50_ms_at_least() {
+    let rate_of = |base, drained: &[_]| noted(base, drained).rate.map(Rate::as_mbps);
+    assert_eq!(rate_of(10, &[(0, 100, 30), (49_000, 149, 30)]), None);
+    assert_eq!(rate_of(10, &[(0, 100, 30), (50_000, 150, 30)]), Some(8.0));
+    assert_eq!(rate_of(80, &[(0, 100, 30), (79_000, 179, 30)]), None);
+    assert_eq!(rate_of(80, &[(0, 100, 30), (80_000, 180, 30)]), Some(8.0));
+    // An answer to what had drained before ends no round, and neither does one to the same.
+    assert_eq!(rate_of(10, &[(50_000, 100, 30), (49_000, 160, 30)]), None);
+    assert_eq!(rate_of(10, &[(50_000, 100, 30), (50_000, 160, 30)]), None);
+    // A round begins where the last one has ended.
+    let drain = noted(10, &[(0, 100, 30), (50_000, 150, 30), (99_000, 199, 30), (100_000, 200, 30)]);
+    assert_eq!((drain.count, drain.rates.len(), drain.rate.map(Rate::as_mbps)), (2, 2, Some(8.0)));
+}
+
+#[test]
+fn a_round_counts_if_packets_waited_for_the_target_all_the_time() {
+    let counts = |waits: [u64; 3]| {
+        let [first, middle, last] = waits;
+        let drain = noted(10, &[(0, 100, first), (10_000, 110, middle), (50_000, 150, last)]);
+        assert_eq!(drain.count, 1, "it is a round");
+        drain.rate.is_some()
+    };
+    assert!(counts([20, 20, 20]));
+    assert!(!counts([19, 30, 30]) && !counts([30, 19, 30]) && !counts([30, 30, 19]));
+}
+
+#[test]
+fn a_round_counts_if_packets_waited_above_all_the_time_once_a_rate_is_known() {
+    let after = |dry: u64, is_known: bool| {
+        let mut drain = noted(10, &[(0, 100, 30), (if is_known { 50_000 } else { 0 }, 150, 30)]);
+        assert_eq!(drain.rate.is_some(), is_known);
+        drain.handed = dry;
+        drain.on_idle();
+        let from = drain.round.expect("one has begun").position;
+        drain.note(from + 100_000, at(200), MS, MS * 10);
+        drain.rate.map(Rate::as_mbps)
+    };
+    // Nothing more waited when 50 000 bytes were handed down: where the round began, or within it.
+    assert_eq!(after(50_000, true), Some(16.0));
+    assert_eq!(after(50_001, true), Some(8.0));
+    assert_eq!(after(0, false), None);
+}
+
+#[test]
+fn the_fastest_of_ten_rounds_is_the_rate() {
+    let mut drained = vec![(0, 0, 30), (100_000, 50, 30)];
+    drained.extend((1..=9).map(|n| (100_000 + n * 50_000, 50 + n * 50, 30)));
+    assert_eq!(noted(10, &drained).rate.map(Rate::as_mbps), Some(16.0));
+    drained.push((100_000 + 10 * 50_000, 50 + 10 * 50, 30));
+    assert_eq!(noted(10, &drained).rate.map(Rate::as_mbps), Some(8.0), "it is the eleventh");
+}
+
+/// 1000 bytes a millisecond, up to byte 100 000 as an answer at 500 ms says, 40 ms after it had drained.
+fn draining(handed: u64, asked: Option<u64>) -> Answers {
+    let mut drain = noted(40, &[(0, 100, 30), (50_000, 150, 30)]);
+    drain.last = Some(Drained { position: 100_000, base: MS * 40, answered: at(500) });
+    (drain.handed, drain.heard) = (handed, at(500));
+    drain.asked.extend(asked.map(|position| (position, 1)));
+    drain
+}
+
+/// What is unanswered, less what drains in a round trip, and less what drains of that which asks for no answer, a quarter faster.
+#[test]
+fn the_backlog_is_what_is_neither_answered_nor_on_its_way() {
+    let bytes = |handed, asked, ms| draining(handed, asked).estimate(at(ms)).bytes;
+    assert_eq!(bytes(160_000, Some(101_000), 500), 20_000);
+    assert_eq!(bytes(140_000, Some(101_000), 500), 0);
+    assert_eq!(bytes(130_000, Some(101_000), 500), 0);
+    // 1000 bytes up to the next probe drain in 0.8 ms, and nothing is taken to drain after them.
+    assert_eq!(bytes(160_000, Some(101_000), 600), 19_000);
+    assert_eq!(bytes(160_000, Some(150_000), 508), 10_000);
+    assert_eq!(bytes(160_000, None, 508), 10_000);
+    assert_eq!(bytes(160_000, None, 600), 0);
+    let unknown = Answers::new(MS * 20).estimate(at(1));
+    assert_eq!((unknown.rate, unknown.bytes, unknown.delay), (None, 0, None));
+}
+
+/// The window is what drains in a round trip and the target, 60 000 bytes; in one round of eight a quarter more.
+#[test]
+fn there_is_room_until_the_window_is_unanswered() {
+    let has_room = |handed, count| {
+        let mut drain = draining(handed, Some(101_000));
+        drain.conversations.insert(1, Conversation::new(at(0)));
+        let probe = Asked { end: 1, position: 101_000, at: at(0) };
+        drain.conversations.get_mut(&1).expect("it is there").probes.push_back(probe);
+        drain.count = count;
+        let again = drain.poll_timeout(at(500)).filter(|_| !drain.has_room(at(500)));
+        (again.is_none(), again.map(|again| (again - at(500)).as_micros()))
+    };
+    for count in [1, 7, 9] {
+        assert_eq!(has_room(159_999, count), (true, None));
+        // One byte drains soon, but nobody is called more often than each 100 us.
+        assert_eq!(has_room(160_000, count), (false, Some(100)));
+        // 10 001 bytes, at 1250 a millisecond.
+        assert_eq!(has_room(170_000, count), (false, Some(8_000)));
+        assert_eq!(
+            has_room(2_000_000, count),
+            (false, Some(1_000_000)),
+            "what is not answered for a second is no more"
+        );
+    }
+    for count in [0, 8, 16] {
+        assert!(has_room(174_999, count).0 && !has_room(175_000, count).0);
+    }
+}
+
+#[test]
+fn the_modem_runs_half_empty_for_a_round_trip_every_ten_seconds() {
+    let mut drain = draining(119_999, Some(101_000));
+    drain.count = 1;
+    let mut room = |handed: u64, ms: u64| {
+        // Answers keep coming.
+        drain.last = Some(Drained { position: handed - 19_999, base: MS * 40, answered: at(ms) });
+        (drain.handed, drain.heard) = (handed, at(ms));
+        drain.asked.clear();
+        let narrow = drain.has_room(at(ms));
+        drain.handed += 1;
+        let full = drain.has_room(at(ms));
+        (narrow, full)
+    };
+    // 20 000 bytes, half of a round trip, are no reason to wait but in those 70 ms: a round trip, 50 ms at least, and the target.
+    for (ms, while_half_empty) in [
+        (9_999, false),
+        (10_000, true),
+        (10_069, true),
+        (10_070, false),
+        (20_069, false),
+        (20_070, true),
+        (20_140, false),
+    ] {
+        assert_eq!(room(1_000_000 + ms, ms), (true, !while_half_empty), "{ms} ms");
+    }
+}
