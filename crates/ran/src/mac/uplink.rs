@@ -637,4 +637,26 @@ mod tests {
         let one_block_db = ran.ues[0].uplink.power.one_block_db;
         assert!((one_block_db - (-4.0 + 6.02)).abs() < 0.01, "{one_block_db}");
     }
+    #[test]
+    fn what_a_ue_has_reported_of_its_power_is_forgotten_after_five_lost_blocks_in_a_row() {
+        let mut ran = network();
+        let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
+        let rat = ran.cells[0].mac.rat;
+        ran.ues[0].uplink.power.learn(12.0, 1, 0);
+        // Blocks are lost, of which the fifth is decoded after all.
+        for (slot, is_decoded, one_block_db) in (1..)
+            .zip([false; 4].into_iter().chain([true]).chain([false; 5]))
+            .map(|(n, is_decoded)| (n * 10, is_decoded, if n < 10 { 12.0 } else { 0.0 }))
+        {
+            ran.ues[0].up.harq.processes[0].begin_uplink(&rat, 5, (0, 4), slot);
+            ran.ues[0].up.harq.sent(0);
+            ran.ues[0].up.harq.processes[0].attempts = ran.cells[0].mac.transmissions;
+            if is_decoded {
+                ran.uplink_decoded(0, 0, Time::ZERO + rat.slot() * (slot + 1), &mut io);
+            } else {
+                ran.uplink_nack(0, 0, slot, &mut io);
+            }
+            assert_eq!(ran.ues[0].uplink.power.one_block_db, one_block_db, "slot {slot}");
+        }
+    }
 }

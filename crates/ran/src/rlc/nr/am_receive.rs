@@ -474,6 +474,36 @@ mod tests {
         assert_eq!(story.status(12, 100), Some((1, 9, vec![[(0, 40), (1, 0)]])), "its end may not have been sent");
     }
 
+    /// A STATUS PDU has a header of 3 bytes, a NACK 2, and the MAC subheader 2.
+    #[test]
+    fn a_status_that_has_no_room_for_a_gap_is_sent_if_it_acknowledges_more() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, sdus(0, 1));
+        story.receive(0, sdus(2, 3));
+        story.0.handle_timeout(at(10));
+        assert_eq!(story.status(10, 4), None, "no room for the header");
+        // SDU 0 is acknowledged. Where the list of gaps ends, so does what is acknowledged.
+        assert_eq!(story.status(10, 6), Some((1, 3, vec![])));
+        story.receive(31, polling(sdus(2, 3)));
+        assert_eq!(story.status(31, 6), None, "it would say the same again");
+        assert_eq!(story.status(31, 7), Some((3, 5, vec![[(1, 0), (2, 0)]])));
+        // With a second gap, the first one fits, and it alone is reported.
+        story.receive(32, sdus(4, 5));
+        story.0.handle_timeout(at(42));
+        assert_eq!(story.status(52, 6), None);
+        assert_eq!(story.status(52, 8), Some((3, 5, vec![[(1, 0), (2, 0)]])));
+        // With the first gap filled, ACK_SN is still that of the second, which the last one had.
+        story.receive(60, sdus(1, 2));
+        story.receive(73, polling(sdus(2, 3)));
+        assert_eq!(story.status(73, 6), None);
+        // Nothing is missing: the answer to a poll is due, although it acknowledges no more than the last one.
+        story.receive(80, sdus(3, 4));
+        for ms in [94, 115] {
+            story.receive(ms, polling(sdus(2, 3)));
+            assert_eq!(story.status(ms, 5), Some((5, 3, vec![])));
+        }
+    }
+
     #[test]
     fn polls_are_answered_at_once_unless_something_before_them_is_missing() {
         let mut story = Story::new(AmSn::Twelve);
