@@ -198,6 +198,32 @@ fn the_ce_threshold_marks_every_packet_that_waited_longer() {
     }
 }
 
+/// RFC 8289 section 5.4: `count` is kept if the drop that was not carried out is less than 16 intervals ago.
+#[test]
+fn a_drop_state_is_resumed_within_16_intervals_and_begins_anew_after_them() {
+    // Drops at 105, 205 and 275.71 ms: the next would be 100/sqrt(3) = 57.735 ms later.
+    let not_carried_out = 105_000_000 + 100_000_000 + 70_710_678 + 57_735_026;
+    for (after_ns, next_ms) in [(1_600_000_000 - 1, 70_710_678), (1_600_000_000, 100_000_000)] {
+        let mut queue = filled(Params::default(), Ecn::NotEct);
+        assert_eq!(drop_times(&mut queue, 300), [105, 205, 276]);
+        while queue.dequeue(ms(300), &mut |_, _| panic!("no drop is due")).is_some() {}
+        for id in 0..500 {
+            queue.enqueue(TestPacket::new(id, 0, 1500), ms(1000), &mut |_, _| panic!("there is no limit"));
+        }
+        let mut drops = 0;
+        let mut serve = |now| {
+            queue.dequeue(now, &mut |_: TestPacket, _: DropReason| drops += 1);
+            core::mem::take(&mut drops)
+        };
+        // Above the target for an interval.
+        assert_eq!(serve(ms(1800)), 0);
+        let entered = Time::from_nanos(not_carried_out + after_ns);
+        assert_eq!(serve(entered), 1);
+        let next = entered + Span::from_nanos(next_ms);
+        assert_eq!([serve(next - Span::from_nanos(1)), serve(next)], [0, 1], "{after_ns} ns after it");
+    }
+}
+
 #[test]
 fn a_backlog_of_one_mtu_is_never_too_much() {
     let mut queue = Codel::new(Config::default());
