@@ -133,3 +133,24 @@ fn a_made_up_trace_never_exceeds_its_peak_and_never_stops_without_capacity() {
     let trace = synthetic(&silent, &mut Random::seed_from_u64(5));
     assert_eq!((trace.opportunities(), trace.period()), (1, Span::from_secs(20)));
 }
+
+/// Without variation, capacity is the mean, and each full 1500 bytes are an opportunity in the millisecond that completes them.
+#[test]
+fn a_made_up_trace_without_variation_is_a_constant_rate() {
+    let times = |mbps: f64, peak: u64, millis: u64| {
+        let parameters = Synthetic {
+            duration: Span::from_micros(millis * 1000 - 999),
+            mean: Rate::from_bits_per_sec((mbps * 1e6) as u64),
+            peak: Rate::from_mbps(peak),
+            spread: 0.0,
+            outage_every: Span::MAX,
+            ..Synthetic::default()
+        };
+        synthetic(&parameters, &mut Random::seed_from_u64(7)).times().to_vec()
+    };
+    assert_eq!(times(12.0, 100, 4), [1, 2, 3, 4], "a duration is rounded up to a millisecond");
+    assert_eq!(times(24.0, 100, 3), [1, 1, 2, 2, 3, 3]);
+    assert_eq!(times(18.0, 100, 4), [1, 2, 2, 3, 4, 4]);
+    assert_eq!(times(48.0, 12, 4), [1, 2, 3, 4], "the peak");
+    assert_eq!(times(4.0, 100, 7), [3, 6, 7], "the last one ends the trace");
+}
