@@ -62,6 +62,38 @@ mod tests {
     use crate::{Config, Control, Rapid};
 
     #[test]
+    fn a_report_is_possible_up_to_what_a_cell_can_do() {
+        let bits = |bits_per_prb| RadioReport { bits_per_prb, ..report(Time::ZERO, Span::from_millis(10), 0.0) };
+        // 12 subcarriers, 14 symbols, 10 bits and 8 layers.
+        for (bits_per_prb, is_possible) in [
+            (None, true),
+            (Some(0.0), true),
+            (Some(13_440.0), true),
+            (Some(13_441.0), false),
+            (Some(-1.0), false),
+            (Some(f64::NAN), false),
+        ] {
+            assert_eq!(is_impossible(&bits(bits_per_prb)), !is_possible, "{bits_per_prb:?}");
+        }
+        // 10^12 bits a second for 10 ms. Without an interval, there is no rate.
+        for (acked_bits, millis, is_possible) in
+            [(10_000_000_000, 10, true), (10_000_000_001, 10, false), (10_000_000_001, 11, true), (u64::MAX, 0, true)]
+        {
+            let report = RadioReport { acked_bits, interval: Span::from_millis(millis), ..bits(None) };
+            assert_eq!(is_impossible(&report), !is_possible, "{acked_bits} in {millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_clock_may_be_ahead_by_100_ms_or_by_an_interval_of_up_to_2_s() {
+        let now = Time::ZERO + Span::from_secs(10);
+        for (interval, most) in [(10, 100), (100, 100), (101, 101), (2_000, 2_000), (5_000, 2_000)] {
+            let ahead = |by: u64| is_ahead(&report(now + Span::from_millis(by), Span::from_millis(interval), 0.0), now);
+            assert_eq!([ahead(most), ahead(most + 1)], [false, true], "{interval} ms");
+        }
+    }
+
+    #[test]
     fn reports_of_the_future_and_of_no_cell_are_rejected_and_counted() {
         let mut rapid = Rapid::<u32, u32>::new(Config::default());
         let now = Time::ZERO + Span::from_secs(10);

@@ -167,6 +167,8 @@ pub(crate) struct Lab {
     pub(crate) promised: f64,
     pub(crate) delay: Span,
     pub(crate) held: f64,
+    /// How many decisions there were since `begin`, and the sums of their settings.
+    pub(crate) decided: [u64; 7],
 }
 
 impl Lab {
@@ -181,6 +183,7 @@ impl Lab {
             promised: 0.0,
             delay: Span::ZERO,
             held: 0.0,
+            decided: [0; 7],
         }
     }
 
@@ -240,7 +243,7 @@ impl Lab {
 
     /// Begins to measure.
     pub(crate) fn begin(&mut self) {
-        (self.promised, self.delay, self.held) = (0.0, Span::ZERO, 0.0);
+        (self.promised, self.delay, self.held, self.decided) = (0.0, Span::ZERO, 0.0, [0; 7]);
         self.flows.iter_mut().for_each(|flow| flow.before = flow.delivered);
     }
 
@@ -256,6 +259,18 @@ impl Lab {
     /// Changes by which factor reports are wrong.
     pub(crate) fn set_factor(&mut self, factor: f64) {
         self.reports.factor = factor;
+    }
+
+    /// Changes how the reports are.
+    pub(crate) fn set_reports(&mut self, reports: Reports) {
+        self.reports = reports;
+    }
+
+    /// Closes a flow, which has nothing more to send.
+    pub(crate) fn close(&mut self, flow: usize) {
+        self.rapid.close(flow);
+        let flow = &mut self.flows[flow];
+        (flow.app, flow.written) = (Some(0.0), flow.sent);
     }
 
     /// Returns why the feed of a UE is not believed, if it is not.
@@ -340,6 +355,11 @@ impl Lab {
         for (id, decision) in decisions {
             let flow = &mut self.flows[id];
             flow.decision = Some(decision);
+            let Decision { receive_window, receive_buffer, unsent, window, pacing, rate, .. } = decision;
+            let rates = [pacing, rate].map(|rate| rate.map_or(0, |rate| rate.bytes_per_sec()));
+            let sizes = [receive_window, receive_buffer, unsent, window].map(Option::unwrap_or_default);
+            let terms = [1].into_iter().chain(sizes).chain(rates);
+            self.decided.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
             promised[flow.ue as usize] += decision.rate.map_or(0.0, |rate| rate.bits_per_sec() as f64 / 8.0);
         }
         for (promised, radio) in promised.iter().zip(&self.radios) {

@@ -30,6 +30,8 @@ mod room;
 mod share;
 #[cfg(test)]
 mod sleep;
+#[cfg(test)]
+mod traces;
 
 pub use best::parameters::Best;
 pub use blocks::TransportBlocks;

@@ -32,4 +32,5 @@ mod sendable;
 mod short_slots;
 mod signalling;
 mod support;
+mod traces;
 mod uplink;
