@@ -190,3 +190,40 @@ impl Ue {
         self.awake.insert(place, id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_round_trip_time_of_flows_that_sleep_is_that_of_those_still_asleep() {
+        let (mut ue, mut flows) = (Ue::default(), Slab::new());
+        for (number, ms) in [(1, 20), (2, 8), (3, 8)] {
+            let sample = Sample { ran_min_rtt: Some(Span::from_millis(ms)), ..Sample::default() };
+            let state = State::Best(BestFlow::new(Time::ZERO));
+            let (mss, gained, active, asleep) = (1448, 0, Time::ZERO, None);
+            ue.awake.push(flows.insert(Flow {
+                key: number,
+                ue: (),
+                number,
+                mss,
+                sample,
+                gained,
+                active,
+                asleep,
+                state,
+            }));
+        }
+        // Silence of a second is not long enough.
+        ue.rest(&mut flows, Time::ZERO + ACTIVE);
+        assert_eq!((ue.awake.len(), ue.least_rtt_asleep()), (3, None));
+        ue.rest(&mut flows, Time::ZERO + ACTIVE + Span::from_nanos(1));
+        assert_eq!((ue.awake.len(), ue.flows()), (0, 3));
+        let mut least_after = |id| {
+            ue.wake(id, &mut flows);
+            ue.least_rtt_asleep().map(Span::as_millis)
+        };
+        assert_eq!([1, 1, 2, 0].map(&mut least_after), [Some(8), Some(8), Some(20), None]);
+        assert_eq!((ue.awake, ue.asleep.len()), (vec![0, 1, 2], 0), "in the order of their opening");
+    }
+}
