@@ -255,24 +255,33 @@ fn each_path_loss_model_gives_the_power_and_the_rate_of_its_formula() {
 
 #[test]
 fn interference_fades_on_request() {
-    // As far from one cell as from the other, which sends at all times.
-    let cells = "handover = { enabled = false }\ncells = [{}, { position = [400, 0, 30], load = 1 }]";
+    // As far from one cell as from the other, which sends at all times, on a carrier so narrow that all of it fades alike.
     let spread = |interference_fading: bool| {
-        let ue = format!(
-            "mobility = [200, 0, 1.5]\ncell = \"cell-1\"\nfading = {{ kind = \"epa\", kmh = 60 }}\n\
-             interference_fading = {interference_fading}"
+        let text = format!(
+            "duration = \"100 s\"\nrecord = {{ samples = \"50 ms\" }}\n[lte]\nserver_delay = \"5 ms\"\nbandwidth = \"1.4 MHz\"\n\
+             handover = {{ enabled = false }}\ncells = [{{}}, {{ position = [400, 0, 30], load = 1 }}]\n\
+             [[lte.ues]]\nname = \"ue\"\nmobility = [200, 0, 1.5]\ncell = \"cell-1\"\n\
+             fading = {{ kind = \"epa\", kmh = 60 }}\ninterference_fading = {interference_fading}\n\
+             [[flows]]\nname = \"f\"\n{DOWN}\n"
         );
-        let tables = run(cells, &ue, DOWN, &[]);
+        let tables = run_on(&load(&text, &[]), 1).results.tables;
         let sinr: Vec<f64> = tables.radio.iter().filter_map(|row| row.sinr_db).collect();
         let mean = sinr.iter().sum::<f64>() / sinr.len() as f64;
         let deviation = (sinr.iter().map(|db| (db - mean).powi(2)).sum::<f64>() / sinr.len() as f64).sqrt();
         let rsrp: Vec<f64> = tables.radio.iter().map(|row| row.rsrp_dbm).collect();
-        (deviation, rsrp, flow(&tables, "f").throughput_mbps)
+        println!("{} of {mean:.3} and {deviation:.3} dB", sinr.len());
+        (mean, deviation, rsrp, flow(&tables, "f").throughput_mbps)
     };
     let (steady, faded) = (spread(false), spread(true));
-    assert_eq!(steady.1, faded.1, "RSRP does not fade");
-    println!("{} and {} dB, {} and {} Mbit/s", steady.0, faded.0, steady.2, faded.2);
-    // The quotient of two links that fade independently varies more than one of them.
-    assert!(faded.0 > 1.1 * steady.0, "{} and {} dB", steady.0, faded.0);
-    assert!(faded.2 != steady.2 && (0.3..30.0).contains(&faded.2), "{} and {} Mbit/s", steady.2, faded.2);
+    assert_eq!(steady.2, faded.2, "RSRP does not fade");
+    // A Rayleigh-fading power is exponential: its decibels have a mean of -10 log10(e) times Euler's constant and a deviation of
+    // 10 log10(e) pi/sqrt(6). The quotient of two has a mean of 0 dB and a deviation of sqrt(2) times as much.
+    let decibels = 10.0 * std::f64::consts::LOG10_E;
+    let deviation = decibels * std::f64::consts::PI / 6f64.sqrt();
+    // 1.08 MHz are a little more than a block: the mean over them varies less.
+    near("deviation of one, dB", steady.1, deviation, 0.10);
+    near("deviation of a quotient, dB", faded.1, deviation * 2f64.sqrt(), 0.05);
+    near("mean of one, dB", steady.0 - faded.0, -0.577_216 * decibels, 0.15);
+    println!("{} and {} Mbit/s", steady.3, faded.3);
+    assert!(faded.3 > steady.3, "{} and {} Mbit/s", steady.3, faded.3);
 }

@@ -65,7 +65,7 @@ fn one_building_takes_the_line_of_sight_and_most_of_the_rate() {
     assert!(beams.len() > 1 && !beams.contains(&None), "{beams:?}");
     let failed: Vec<f64> = rows.iter().filter(|row| row.t_s > 5.0).filter_map(|row| row.dl_bler).collect();
     let bler = failed.iter().sum::<f64>() / failed.len() as f64;
-    assert!((0.05..0.15).contains(&bler), "the outer loop aims at a tenth, not {bler}");
+    near("the outer loop's target", bler, 0.1, 0.1);
 }
 
 #[test]

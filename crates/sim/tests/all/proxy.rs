@@ -363,8 +363,10 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
     let own = |reports: &str| ("its own", run(&four(&proxy("lte", &format!("reports = {reports}")))));
     let [srsran, kpm] =
         FEEDS.map(|(feed, message, parser)| (feed, run_fed(&four(&reported_each("100 ms")), message, parser)));
-    for ((feed, best), most) in
-        [(own("{ period = \"1 ms\" }"), 1.02), (own("{ factor = 2 }"), 1.06), (srsran, 1.06), (kpm, 1.06)]
+    // A known miss (docs/src/limits.md): 1.04 was the aim for reports that are too high or rare.
+    let (held, missed) = (0.0..1.02, 1.04..1.05);
+    for ((feed, best), high_within) in
+        [(own("{ period = \"1 ms\" }"), &held), (own("{ factor = 2 }"), &missed), (srsran, &missed), (kpm, &missed)]
     {
         at_least("app", goodput(&best, "app"), 0.97, 1.0);
         at_least("bulk", bulk(&best).iter().sum(), 0.95, all - 1.0);
@@ -378,7 +380,7 @@ fn rapid_promises_the_ues_of_a_cell_what_it_has() {
         let high = parts[parts.len() * 95 / 100];
         println!("reports of {feed}: {mean:.3} of the capacity is promised, {high:.3} at 95 %");
         // While nobody knows what the app wants, it may take more than the others leave.
-        assert!(mean < 1.02 && high < most, "{mean}, {high}");
+        assert!(mean < 1.02 && high_within.contains(&high), "{mean}, {high}");
     }
 }
 
@@ -649,10 +651,12 @@ fn a_download_beside_an_upload_with_small_queues_loses_with_rare_and_late_report
         ("100 ms", "0 s", 0.9),
         ("1 s", "0 s", 0.85),
         ("10 ms", "100 ms", 0.75),
+        // A known miss (docs/src/limits.md): 0.7 was the aim.
         ("100 ms", "200 ms", 0.65),
     ] {
         let best = mean(&proxy("lte", &format!("reports = {{ period = {period:?}, delay = {late:?} }}")));
         at_least(&format!("download, a report each {period}, {late} late"), best[0], part, without[0]);
+        assert!(late != "200 ms" || best[0] < 0.7 * without[0], "no miss any more: let it be 0.7 above");
         at_least("upload", best[1], 0.99, without[1]);
     }
 }
