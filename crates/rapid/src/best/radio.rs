@@ -534,3 +534,6 @@ pub(crate) struct Seen {
     /// Whether data waits in the proxy.
     pub(crate) has_backlog: bool,
 }
+
+#[cfg(test)]
+mod tests;

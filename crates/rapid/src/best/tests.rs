@@ -331,18 +331,19 @@ fn reports_that_are_right_or_wrong_by_a_factor_of_two_are_never_in_doubt() {
 }
 
 /// Returns what flows of these demands are promised, and what they would be promised if they took everything, as parts of the
-/// capacity. Demands are parts of it, too; a flow of none is silent.
-fn promises(demands: &[Option<Demand>]) -> Vec<(f64, f64, Category)> {
+/// capacity. Demands are parts of it, too; a flow of none is silent. Flows of unknown demand have `taken` so much of it.
+fn promises(demands: &[Option<Demand>], taken: f64) -> Vec<(f64, f64, Category)> {
     let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
     let mut rapid = Rapid::new(Config { policy: Policy::Best(Best::default()), ..Config::default() });
     (0..demands.len()).for_each(|flow| rapid.open(flow, (), 1448, at(0)));
     let mut decided = vec![None; demands.len()];
-    for ms in [1, 2_000] {
+    for ms in [1, 2_000, 2_001] {
         // A cell that nobody uses, for 20 MB/s.
         let mut report = report(at(ms), Span::from_millis(1), 0.0);
         report.bits_per_prb = Some(1600.0);
         rapid.on_report((), &report, at(ms));
         let capacity = super::capacity(&rapid.ues[&()], at(ms)).expect("it is reported");
+        rapid.ues.get_mut(&()).expect("it has flows").best.unknown = taken * capacity;
         for (id, flow) in &mut rapid.flows {
             flow.state.best().demand = match demands[id].unwrap_or(Demand::Unknown) {
                 Demand::Limited(part) => Demand::Limited(part * capacity),
@@ -386,7 +387,7 @@ fn demands_of_all_kinds_share_the_capacity_and_no_more() {
     ];
     for case in cases {
         let demands: Vec<_> = case.iter().map(|(demand, _, _)| *demand).collect();
-        for (flow, (got, wanted)) in promises(&demands).iter().zip(case).enumerate() {
+        for (flow, (got, wanted)) in promises(&demands, 0.0).iter().zip(case).enumerate() {
             let (demand, promise, potential) = *wanted;
             assert!((got.0 - promise).abs() < 1e-6, "{demands:?}, {flow}: promised {} of {promise}", got.0);
             if demand.is_some() {
@@ -399,5 +400,18 @@ fn demands_of_all_kinds_share_the_capacity_and_no_more() {
             };
             assert_eq!(got.2, category, "{demands:?}, {flow}");
         }
+    }
+}
+
+/// Once new flows take more than their share, they count as one flow more.
+#[test]
+fn new_flows_have_a_share_together() {
+    use Demand::{Everything, Limited, Unknown};
+    let demands = [Limited(0.2), Everything, Unknown, Unknown].map(Some);
+    let of = promises(&demands, 10.0);
+    // 0.4 for the fast flow and for the new ones. Each of these may have a third of both.
+    let wanted = [(0.2, 1.0 / 3.0), (0.4, 0.4), (0.8 / 3.0, 0.8 / 3.0), (0.8 / 3.0, 0.8 / 3.0)];
+    for (flow, (got, wanted)) in of.iter().zip(wanted).enumerate() {
+        assert!((got.0 - wanted.0).abs() < 1e-6 && (got.1 - wanted.1).abs() < 1e-6, "{flow}: {got:?} for {wanted:?}");
     }
 }
