@@ -40,7 +40,7 @@ fn table(policy: Policy, seed: u64) -> String {
                 0 => lab.set_capacity(ue, most * (0.05 + draw.below(100) as f64 / 50.0)),
                 1 => lab.unseen(ue, most * draw.one_of(&[0.0, 0.0, 0.1, 0.5])),
                 2 => lab.set_reports(Reports {
-                    period: Span::from_millis(draw.one_of(&[1, 1, 10, 40, 200, 1000])),
+                    period: Span::from_millis(draw.one_of(&[1, 10, 20, 40, 200, 1000])),
                     factor: draw.one_of(&[1.0, 1.0, 0.8, 1.3, 0.4, 3.0, 0.05, 20.0]),
                     bits: draw.below(4) > 0,
                     queue: draw.below(2) == 0,
