@@ -356,7 +356,7 @@ impl Lab {
             let flow = &mut self.flows[id];
             flow.decision = Some(decision);
             let Decision { receive_window, receive_buffer, unsent, window, pacing, rate, .. } = decision;
-            let rates = [pacing, rate].map(|rate| rate.map_or(0, |rate| rate.bytes_per_sec()));
+            let rates = [pacing, rate].map(|rate| rate.map_or(0, units::Rate::bytes_per_sec));
             let sizes = [receive_window, receive_buffer, unsent, window].map(Option::unwrap_or_default);
             let terms = [1].into_iter().chain(sizes).chain(rates);
             self.decided.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
