@@ -1,0 +1,85 @@
+//! What a link tells before anything happens to it: whether its queue is full, and what it holds.
+
+use aqm::{DropReason, drop_tail};
+use link::{Config, Link, Loss, Random, Schedule, Service};
+use rand_xoshiro::rand_core::SeedableRng;
+use testkit::queue::TestPacket;
+use units::{Rate, Span, Time};
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+fn random(seed: u64) -> Random {
+    Random::seed_from_u64(seed)
+}
+
+fn rate(bits_per_sec: u64) -> Service {
+    Service::Rate(Schedule::constant(Rate::from_bits_per_sec(bits_per_sec)))
+}
+
+fn no_drops(packet: TestPacket, reason: DropReason) {
+    panic!("lost {packet:?}: {reason:?}");
+}
+
+/// The queue has room for two: the packet in service is not in it, and one that comes to an idle server passes it by.
+#[test]
+fn a_queue_is_full_for_a_packet_if_and_only_if_it_loses_the_packet() {
+    let limits = [
+        drop_tail::Config { packets: Some(2), ..drop_tail::Config::default() },
+        drop_tail::Config { bytes: Some(3000), ..drop_tail::Config::default() },
+        drop_tail::Config { packets: Some(0), ..drop_tail::Config::default() },
+    ];
+    for config in limits {
+        let queue = aqm::Config::DropTail(config);
+        let mut link = Link::new(Config { service: rate(12_000_000), queue, ..Config::default() }, random(1));
+        link.note_begun();
+        // By service, one packet and two thirds come each millisecond, then one each 1.25.
+        let times = (0..20).map(|n| n * 600_000).chain((20..60).map(|n| 12_000_000 + (n - 20) * 1_250_000));
+        let (mut lost, mut full) = (0, 0);
+        for (id, now) in times.map(at).enumerate() {
+            while let Some(due) = link.poll_timeout().filter(|&due| due <= now) {
+                link.handle_timeout(due, &mut no_drops);
+                while link.poll_delivery(due).is_some() {}
+            }
+            let is_full = |link: &Link<TestPacket>, packets| {
+                link.is_full(1500, 0, aqm::Backlog { packets, bytes: 1500 * packets }, now)
+            };
+            // As many more fit as do one after the other.
+            let mut others = link.clone();
+            for ahead in 0..5 {
+                let said = is_full(&link, ahead);
+                let mut is_lost = false;
+                let packet = TestPacket::new(1000 + ahead, 0, 1500);
+                others.handle_packet(packet, now, &mut |_: TestPacket, _: DropReason| is_lost = true);
+                assert_eq!(said, is_lost, "{config:?} at {now}, {ahead} ahead");
+            }
+            full += u32::from(is_full(&link, 0));
+            link.handle_packet(TestPacket::new(id as u64, 0, 1500), now, &mut |_: TestPacket, _: DropReason| lost += 1);
+        }
+        assert!(lost == full && (1..40).contains(&lost), "{config:?}: {lost}");
+    }
+}
+
+/// A reader may ask at the time of a service, before the driver has called for it.
+#[test]
+fn reading_a_link_that_may_lose_packets_serves_none() {
+    let codel = aqm::Config::Codel(aqm::codel::Config::default());
+    for (queue, loss) in [(codel, Loss::None), (aqm::Config::default(), Loss::Independent { probability: 1.0 })] {
+        let mut link = Link::new(Config { queue, loss, service: rate(12_000_000), ..Config::default() }, random(1));
+        let mut lost = 0;
+        let mut drops = |_: TestPacket, _: DropReason| lost += 1;
+        for id in 0..3 {
+            link.handle_packet(TestPacket::new(id, 0, 1500), ms(0), &mut drops);
+        }
+        assert_eq!(link.backlog(ms(1)).packets, 2);
+        assert_eq!((link.stats(ms(1)).served.packets, link.take_longest_sojourn(ms(1))), (1, Span::ZERO));
+        link.handle_timeout(ms(1), &mut drops);
+        assert_eq!(link.backlog(ms(1)).packets, 1);
+        assert_eq!((link.stats(ms(1)).served.packets, link.take_longest_sojourn(ms(1))), (2, Span::from_millis(1)));
+    }
+}
