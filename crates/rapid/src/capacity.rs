@@ -209,6 +209,8 @@ mod tests {
         let of = |queue_bytes| capacity(&RadioReport { queue_bytes, ..used(0, 1000, 1, 10) }).1;
         let all = 1000.0 * 500.0 / 8.0 / 0.01;
         assert_eq!([None, Some(0), Some(1)].map(of), [all / 2.0, all / 2.0, all]);
+        // With a block it is one of them, too.
+        assert_eq!(capacity(&used(1, 1000, 1, 10)).1, all);
     }
 
     #[test]
@@ -324,5 +326,8 @@ mod tests {
         assert_eq!(used_of(&used(250, 750, 2, 10)), 0.5);
         let unknown = RadioReport { prbs: None, ..used(200, 200, 1, 10) };
         assert_eq!(used_of(&unknown), 1.0);
+        // Bits without a slot: there are no blocks.
+        let empty = RadioReport { slots: 0, acked_bits: 500, ..used(0, 0, 1, 10) };
+        assert_eq!(used_of(&empty), 1.0);
     }
 }

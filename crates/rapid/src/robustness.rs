@@ -1,7 +1,8 @@
 //! Any sequence of calls, with any numbers.
 
 use crate::fluid::report;
-use crate::{Best, Config, Control, Policy, Published, Rapid, Sample};
+use crate::{Best, Config, Control, FORGET, MOST_UES, Policy, Published, Rapid, Sample};
+use rnis::state::KEEP;
 use units::{Span, Time};
 
 const POLICIES: [fn() -> Policy; 3] =
@@ -59,4 +60,35 @@ fn no_report_and_no_sample_panics_or_starves_a_flow() {
             }
         }
     });
+}
+
+/// UEs are looked through each ten seconds.
+#[test]
+fn a_ue_without_flows_is_forgotten_once_no_report_has_named_it_for_long() {
+    let mut rapid: Rapid<u32, u32> = Rapid::new(Config::default());
+    rapid.open(0, 9, 1448, Time::ZERO);
+    let mut known_after = |ue, ms: u64| {
+        let now = Time::ZERO + Span::from_millis(ms);
+        rapid.on_report(ue, &report(now, Span::from_millis(1), 0.0), now);
+        rapid.ues.keys().copied().collect::<Vec<u32>>()
+    };
+    assert_eq!((FORGET, KEEP), (Span::from_secs(10), Span::from_secs(60)));
+    assert_eq!(known_after(1, 1_000), [1, 9]);
+    assert_eq!(known_after(2, 9_999), [1, 2, 9]);
+    // The report on the first is 60 s old; when they are looked through next, it and the second are older.
+    assert_eq!(known_after(3, 61_000), [1, 2, 3, 9]);
+    assert_eq!(known_after(4, 70_999), [1, 2, 3, 4, 9]);
+    assert_eq!(known_after(4, 71_000), [3, 4, 9]);
+}
+
+#[test]
+fn reports_on_more_ues_than_are_remembered_are_ignored_unless_they_are_known() {
+    let mut rapid: Rapid<u32, u32> = Rapid::new(Config::default());
+    let now = Time::ZERO + Span::from_secs(1);
+    let told = report(now, Span::from_millis(1), 0.0);
+    (0..MOST_UES as u32 + 1).for_each(|ue| rapid.on_report(ue, &told, now));
+    assert_eq!((rapid.ues.len(), rapid.ues.contains_key(&(MOST_UES as u32))), (MOST_UES, false));
+    rapid.open(0, MOST_UES as u32, 1448, now);
+    rapid.on_report(MOST_UES as u32, &told, now);
+    assert_eq!(rapid.ues[&(MOST_UES as u32)].capacity.age(now), Some(Span::ZERO));
 }

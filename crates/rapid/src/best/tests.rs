@@ -415,3 +415,19 @@ fn new_flows_have_a_share_together() {
         assert!((got.0 - wanted.0).abs() < 1e-6 && (got.1 - wanted.1).abs() < 1e-6, "{flow}: {got:?} for {wanted:?}");
     }
 }
+
+/// What is delivered holds as the capacity while fresh reports tell far less, and there is no queue.
+#[test]
+fn a_feed_is_judged_for_as_long_as_its_latest_report_is_believed() {
+    let holds = |age: Span| {
+        let mut ue = crate::flow::Ue::default();
+        let mut told = report(Time::ZERO + Span::from_millis(1), Span::from_millis(1), 0.0);
+        told.bits_per_prb = Some(1.0);
+        ue.capacity.on_report(&told, told.time);
+        ue.best.delivered = 1e6;
+        super::judge(&mut ue, (0, 0.02, 0.02), true, 0.001, told.time + age);
+        ue.best.trust.holds()
+    };
+    let believed = Span::from_millis(100);
+    assert_eq!([holds(believed), holds(believed + Span::from_nanos(1))], [true, false]);
+}
