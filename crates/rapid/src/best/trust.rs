@@ -136,3 +136,6 @@ impl Trust {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;
