@@ -22,7 +22,7 @@
 //! split by offload, are not found. Copies of datagrams that are all the same and without an identification count. After a
 //! change of the rule within a flow, the first 30 packets or so follow the old one.
 //!
-//! Memory is bounded, and nothing is allocated after the beginning.
+//! Memory is bounded, and nothing is allocated after the first packet.
 
 use std::collections::VecDeque;
 
@@ -92,7 +92,7 @@ impl Direction {
 /// Tells which packets of a capture are copies of earlier ones. See the module's documentation for the rule.
 ///
 /// Each packet is given to [`Twice::is_copy`] once, in the order of the file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Twice {
     recent: Vec<[Recent; WAYS]>,
     /// Sets and signatures of packets that are still to be counted, in the order of their times.
@@ -101,23 +101,15 @@ pub struct Twice {
     copies: u64,
 }
 
-impl Default for Twice {
-    fn default() -> Twice {
-        Twice {
-            recent: vec![[Recent::default(); WAYS]; SETS],
-            waiting: VecDeque::with_capacity(MOST_WAITING + 1),
-            directions: vec![Direction::default(); DIRECTIONS],
-            copies: 0,
-        }
-    }
-}
-
 impl Twice {
     /// Whether a packet is a copy of an earlier one, and should not count. `ip` are the bytes captured of the IP packet
     /// with these headers, `at` its time in nanoseconds, and `place` the number of the vantage point: packets of different ones
     /// are not compared.
     #[inline]
     pub fn is_copy(&mut self, headers: &Headers, ip: &[u8], at: u64, place: u32) -> bool {
+        if self.recent.is_empty() {
+            self.begin();
+        }
         self.count(at);
         // 0 is that of a place that is free.
         let signature = (signature(ip) ^ (u64::from(place) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1);
@@ -142,6 +134,14 @@ impl Twice {
         let what = "packets are in the capture a second time, as of a mirror port or of `tcpdump -i any` at a router, and \
                     count once (less than 1 ms apart, as most packets of their flow)";
         (self.copies > 0).then(|| format!("{} {what}", self.copies))
+    }
+
+    /// Takes the memory: many a file has no packet.
+    #[cold]
+    fn begin(&mut self) {
+        self.recent = vec![[Recent::default(); WAYS]; SETS];
+        self.waiting = VecDeque::with_capacity(MOST_WAITING + 1);
+        self.directions = vec![Direction::default(); DIRECTIONS];
     }
 
     /// Notes a packet that was not seen before.
