@@ -731,4 +731,14 @@ mod tests {
         d.call(|c, cx| c.growth_mut().grow(&mut window, 3, &ack, cx));
         assert_eq!((window.cwnd, window.credit), (13, 15));
     }
+
+    #[test]
+    fn a_threshold_is_remembered_only_if_the_window_shrinks() {
+        for (idle, ssthresh) in [(250, 10), (251, 60)] {
+            let mut d = Driver::new(NewReno::new(80));
+            d.c.begin_at(10);
+            d.send(0, Some(ms(idle)));
+            assert_eq!((d.cwnd(), d.ssthresh()), (80, ssthresh), "{idle} ms");
+        }
+    }
 }

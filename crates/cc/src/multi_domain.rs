@@ -824,4 +824,15 @@ mod tests {
         assert_eq!(windows(&d).1, before.1);
         assert!(windows(&d).0 >= before.0, "{:?} after {before:?}", windows(&d));
     }
+
+    #[test]
+    fn it_listens_for_passages_and_misses_them_without_a_pep() {
+        for early_retransmission in [true, false] {
+            let mut d = driver(MultiDomainConfig { early_retransmission, ..MultiDomainConfig::default() });
+            let listens = |misses_passages| Listens { passages: true, early_retransmission, misses_passages };
+            assert_eq!(d.c.listens(), listens(true));
+            report(&mut d, 1, 0);
+            assert_eq!(d.c.listens(), listens(false));
+        }
+    }
 }

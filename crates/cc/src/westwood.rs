@@ -262,4 +262,11 @@ mod tests {
         d.lose_and_recover();
         assert_eq!(d.cwnd(), 2);
     }
+
+    #[test]
+    fn the_pipe_is_the_bandwidth_times_the_least_round_trip() {
+        let estimate = Bandwidth { rough: 0, smooth: 1_000_000 };
+        let growth = WestwoodGrowth { estimate, rtt_min: Span::from_secs(1), ..WestwoodGrowth::default() };
+        assert_eq!([1_000, 1_001, 600_000].map(|mss| growth.pipe(mss)), [1_000, 999, 2]);
+    }
 }
