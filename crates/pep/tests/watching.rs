@@ -761,3 +761,20 @@ fn what_the_receiver_has_is_no_hole_to_the_byte() {
         assert_eq!((said, number(report.from), number(report.through)), (missing, ack, 7_000));
     }
 }
+
+#[test]
+fn a_hole_that_a_report_has_no_room_for_is_told_with_the_next_segment() {
+    let mut story = Story::of_a_flow(true);
+    for n in [0, 2, 4] {
+        story.says(n, 101);
+    }
+    // Three merged packets overtake three holes at once; the report has room for two.
+    let merged = segment(FIRST.wrapping_add(6 * MSS), MSS as u16, 101);
+    let arrival = Arrival { packets: 3, packet_len: 52 + MSS, via: 0 };
+    let sent = story.pep.on_arrival(1, &merged, &arrival, story.now).expect("a report");
+    let Options::Report(report) = sent.options else { panic!("{sent:?}") };
+    let said: Vec<_> = report.missing().iter().map(|range| (range.start / MSS, range.end / MSS)).collect();
+    assert_eq!((said, report.through), (vec![(1, 2), (3, 4)], 5 * MSS));
+    assert_eq!(story.says(7, 101), Some((2, 8, vec![(3, 4), (5, 6)])));
+    assert_eq!(story.says(8, 101), None);
+}
