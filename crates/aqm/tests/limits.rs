@@ -290,6 +290,29 @@ fn dyn_rlc_counts_sdus_whichever_of_them_leave() {
     assert!(!gate.is_stopped(), "only the first is inside");
 }
 
+#[test]
+fn dyn_rlc_changes_when_sdus_leave_and_at_no_other_time() {
+    let config = dyn_rlc::Config { max: 4, ..dyn_rlc::Config::default() };
+    let mut gate: Gate<TestPacket> =
+        Gate::new(&gate::Config { limit: Limit::DynRlc(config), ..gate::Config::default() });
+    for id in 0..5 {
+        gate.enqueue(TestPacket::new(id, 0, 100), ms(0), &mut |_: TestPacket, _: DropReason| panic!("there is room"));
+    }
+    while gate.release(ms(0), &mut |_: TestPacket, _: DropReason| {}).is_some() {}
+    let mut is_stopped_with = |packets, now| {
+        gate.settle(Backlog { packets, bytes: packets * 100 }, ms(now));
+        gate.is_stopped()
+    };
+    // The first that leaves has been inside for longer than the target; the interval ends at 200 ms.
+    assert!(is_stopped_with(4, 0));
+    assert_eq!([(3, 199), (3, 200)].map(|(packets, now)| is_stopped_with(packets, now)), [false, false]);
+    assert_eq!(
+        [(2, 201), (3, 202)].map(|(packets, now)| is_stopped_with(packets, now)),
+        [false, true],
+        "3 is the threshold"
+    );
+}
+
 #[derive(Clone, Copy, Debug, TypeGenerator)]
 enum Act {
     /// A packet of this flow comes.

@@ -212,17 +212,26 @@ fn a_packet_that_ends_when_an_outage_begins_gets_through() {
 #[test]
 fn a_flow_is_new_again_after_the_link_was_idle() {
     let queue = aqm::Config::Fq(aqm::fq::Config::default());
-    let mut link = Link::new(Config { queue, service: rate(12_000_000), ..Config::default() }, random(1));
-    let mut order = Vec::new();
-    // Flow 1 waits once behind flow 0. After the idle time flow 2 waits first, then flow 1.
-    for (id, (time, flow)) in [(0, 0), (0, 1), (50, 3), (50, 2), (50, 1)].into_iter().enumerate() {
-        link.handle_packet(TestPacket::new(id as u64, flow, 1000), ms(time), &mut no_drops);
+    // Whether it was called when it asked for it, or only when the next packet comes.
+    for is_called in [false, true] {
+        let mut link = Link::new(Config { queue, service: rate(12_000_000), ..Config::default() }, random(1));
+        let mut order = Vec::new();
+        let mut call = |link: &mut Link<TestPacket>, end| {
+            while let Some(now) = link.poll_timeout().filter(|now| *now <= end) {
+                link.handle_timeout(now, &mut no_drops);
+                order.extend(link.poll_delivery(now).map(|packet| packet.flow));
+            }
+        };
+        // Flow 1 waits once behind flow 0. After the idle time flow 2 waits first, then flow 1.
+        for (id, (time, flow)) in [(0, 0), (0, 1), (50, 3), (50, 2), (50, 1)].into_iter().enumerate() {
+            if is_called {
+                call(&mut link, ms(time));
+            }
+            link.handle_packet(TestPacket::new(id as u64, flow, 1000), ms(time), &mut no_drops);
+        }
+        call(&mut link, Time::MAX);
+        assert_eq!(order, [0, 1, 3, 2, 1], "called {is_called}");
     }
-    while let Some(now) = link.poll_timeout() {
-        link.handle_timeout(now, &mut no_drops);
-        order.extend(link.poll_delivery(now).map(|packet| packet.flow));
-    }
-    assert_eq!(order, [0, 1, 3, 2, 1]);
 }
 
 #[test]
