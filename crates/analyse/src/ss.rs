@@ -67,9 +67,10 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
 
 #[derive(Default)]
 struct Log {
-    /// The latest time in the log, and how many days of the time of day are over.
+    /// The latest time in the log, as it was written, and what is added to it: the days, or the years, that are over.
     stamp: Option<f64>,
-    midnights: f64,
+    written: f64,
+    over: f64,
     is_calendar: bool,
     /// The number of the snapshot, whether there is one yet, and the connections in it.
     snapshot: u64,
@@ -87,6 +88,8 @@ struct Log {
     named: u64,
     left_out: u64,
     back: u64,
+    /// States before the first time.
+    early: u64,
 }
 
 impl Log {
@@ -137,12 +140,28 @@ impl Log {
                 at
             }
             Stamp::Other(at) => {
-                if self.stamp.is_some_and(|before| at + self.midnights < before - HALF_DAY_S) {
-                    self.midnights += HALF_DAY_S * 2.0;
+                if let Some(before) = self.stamp {
+                    let back = before - (at + self.over);
+                    if back > stamps::YEAR_S / 2.0 {
+                        self.over += stamps::YEAR_S;
+                    } else if back > HALF_DAY_S {
+                        self.over += HALF_DAY_S * 2.0;
+                    } else if stamps::skips_29_february(self.written, at) {
+                        self.over -= HALF_DAY_S * 2.0;
+                    }
                 }
-                at + self.midnights
+                self.written = at;
+                at + self.over
             }
         };
+        if self.stamp.is_none() && self.begun {
+            // What stands before the first time has none.
+            let early = std::mem::take(&mut self.states);
+            self.early = early.into_iter().map(|(_, states)| states.len() as u64).sum();
+            (self.first, self.snapshot) = (None, 0);
+            self.known.clear();
+            self.congestions.clear();
+        }
         self.stamp = Some(at);
     }
 
@@ -214,6 +233,7 @@ impl Log {
             (self.other, "lines are not of ss"),
             (self.named, "states are of connections with host or service names and were left out: run ss with -n"),
             (self.left_out, "states are of connections beyond the first 16384 and were left out"),
+            (self.early, "states stand before the first time and were left out"),
             (self.back, "states are not later than the one before of their connection and were left out"),
         ] {
             if count > 0 {

@@ -21,6 +21,8 @@ pub(crate) enum Stamp {
 
 /// A year that is taken where none is given: one with a 29th of February.
 const SOME_YEAR: i64 = 2024;
+/// The seconds of that year.
+pub(crate) const YEAR_S: f64 = 366.0 * DAY_S;
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const DAY_S: f64 = 86_400.0;
@@ -87,6 +89,12 @@ fn days(year: i64, month: i64, day: i64) -> f64 {
     let of_era = year.rem_euclid(400);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     (era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468) as f64
+}
+
+/// Whether between two times without a year lies nothing but a whole 29th of February: then the year had none.
+pub(crate) fn skips_29_february(before: f64, after: f64) -> bool {
+    let day = days(SOME_YEAR, 2, 29) * DAY_S;
+    before < day && before >= day - DAY_S && after >= day + DAY_S && after < day + 2.0 * DAY_S
 }
 
 fn iso<'a>(first: &str, rest: &'a str) -> Option<(Stamp, &'a str)> {
