@@ -195,6 +195,11 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         let before = flow.before.as_ref().and_then(count).unwrap_or(0);
         last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
     };
+    // The kernel has seen round trips that no sample fell on; of the receiver's, its own segments alone.
+    let has_kernels = told.has_senders_rtt || flow.remote.has_rtts();
+    let kernels = states.iter().filter(|_| has_kernels).filter_map(|sample| sample.info.min_rtt());
+    let delays = FlowRow::with_delays(rtts, &Distribution::default());
+    let least = delays.rtt_min_ms.map(|least| kernels.map(|us| f64::from(us) / 1e3).fold(least, f64::min));
     let row = FlowRow {
         point,
         run: 0,
@@ -216,7 +221,8 @@ fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, r
         segments_sent: since(|info| (info.data_segs_out > 0 || info.bytes_acked == 0).then_some(info.data_segs_out)),
         retransmitted: since(|info| Some(info.total_retrans)),
         rtos: since(|info| info.total_rto.map(u32::from)),
-        ..FlowRow::with_delays(rtts, &Distribution::default()).with_limits(shares)
+        rtt_min_ms: least,
+        ..delays.with_limits(shares)
     };
     if last.is_none() {
         return row;
