@@ -131,12 +131,6 @@ impl Frames {
         let len = packet.len as usize - (packet.data.len() - ip.len());
         let headers = Headers::parse_captured(ip, len).ok();
         self.broken += u64::from(headers.is_none());
-        if ip.len() < len
-            && let Some(headers) = headers.as_ref().filter(|headers| headers.protocol == TCP)
-        {
-            self.cut += u64::from(headers.transport == Transport::Other);
-            self.without_options += u64::from(lacks_options(headers, ip.len()));
-        }
         let headers = headers?;
         if self.twice.is_copy(&headers, ip, packet.at, packet.interface) {
             return None;
@@ -149,6 +143,11 @@ impl Frames {
         } else {
             (headers, ip)
         };
+        // Inside a tunnel, too.
+        if headers.protocol == TCP && ip.len() < headers.len as usize {
+            self.cut += u64::from(headers.transport == Transport::Other);
+            self.without_options += u64::from(lacks_options(&headers, ip.len()));
+        }
         self.fragments.take(headers, ip, packet.at)
     }
 
