@@ -37,6 +37,10 @@ const LONGEST_S: f64 = 86_400.0;
 const MOST_STEPS: usize = 20_000;
 /// What a round trip over an idle LTE cell takes beside the wired path.
 const RADIO_RTT_MS: f64 = 20.0;
+/// Bytes of the headers of a datagram (IPv4 and UDP: RFC 791, RFC 768), and of the largest payload that fits into a packet,
+/// which is taken where nobody tells its size.
+const DATAGRAM_HEADERS: f64 = 28.0;
+const MOST_DATAGRAM: f64 = 1_472.0;
 
 /// What the flows of a replay share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -487,8 +491,18 @@ impl<'a> Source<'a> {
                 // What was sent, if it is known how much of it was lost.
                 let arrived = row.segments_sent.zip(row.lost_packets).filter(|(sent, lost)| lost < sent);
                 let share = arrived.map_or(1.0, |(sent, lost)| (sent - lost) as f64 / sent as f64);
-                let rate = ((row.goodput_mbps / share).clamp(0.001, 1e5) * 1e6).round() as u64;
-                let _ = writeln!(text, "traffic = {{ kind = \"cbr\", rate = \"{rate} bit/s\" }}");
+                let payload = row
+                    .segments_sent
+                    .filter(|sent| *sent > 0)
+                    .map_or(MOST_DATAGRAM, |sent| (row.bytes as f64 / share / sent as f64).clamp(1.0, MOST_DATAGRAM));
+                // Both are of packets with their headers.
+                let packet = (payload + DATAGRAM_HEADERS).round();
+                let rate = (row.goodput_mbps / share).clamp(0.001, 1e5) * 1e6 * packet / (packet - DATAGRAM_HEADERS);
+                let _ = writeln!(
+                    text,
+                    "traffic = {{ kind = \"cbr\", rate = \"{} bit/s\", packet = \"{packet} B\" }}",
+                    rate.round() as u64
+                );
             } else {
                 let known = ["cubic", "new-reno", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
                 let (cc, comment) = match row.cc {
