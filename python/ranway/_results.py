@@ -220,8 +220,13 @@ class Results:
         text = self._inner.means(list(figures), base[0] if base else None, as_ == "latex")
         if as_ in ("csv", "latex"):
             return text
-        names = {"flow": pl.String, "cc": pl.String}
-        return _as(pl.read_csv(io.StringIO(text), schema_overrides=names, infer_schema_length=None), as_)
+        types: dict[str, Any] = {"flow": pl.String, "cc": pl.String, "against": pl.String}
+        columns = text.split("\n", 1)[0].split(",")
+        # Without a value, or with whole numbers alone, a column would have another type.
+        for figure in (name for name in columns if f"{name}_ci95" in columns):
+            types |= {figure: pl.Float64, f"{figure}_ci95": pl.Float64, f"{figure}_n": pl.Int64}
+        types = {name: of for name, of in types.items() if name in columns}
+        return _as(pl.read_csv(io.StringIO(text), schema_overrides=types, infer_schema_length=None), as_)
 
     def write(self, dir: str | os.PathLike[str]) -> None:
         """Writes tables, summary and report to the directory `dir`, atomically.

@@ -168,6 +168,13 @@ def test_means_are_those_of_the_summary_in_each_form(sizes: ranway.Results) -> N
         assert row["completion_p50_s_n"] == 5
     assert sizes.means(["rtt_p95_ms"]).columns[-3:] == ["rtt_p95_ms", "rtt_p95_ms_ci95", "rtt_p95_ms_n"]
     assert list(sizes.means(as_="pandas")["size_bytes"]) == means["size_bytes"].to_list()
+    # The types are the same where nothing has an interval, as with one run.
+    for frame in (means, ranway.run(ranway.Scenario("dumbbell").set(duration="2 s"), runs=1, progress=None).means()):
+        schema = frame.schema
+        types = {
+            suffix: {schema[name] for name in schema if name.endswith(suffix)} for suffix in ("_mbps", "_ci95", "_n")
+        }
+        assert types == {"_mbps": {pl.Float64}, "_ci95": {pl.Float64}, "_n": {pl.Int64}}
     assert pl.read_csv(io.StringIO(sizes.means(as_="csv"))).height == 4
     tex = sizes.means(["goodput_mbps", "completion_p50_s"], as_="latex")
     assert tex.count(r" \\") == 5 and "$\\pm$" in tex and r"\begin{tabular}{lllrr}" in tex
