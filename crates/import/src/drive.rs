@@ -286,6 +286,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     let mut table = Table::new(&text)?;
     let mut notes = Vec::new();
     let selected = Selected::of(&table, columns, &mut notes)?;
+    notes.extend(table.note());
     let (mut times, mut rows, mut ignored) = (Raw::default(), Vec::new(), Ignored::default());
     let (mut cells, mut serving) = (cells::Cells::default(), Vec::new());
     let mut record = ByteRecord::new();

@@ -102,6 +102,7 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
     if !table.has_names() {
         notes.push("the file has no header: its first line is data".to_owned());
     }
+    notes.extend(table.note());
     let rows = Rows::read(&mut table, &selected, columns, &mut notes)?;
     drop(table);
     drop(text);

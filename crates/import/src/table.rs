@@ -15,6 +15,8 @@ pub(crate) struct Table<'a> {
     pub(crate) names: Vec<String>,
     /// The number of columns of the first line.
     width: usize,
+    /// The name of the next row, if rows have a first cell that the header has not.
+    row_name: Option<u64>,
     reader: Reader<Text<'a>>,
 }
 
@@ -33,17 +35,42 @@ impl Table<'_> {
         let first = row()?.unwrap_or_default();
         let second = row()?.unwrap_or_default();
         let names = if has_names(&first, &second) { first.iter().map(name).collect() } else { Vec::new() };
+        let has_row_names = !names.is_empty() && second.len() == first.len() + 1 && is_quoted(&text, separator);
+        let row_name = has_row_names.then_some(1);
         let mut reader = build.from_reader(std::io::Cursor::new(text));
         if !names.is_empty() {
             reader.read_byte_record(&mut ByteRecord::new()).map_err(|error| Error::File(error.to_string()))?;
         }
-        Ok(Table { names, width: first.len(), reader })
+        Ok(Table { names, width: first.len(), row_name, reader })
     }
 
     /// Reads the next row, and returns its line in the file; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Line`] if it has more cells than the first line, whose names are then those of other cells.
     pub(crate) fn next(&mut self, row: &mut ByteRecord) -> Result<Option<u64>, Error> {
         let is_row = self.reader.read_byte_record(row).map_err(|error| Error::File(error.to_string()))?;
-        Ok(is_row.then(|| row.position().map_or(0, csv::Position::line)))
+        if !is_row {
+            return Ok(None);
+        }
+        let line = row.position().map_or(0, csv::Position::line);
+        match &mut self.row_name {
+            Some(name) if row.len() == self.width + 1 && row[0] == *name.to_string().as_bytes() => {
+                *name += 1;
+                let position = row.position().cloned();
+                *row = row.iter().skip(1).collect();
+                row.set_position(position);
+            }
+            _ => as_wide(row, self.width, self.has_names(), line)?,
+        }
+        Ok(Some(line))
+    }
+
+    /// What to say of its form.
+    pub(crate) fn note(&self) -> Option<String> {
+        let what =
+            "the header has no name for the first cell of each row, which is taken for the row's name, as R writes it";
+        self.row_name.map(|_| what.to_owned())
     }
 
     /// Whether the first line has names.
@@ -98,6 +125,27 @@ impl Table<'_> {
         let names: Vec<String> = (0..self.names.len().min(20)).map(|column| self.shown(column)).collect();
         names.join(", ")
     }
+}
+
+/// Refuses a row with more cells than the first line has, but for an empty one at the end.
+pub(crate) fn as_wide(row: &ByteRecord, width: usize, has_names: bool, line: u64) -> Result<(), Error> {
+    let cells = row.len();
+    if cells <= width || cells == width + 1 && row[width].is_empty() {
+        return Ok(());
+    }
+    let first = if has_names { "the header" } else { "the first line" };
+    let what = format!("has {cells} cells, and {first} has {width}: expected a name for each column");
+    let valid = "(R: `write.table(..., row.names = FALSE)`), and values with decimal commas or separators in quotes, or \
+                 separated by `;`";
+    Err(Error::line(line, format!("{what} {valid}")))
+}
+
+/// Whether the first two lines begin as R writes them: with a name in quotes, and with `"1"`.
+fn is_quoted(text: &[u8], separator: u8) -> bool {
+    let is_data = |line: &&[u8]| !line.starts_with(b"#") && !line.trim_ascii().is_empty();
+    let mut lines = text.split(|&byte| byte == b'\n').filter(is_data);
+    let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    first.starts_with(b"\"") && second.strip_prefix(b"\"1\"").is_some_and(|rest| rest.first() == Some(&separator))
 }
 
 /// Decodes a name: UTF-8, or else Latin-1, which has `µ` too.

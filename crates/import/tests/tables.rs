@@ -90,3 +90,37 @@ fn of_a_table_of_runs_one_is_selected() {
     let error = fault(rates(&b"time_s,mbps\n0,8\n"[..], &columns, 0.0, None));
     assert!(error.starts_with("--run: no column is called one of runs"), "{error}");
 }
+
+#[test]
+fn a_row_with_more_cells_than_the_header_is_not_read_by_it() {
+    let of = |table: &str| rates(table.as_bytes(), &Columns::default(), 0.0, None);
+    for table in [
+        "time_s,mbps\n0,5,8,5\n1,5,9,5\n",
+        "time_s,mbps\n0,8\n1,8,5\n",
+        "\"time_s\",\"mbps\"\n\"a\",0,8\n",
+        "time_s mbps\n1 0 8\n2 1 8\n",
+    ] {
+        let error = fault(of(table));
+        assert!(error.contains(" cells, and the header has 2: expected a name for each column"), "{error}");
+    }
+    let error = fault(of("time_s,mbps\n0,8\n1,8,5\n"));
+    assert!(error.starts_with("line 3: has 3 cells") && error.contains("decimal commas"), "{error}");
+    // A separator at the end of each row, and decimal commas where they separate nothing.
+    assert_eq!(of("time_s,mbps\n0,12,\n1,12,\n").unwrap().value.mean_rate().as_mbps(), 12.0);
+    let drive = import::drive::read(&b"time_s,rsrp\n0,-80\n1,-80,5\n"[..], &import::drive::Columns::default());
+    assert!(fault(drive).starts_with("line 3: has 3 cells"));
+    let log = "time\tcellId\tIMSI\tsinr\n0\t1\t1\t2\t3\n";
+    assert!(fault(import::channel::ns3(log.as_bytes(), &Default::default())).starts_with("line 2: has 5 cells"));
+}
+
+#[test]
+fn names_of_rows_as_r_writes_them_are_no_values() {
+    let of = |table: &str| rates(table.as_bytes(), &Columns::default(), 0.0, None);
+    for separator in [" ", ",", "\t"] {
+        let rows = ["\"time_s\" \"mbps\"", "\"1\" 0 12", "\"2\" 1 24", "\"3\" 2 12"];
+        let read = of(&rows.map(|row| row.replace(' ', separator)).join("\n")).unwrap();
+        assert_eq!((read.value.period().as_millis(), read.value.mean_rate().as_mbps()), (3_000, 16.0));
+        assert!(read.notes[0].contains("taken for the row's name"), "{:?}", read.notes);
+    }
+    assert!(fault(of("\"time_s\" \"mbps\"\n\"1\" 0 12\n\"7\" 1 24\n")).starts_with("line 3: has 3 cells"));
+}

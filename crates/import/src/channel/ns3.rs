@@ -6,6 +6,7 @@ use std::io::Read;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::{Channel, MAX_SAMPLES, Quantity, Samples, UPLINK};
+use crate::table::as_wide;
 use crate::{Error, MAX_SECONDS, MOST_NAMED, Noted, choose, shown, text};
 
 /// Selects rows of an ns-3 log.
@@ -61,11 +62,13 @@ type Who = (u64, u64, String);
 pub fn ns3(from: impl Read, which: &Ns3) -> Result<Noted<Channel>, Error> {
     let text = text(from)?;
     let mut reader = ReaderBuilder::new().delimiter(b'\t').trim(Trim::All).flexible(true).from_reader(&text[..]);
-    let columns = Columns::of(reader.byte_headers().map_err(|error| Error::File(error.to_string()))?, which)?;
+    let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?;
+    let (columns, width) = (Columns::of(head, which)?, head.len());
     let mut log =
         Log { which, columns, found: BTreeMap::new(), rows: 0, others: BTreeSet::new(), uplink: 0, unscheduled: 0 };
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
+        as_wide(&record, width, true, record.position().map_or(0, csv::Position::line))?;
         log.row(&record)?;
     }
     log.channel()
