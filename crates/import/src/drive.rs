@@ -19,7 +19,7 @@ use link::trace::Trace;
 use crate::channel::Channel;
 use crate::clock::number;
 use crate::serving::{MARGIN_DB, Serving, channels};
-use crate::table::{Table, is_missing};
+use crate::table::{Table, is_missing, is_sentinel, sentinels};
 use crate::times::{Raw, TimeColumn};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
@@ -274,6 +274,8 @@ struct Ignored {
     out_of_range: BTreeMap<&'static str, u64>,
     of_others: u64,
     without_time: u64,
+    /// Rates that stand for unknown ones, and one of them.
+    sentinels: Option<(u64, f64)>,
 }
 
 /// Reads a log.
@@ -331,6 +333,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     for (what, count) in ignored.out_of_range {
         notes.push(format!("{count} values of {what} are none that a UE can report, and are left out"));
     }
+    notes.extend(ignored.sentinels.map(|(count, example)| sentinels(count, example)));
     if ignored.of_others > 0 {
         let what = "rows are of neither LTE nor 5G: their power, quality, SINR and CQI are left out";
         notes.push(format!("{} {what}", ignored.of_others));
@@ -367,7 +370,12 @@ fn row(record: &ByteRecord, selected: &Selected, line: u64, ignored: &mut Ignore
     let mut mbps = [None; 2];
     for (mbps, column) in mbps.iter_mut().zip(selected.rates) {
         let Some((column, unit)) = column else { continue };
-        let bits = value(Some(column), "rate")?.map(|value| value * unit.bits);
+        let read = value(Some(column), "rate")?;
+        if let Some(unknown) = read.filter(|value| is_sentinel(*value)) {
+            ignored.sentinels.get_or_insert((0, unknown)).0 += 1;
+            continue;
+        }
+        let bits = read.map(|value| value * unit.bits);
         if bits.is_some_and(|bits| !(0.0..=rates::MAX_RATE).contains(&bits)) {
             return Err(Error::line(line, "a rate must be from 0 to 10 Tbit/s"));
         }

@@ -7,7 +7,7 @@ use csv::ByteRecord;
 use link::trace::Trace;
 
 use crate::clock::number;
-use crate::table::{Table, is_missing};
+use crate::table::{Table, is_missing, is_sentinel, sentinels};
 use crate::times::{Raw, TimeColumn, Times, short};
 use crate::units::{self, Named, Unit};
 use crate::{Error, Noted, Opportunities, choose, shown, text};
@@ -103,14 +103,14 @@ pub fn rates(from: impl Read, columns: &Columns, begin: f64, length: Option<f64>
         notes.push("the file has no header: its first line is data".to_owned());
     }
     notes.extend(table.note());
-    let rows = Rows::read(&mut table, &selected, columns, &mut notes)?;
-    drop(table);
-    drop(text);
     let is_sum = match columns.covers {
         Some(covers) => covers == Covers::SinceStart,
         None => selected.is_total,
     };
-    let counter = rows.counter(selected.unit, is_sum);
+    let rows = Rows::read(&mut table, &selected, (columns, is_sum), &mut notes)?;
+    drop(table);
+    drop(text);
+    let counter = counter(&rows.values, selected.unit, is_sum);
     let covers = selected.covers(columns, &counter)?;
     selected.tell(covers, columns, &counter, &mut notes);
     let mut sum = Opportunities::new(begin, length).vary(columns.texture, 0);
@@ -318,6 +318,56 @@ fn one_run(runs: &BTreeMap<String, u64>, selected: Option<&str>, notes: &mut Vec
     }
 }
 
+/// Leaves out the rows whose values stand for unknown ones. A counter may have these values by chance, but for those below 0.
+fn leave_out_sentinels(
+    times: &mut Raw,
+    values: &mut Vec<f64>,
+    (unit, is_sum): (Unit, bool),
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    if !values.iter().any(|value| is_sentinel(*value)) {
+        return Ok(());
+    }
+    let known: Vec<f64> = values.iter().copied().filter(|value| !is_sentinel(*value)).collect();
+    let is_counter = is_sum || matches!(counter(&known, unit, false), Counter::Wraps { .. });
+    let is_left_out = |value: f64| is_sentinel(value) && (value < 0.0 || !is_counter);
+    let example = values.iter().copied().find(|value| is_left_out(*value));
+    let keep: Vec<bool> = values.iter().map(|value| !is_left_out(*value)).collect();
+    times.retain(&keep);
+    values.retain(|value| !is_left_out(*value));
+    if values.is_empty() {
+        return Err(Error::File("all its rates or amounts stand for unknown ones, such as -1".to_owned()));
+    }
+    let count = keep.iter().filter(|keep| !**keep).count() as u64;
+    notes.extend(example.map(|example| sentinels(count, example)));
+    Ok(())
+}
+
+/// Whether the values are those of a counter, as is known if `is_sum`: most grow, and few are less than the one before. If all of
+/// these fit a counter that begins anew after 2^31 or 2^32 bytes or values, it does; a step of a quarter of that or more tells only if
+/// it is known to be one.
+fn counter(values: &[f64], unit: Unit, is_sum: bool) -> Counter {
+    let steps = values.len().saturating_sub(1);
+    let grown = values.windows(2).filter(|two| two[1] > two[0]).count();
+    let falls: Vec<(f64, f64)> = values.windows(2).filter(|two| two[1] < two[0]).map(|two| (two[0], two[1])).collect();
+    if unit.is_rate || steps < 2 || grown < 2 * falls.len() {
+        return Counter::No;
+    }
+    let largest = values.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let of_bytes = 8.0 / unit.bits;
+    for modulus in WRAPS.into_iter().flat_map(|most| [most, most * of_bytes]) {
+        // The step over the end is not far from the others.
+        let fits = |&(before, after): &(f64, f64)| after + modulus - before <= FAR * largest;
+        let is_clear = is_sum || largest < modulus / 4.0;
+        if !falls.is_empty() && most < modulus && is_clear && falls.iter().all(fits) {
+            return Counter::Wraps { modulus, times: falls.len() };
+        }
+    }
+    let is_rare = falls.is_empty() || steps >= MANY_STEPS && RARE * falls.len() <= steps;
+    if 2 * grown > steps && is_rare { Counter::Grows { falls: falls.len() } } else { Counter::No }
+}
+
 /// The rows of a table.
 struct Rows {
     times: Times,
@@ -328,7 +378,7 @@ impl Rows {
     fn read(
         table: &mut Table<'_>,
         selected: &Selected,
-        columns: &Columns,
+        (columns, is_sum): (&Columns, bool),
         notes: &mut Vec<String>,
     ) -> Result<Rows, Error> {
         let (mut times, mut values, mut missing) = (Raw::default(), Vec::new(), 0u64);
@@ -356,7 +406,9 @@ impl Rows {
             times.push(line, time)?;
             let value = number(value)
                 .ok_or_else(|| Error::line(line, format!("the rate `{}` is not a number", shown(value))))?;
-            if value < 0.0 || selected.unit.is_rate && value * selected.unit.bits > MAX_RATE {
+            if value < 0.0 && !is_sentinel(value)
+                || !is_sentinel(value) && selected.unit.is_rate && value * selected.unit.bits > MAX_RATE
+            {
                 return Err(Error::line(line, format!("the rate {value} must be from 0 to 10 Tbit/s")));
             }
             values.push(value);
@@ -369,33 +421,8 @@ impl Rows {
         if missing > 0 {
             notes.push(format!("{missing} rows without a time or a rate are left out"));
         }
+        leave_out_sentinels(&mut times, &mut values, (selected.unit, is_sum), notes)?;
         Ok(Rows { times: times.times(&selected.time, notes)?, values })
-    }
-
-    /// Whether the values are those of a counter, as is known if `is_sum`: most grow, and few are less than the one before. If all of
-    /// these fit a counter that begins anew after 2^31 or 2^32 bytes or values, it does; a step of a quarter of that or more tells only if
-    /// it is known to be one.
-    fn counter(&self, unit: Unit, is_sum: bool) -> Counter {
-        let steps = self.values.len().saturating_sub(1);
-        let grown = self.values.windows(2).filter(|two| two[1] > two[0]).count();
-        let falls: Vec<(f64, f64)> =
-            self.values.windows(2).filter(|two| two[1] < two[0]).map(|two| (two[0], two[1])).collect();
-        if unit.is_rate || steps < 2 || grown < 2 * falls.len() {
-            return Counter::No;
-        }
-        let largest = self.values.windows(2).map(|two| two[1] - two[0]).fold(0.0, f64::max);
-        let most = self.values.iter().copied().fold(0.0, f64::max);
-        let of_bytes = 8.0 / unit.bits;
-        for modulus in WRAPS.into_iter().flat_map(|values| [values, values * of_bytes]) {
-            // The step over the end is not far from the others.
-            let fits = |&(before, after): &(f64, f64)| after + modulus - before <= FAR * largest;
-            let is_clear = is_sum || largest < modulus / 4.0;
-            if !falls.is_empty() && most < modulus && is_clear && falls.iter().all(fits) {
-                return Counter::Wraps { modulus, times: falls.len() };
-            }
-        }
-        let is_rare = falls.is_empty() || steps >= MANY_STEPS && RARE * falls.len() <= steps;
-        if 2 * grown > steps && is_rare { Counter::Grows { falls: falls.len() } } else { Counter::No }
     }
 
     /// Passes what the rows carry; returns the end of the recording in seconds.

@@ -160,6 +160,19 @@ pub(crate) fn is_missing(cell: &[u8]) -> bool {
     str::from_utf8(cell).is_ok_and(|cell| MISSING.iter().any(|one| cell.trim().eq_ignore_ascii_case(one)))
 }
 
+/// Whether a rate or an amount stands for an unknown one: -1, or the least or the most that an integer of 32 or 64 bits holds, such
+/// as `CellInfo.UNAVAILABLE` and `TrafficStats.UNSUPPORTED` of Android.
+pub(crate) fn is_sentinel(value: f64) -> bool {
+    const MOST: [f64; 4] = [i32::MAX as f64, u32::MAX as f64, i64::MAX as f64, u64::MAX as f64];
+    const LEAST: [f64; 3] = [-1.0, i32::MIN as f64, i64::MIN as f64];
+    MOST.contains(&value) || LEAST.contains(&value)
+}
+
+/// What to say of so many rows without a value, one of which is `example`.
+pub(crate) fn sentinels(count: u64, example: f64) -> String {
+    format!("{count} rates or amounts stand for unknown ones, such as {example}, and are left out")
+}
+
 /// Whether the first line has names: none of its cells is a number or a date, or a cell is text above one that is.
 fn has_names(first: &ByteRecord, second: &ByteRecord) -> bool {
     let is_value = |cell: &[u8]| clock::moment(cell).is_some();

@@ -85,7 +85,7 @@ fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
         ),
         ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is not a number"),
         ("time,mbps\n0,1\n1\n", "line 3: has no column 2"),
-        ("time,mbps\n0,-1\n", "line 2: the rate -1 must be from 0 to 10 Tbit/s"),
+        ("time,mbps\n0,-2\n", "line 2: the rate -2 must be from 0 to 10 Tbit/s"),
         ("time_s,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the previous line: times must not decrease"),
         ("time_s,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
         ("time_s,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),

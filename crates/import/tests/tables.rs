@@ -124,3 +124,32 @@ fn names_of_rows_as_r_writes_them_are_no_values() {
     }
     assert!(fault(of("\"time_s\" \"mbps\"\n\"1\" 0 12\n\"7\" 1 24\n")).starts_with("line 3: has 3 cells"));
 }
+
+#[test]
+fn rates_and_amounts_that_stand_for_unknown_ones_are_left_out_and_counted() {
+    for unknown in ["2147483647", "4294967295", "9223372036854775807", "-1", "2147483647.0"] {
+        for unit in ["bps", "kbps", "mbps"] {
+            let table = format!("time_s,{unit}\n0,8000\n1,{unknown}\n2,8000\n");
+            let read = rates(table.as_bytes(), &Columns::default(), 0.0, None).unwrap();
+            let bits = 8_000.0 * Unit::parse(unit).unwrap().bits / 1e6;
+            assert!((read.value.mean_rate().as_mbps() / bits - 1.0).abs() < 0.6, "{unknown} {unit}: {read:?}");
+            let note = "1 rates or amounts stand for unknown ones, such as";
+            assert!(read.notes.iter().any(|one| one.starts_with(note)), "{:?}", read.notes);
+        }
+    }
+    let (mbps, notes) = column("mbps", &[12.0, -1.0, 12.0], &Columns::default()).unwrap();
+    assert!(mbps == 12.0 && notes[0].ends_with("such as -1, and are left out"), "{mbps} {notes:?}");
+    assert!(fault(column("mbps", &[12.0, -2.0], &Columns::default())).contains("must be from 0"));
+    assert!(fault(column("mbps", &[-1.0], &Columns::default())).contains("all its rates or amounts"));
+    // Of an amount, too; but a counter has all values.
+    let amounts = [1e6, 1e6, 2_147_483_647.0, 1e6, 2e6, 15e5, 1e6];
+    let (mbps, _) = column("bytes", &amounts, &Columns::default()).unwrap();
+    assert!(mbps < 16.0, "{mbps}");
+    let counter = [2_146_483_647.0, 2_147_483_647.0, 2_148_483_647.0];
+    let (mbps, notes) = column("bytes_total", &counter, &Columns::default()).unwrap();
+    assert!((mbps - 8.0).abs() < 0.05 && notes.len() == 1, "{mbps} {notes:?}");
+    let log = b"time_s,rsrp,dl_mbps\n0,-80,8\n1,-80,2147483647\n2,-80,-1\n";
+    let drive = import::drive::read(&log[..], &import::drive::Columns::default()).unwrap();
+    assert_eq!(drive.value.rows[1].mbps[0], None);
+    assert!(drive.notes.iter().any(|note| note.starts_with("2 rates or amounts")), "{:?}", drive.notes);
+}
