@@ -18,6 +18,7 @@ use link::trace::Trace;
 
 use crate::channel::Channel;
 use crate::clock::number;
+use crate::select::{Filter, Kind as Apart, Where};
 use crate::serving::{MARGIN_DB, Serving, channels};
 use crate::table::{Table, is_missing, is_sentinel, sentinels};
 use crate::times::{Raw, TimeColumn};
@@ -53,7 +54,12 @@ pub struct Columns {
     pub uplink: Option<String>,
     /// The rates' unit.
     pub unit: Option<Unit>,
+    /// The rows that count: those that meet all conditions.
+    pub only: Vec<Where>,
 }
+
+/// What the rows of one drive are of one of, beside its operator.
+const KINDS: [Apart; 3] = [Apart::Direction, Apart::Run, Apart::Device];
 
 /// A direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,8 +297,13 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     notes.extend(table.note());
     let (mut times, mut rows, mut ignored) = (Raw::default(), Vec::new(), Ignored::default());
     let (mut cells, mut serving) = (cells::Cells::default(), Vec::new());
+    let mut filter = Filter::new(&table, &columns.only, &KINDS, &[selected.time.index])?;
     let mut record = ByteRecord::new();
     while let Some(line) = table.next(&mut record)? {
+        if !filter.keeps(&record) {
+            continue;
+        }
+        filter.count(&record);
         let time = record.get(selected.time.index).unwrap_or_default();
         if is_missing(time) {
             ignored.without_time += 1;
@@ -306,6 +317,7 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         serving.push(cells.row(&record, &selected.cell, row.technology.as_deref().and_then(Technology::named)));
         rows.push(row);
     }
+    filter.finish(None, &mut notes)?;
     if times.is_empty() {
         return Err(Error::File("no row with a time".to_owned()));
     }

@@ -29,6 +29,7 @@ mod gpx;
 pub mod packets;
 mod rates;
 pub mod route;
+mod select;
 pub mod serving;
 mod table;
 pub mod texture;
@@ -42,6 +43,7 @@ use texture::Texture;
 
 pub use link::trace::Trace;
 pub use rates::{Columns, Covers, Format, rates};
+pub use select::Where;
 pub use units::Unit;
 
 /// What was read, and what the user should know about it.

@@ -7,6 +7,7 @@ use csv::ByteRecord;
 use link::trace::Trace;
 
 use crate::clock::number;
+use crate::select::{Filter, Kind, RUNS, Where, plain};
 use crate::table::{Table, is_missing, is_sentinel, sentinels};
 use crate::times::{Raw, TimeColumn, Times, short};
 use crate::units::{self, Named, Unit};
@@ -50,7 +51,12 @@ pub struct Columns {
     pub run: Option<String>,
     /// The column of runs. Default: none, or, if a run is selected, one with such a name.
     pub runs: Option<String>,
+    /// The rows that count: those that meet all conditions.
+    pub only: Vec<Where>,
 }
+
+/// What rows of one trace are of one of.
+const KINDS: [Kind; 5] = [Kind::Operator, Kind::Direction, Kind::Run, Kind::Device, Kind::InCell];
 
 /// A form of tables that a set or a tool has, whose names, if it has any, do not tell all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,14 +225,11 @@ impl Selected {
     }
 }
 
-/// Names of columns of runs, in small letters and without separators.
-const RUNS: [&str; 6] = ["runnum", "run", "runid", "runnumber", "sessionid", "session"];
 /// The column of runs of `Lumos5G`.
 const LUMOS_RUNS: &str = "run_num";
 
 /// Returns the column of runs, if there is one and it is needed.
 fn runs_column(table: &Table<'_>, columns: &Columns) -> Result<Option<usize>, Error> {
-    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let find = |is: &dyn Fn(&str) -> bool| table.names.iter().position(|name| is(name));
     match (&columns.runs, &columns.run) {
         // A format's column, which not all of its tables have.
@@ -383,8 +386,13 @@ impl Rows {
     ) -> Result<Rows, Error> {
         let (mut times, mut values, mut missing) = (Raw::default(), Vec::new(), 0u64);
         let mut runs: BTreeMap<String, u64> = BTreeMap::new();
+        let taken: Vec<usize> = [selected.time.index, selected.rate].into_iter().chain(selected.runs).collect();
+        let mut filter = Filter::new(table, &columns.only, &KINDS, &taken)?;
         let mut record = ByteRecord::new();
         while let Some(line) = table.next(&mut record)? {
+            if !filter.keeps(&record) {
+                continue;
+            }
             let cell = |column: usize| {
                 record.get(column).ok_or_else(|| Error::line(line, format!("has no column {}", column + 1)))
             };
@@ -398,6 +406,7 @@ impl Rows {
                     continue;
                 }
             }
+            filter.count(&record);
             let (time, value) = (cell(selected.time.index)?, cell(selected.rate)?);
             if is_missing(time) || is_missing(value) {
                 missing += 1;
@@ -414,6 +423,7 @@ impl Rows {
             values.push(value);
         }
         one_run(&runs, columns.run.as_deref(), notes)?;
+        filter.finish(Some("--run"), notes)?;
         if times.is_empty() {
             let what = if missing > 0 { "all its rows lack the time or the rate" } else { "no lines after the header" };
             return Err(Error::File(what.to_owned()));

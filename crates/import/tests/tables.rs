@@ -1,6 +1,6 @@
 //! Tables of rates and amounts: counters, units that are not clear, and runs.
 
-use import::{Columns, Covers, Error, Format, Unit, rates};
+use import::{Columns, Covers, Error, Format, Unit, Where, rates};
 
 fn fault<T: std::fmt::Debug>(read: Result<T, Error>) -> String {
     read.unwrap_err().to_string()
@@ -152,4 +152,57 @@ fn rates_and_amounts_that_stand_for_unknown_ones_are_left_out_and_counted() {
     let drive = import::drive::read(&log[..], &import::drive::Columns::default()).unwrap();
     assert_eq!(drive.value.rows[1].mbps[0], None);
     assert!(drive.notes.iter().any(|note| note.starts_with("2 rates or amounts")), "{:?}", drive.notes);
+}
+
+#[test]
+fn rows_of_several_phones_operators_directions_or_runs_are_not_one_trace() {
+    let of = |table: &str, only: &[&str]| {
+        let only = only.iter().map(|one| Where::parse(one).unwrap()).collect();
+        rates(table.as_bytes(), &Columns { only, ..Columns::default() }, 0.0, None)
+    };
+    for (name, [a, b]) in [
+        ("operator", ["A", "B"]),
+        ("direction", ["DL", "UL"]),
+        ("ue", ["1", "2"]),
+        ("IMSI", ["1", "2"]),
+        ("Device ID", ["x", "y"]),
+        ("phone", ["x", "y"]),
+        ("sim", ["1", "2"]),
+        ("flow_id", ["1", "2"]),
+        ("rnti", ["1", "2"]),
+    ] {
+        let table =
+            format!("time_s,{name},mbps\n0,{a},12\n0,{b},36\n1,{a},12\n1,{b},36\n2,{a},12\n2,{b},36\n3,{a},12\n");
+        let (what, list) = (format!("--where '{name}=VALUE'"), format!("choose one of {a} (4 rows), {b} (3 rows)"));
+        let error = fault(of(&table, &[]));
+        assert!(error.contains(&what) && error.ends_with(&list), "{error}");
+        let first = of(&table, &[&format!("{name}={}", a.to_lowercase())]).unwrap();
+        assert_eq!((first.value.period().as_millis(), first.value.mean_rate().as_mbps()), (4_000, 12.0));
+        assert_eq!(
+            first.notes[0],
+            format!("4 of 7 rows are of {name}={}, and the others are left out", a.to_lowercase())
+        );
+        assert!(of(&table, &[&format!("{name}=*")]).is_ok());
+        let error = fault(of(&table, &[&format!("{name}=none")]));
+        assert!(error.starts_with(&format!("no row has `none` in column `{name}`; choose one of {a}")), "{error}");
+    }
+    let runs = "time_s,run,ue,mbps\n0,a,1,12\n0,a,2,36\n1,a,1,12\n0,b,1,24\n";
+    assert!(fault(of(runs, &[])).contains("select one with --run VALUE; choose one of a (3 rows), b"));
+    assert!(fault(of(runs, &["run=a"])).contains("in column `ue`"));
+    assert_eq!(of(runs, &["run=a", "ue=1"]).unwrap().value.mean_rate().as_mbps(), 12.0);
+    assert_eq!(fault(of(runs, &["run=b", "ue=2"])), "no row meets all conditions of --where");
+    // One phone that changes cells, or moves in a direction; and one value, which some rows lack.
+    for column in [
+        "rnti,mbps\n0,7,12\n1,7,12\n2,9,12\n",
+        "direction,mbps\n0,90,12\n1,91,12\n",
+        "operator,mbps\n0,A,12\n1,-,12\n2,a,12\n",
+    ] {
+        assert_eq!(of(&format!("time_s,{column}"), &[]).unwrap().value.mean_rate().as_mbps(), 12.0);
+    }
+    let log = b"time_s,device,rsrp,dl_mbps\n0,a,-80,8\n0,b,-90,80\n1,a,-80,8\n1,b,-90,80\n";
+    let columns = |only: Vec<Where>| import::drive::Columns { only, ..Default::default() };
+    let error = fault(import::drive::read(&log[..], &columns(Vec::new())));
+    assert!(error.contains("in column `device`"), "{error}");
+    let drive = import::drive::read(&log[..], &columns(vec![Where::parse("device=b").unwrap()])).unwrap().value;
+    assert_eq!(drive.rows.iter().map(|row| row.rsrp_dbm).collect::<Vec<_>>(), [Some(-90.0); 2]);
 }

@@ -3,7 +3,7 @@
 mod drive;
 mod parts;
 
-use parts::{PartArgs, TextureArgs, TimeUnit, at, noted, open, rate_unit};
+use parts::{PartArgs, TextureArgs, TimeUnit, WhereArgs, at, noted, open, rate_unit};
 
 use crate::failure::Failure;
 use crate::out::{refuse_existing, write_new};
@@ -91,6 +91,8 @@ pub(crate) struct RatesArgs {
     /// The run whose rows count, if the table has a column of runs and several of them
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
+    #[command(flatten)]
+    rows: WhereArgs,
     /// What a row covers [default: until-next for rates; since-previous for amounts, and since-start for totals]
     #[arg(long, value_name = "TIME")]
     covers: Option<RowCovers>,
@@ -372,6 +374,7 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
                 texture: args.texture.spread(),
                 run: args.run.clone(),
                 runs: None,
+                only: args.rows.only.clone(),
             };
             let columns =
                 args.format.map_or_else(|| columns.clone(), |format| format.format().complete(columns.clone()));

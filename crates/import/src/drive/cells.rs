@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csv::ByteRecord;
 use rnis::identity::{is_cell_identity, is_physical_identity};
 
+use crate::select::{NO_SERVICE, OPERATORS};
 use crate::table::{Table, is_missing};
 use crate::{Error, choose, shown};
 
@@ -64,22 +65,6 @@ const FREQUENCIES: [&str; 22] = [
 ];
 const BANDS: [&str; 4] = ["band", "lteband", "nrband", "frequencyband"];
 const PLMNS: [&str; 5] = ["plmn", "plmnid", "mccmnc", "networkoperator", "operatornumeric"];
-const OPERATORS: [&str; 11] = [
-    "operator",
-    "operatorname",
-    "operatorlong",
-    "operatoralpha",
-    "operatoralphalong",
-    "networkoperatorname",
-    "carriername",
-    "carrier",
-    "isp",
-    "provider",
-    "mno",
-];
-/// What is called an operator without service.
-const NO_SERVICE: [&str; 6] =
-    ["noservice", "outofservice", "emergencycallsonly", "emergencyonly", "searching", "limitedservice"];
 /// The name that selects all operators.
 const ALL: &str = "all";
 /// Values that are named in a note.

@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use import::drive::{self, Columns, Direction};
 use import::{Noted, Unit};
 
-use super::parts::{PartArgs, TextureArgs, TimeUnit, at, noted, open, rate_unit};
+use super::parts::{PartArgs, TextureArgs, TimeUnit, WhereArgs, at, noted, open, rate_unit};
 use crate::failure::Failure;
 use crate::out::{counted, refuse_existing, write_new};
 use crate::terminal;
@@ -50,6 +50,8 @@ pub(crate) struct DriveArgs {
     /// The operator whose rows count, if the log has several; `all` for all of them, whose cells are told apart
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
+    #[command(flatten)]
+    rows: WhereArgs,
     /// The column of the received power (RSRP) in dBm
     #[arg(long, value_name = "COLUMN")]
     rsrp: Option<String>,
@@ -116,6 +118,7 @@ pub(crate) fn run(args: &DriveArgs) -> Result<(), Failure> {
         downlink: args.downlink.clone(),
         uplink: args.uplink.clone(),
         unit: args.unit,
+        only: args.rows.only.clone(),
     };
     let drive = noted(import::drive::read(open(&args.file)?, &columns), &args.file)?;
     let drive = drive.part(args.part.begin, args.part.length).map_err(at(&args.file))?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, ValueEnum};
-use import::{Noted, Unit, texture};
+use import::{Noted, Unit, Where, texture};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -36,6 +36,19 @@ impl TextureArgs {
     pub(super) fn spread(&self) -> Option<f64> {
         self.spread.map(|spread| spread.unwrap_or(texture::USUAL)).filter(|spread| *spread > 0.0)
     }
+}
+
+/// The rows that count.
+#[derive(ClapArgs)]
+pub(crate) struct WhereArgs {
+    /// Only rows with that value in a column, if the table has rows of several phones, operators, directions or others; may be
+    /// repeated. `COLUMN=*` takes all rows as those of one
+    #[arg(long = "where", value_name = "COLUMN=VALUE", value_parser = condition)]
+    pub(super) only: Vec<Where>,
+}
+
+fn condition(text: &str) -> Result<Where, String> {
+    Where::parse(text).ok_or_else(|| "expected a column and a value, such as device=phone1".to_owned())
 }
 
 /// The unit of a time.
