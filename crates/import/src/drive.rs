@@ -24,7 +24,7 @@ use crate::table::{Table, is_missing, is_sentinel, sentinels};
 use crate::times::{Raw, TimeColumn};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
-use cells::Technology;
+use cells::{Beside, Technology};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 2_000_000;
@@ -280,6 +280,8 @@ struct Ignored {
     out_of_range: BTreeMap<&'static str, u64>,
     of_others: u64,
     without_time: u64,
+    /// Rows that are not of the serving cell.
+    beside: BTreeMap<Beside, u64>,
     /// Rates that stand for unknown ones, and one of them.
     sentinels: Option<(u64, f64)>,
 }
@@ -303,6 +305,10 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         if !filter.keeps(&record) {
             continue;
         }
+        if let Some(beside) = selected.cell.beside(&record) {
+            *ignored.beside.entry(beside).or_default() += 1;
+            continue;
+        }
         filter.count(&record);
         let time = record.get(selected.time.index).unwrap_or_default();
         if is_missing(time) {
@@ -319,7 +325,9 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     }
     filter.finish(None, &mut notes)?;
     if times.is_empty() {
-        return Err(Error::File("no row with a time".to_owned()));
+        let of_others =
+            ignored.beside.iter().map(|(beside, rows)| format!("; {}", beside.note(*rows))).collect::<String>();
+        return Err(Error::File(format!("no row with a time{of_others}")));
     }
     if let Some(operator) = cells.selected(columns.operator.as_deref(), &mut notes)? {
         let keep: Vec<bool> = serving.iter().map(|row| row.operator == Some(operator)).collect();
@@ -328,6 +336,17 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
         rows.retain(|_| keep_row.next() == Some(&true));
         serving.retain(|row| row.operator == Some(operator));
     }
+    let keep = cells::first_at_once(&serving, &times);
+    let at_once = keep.iter().filter(|keep| !**keep).count() as u64;
+    if at_once > 0 {
+        ignored.beside.insert(Beside::AtOnce, at_once);
+        times.retain(&keep);
+        let mut keep_row = keep.iter();
+        rows.retain(|_| keep_row.next() == Some(&true));
+        let mut keep_cell = keep.iter();
+        serving.retain(|_| keep_cell.next() == Some(&true));
+    }
+    notes.extend(ignored.beside.iter().map(|(beside, rows)| beside.note(*rows)));
     if !selected.cell.has_identity() {
         notes.push("no column is known to name the cell: all rows are of one (--cell)".to_owned());
     }

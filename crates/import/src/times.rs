@@ -137,6 +137,16 @@ impl Raw {
         self.numbers.retain(|_| keep_number.next().copied().unwrap_or(false));
     }
 
+    /// Whether a row has the time of the one before.
+    pub(crate) fn is_at_once(&self, at: usize) -> bool {
+        self.numbers[at] == self.numbers[at - 1]
+    }
+
+    /// Whether the times may be those of a logger of whole seconds, which writes several rows with one time.
+    pub(crate) fn are_of_logger(&self) -> bool {
+        self.numbers.iter().all(|number| is_whole(*number)) && usual_step(&self.numbers) <= USUAL_STEP_S
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }

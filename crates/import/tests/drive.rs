@@ -250,3 +250,48 @@ fn any_bytes_are_a_drive_or_one_line() {
         check(read(&edited[..], &Columns::default()));
     });
 }
+
+/// Handovers, received powers, and the notes about rows that are left out.
+fn served(log: &str) -> (usize, Vec<f64>, Vec<String>) {
+    let Noted { value, notes } = drive(log, &Columns::default()).unwrap();
+    let notes = notes.into_iter().filter(|note| note.ends_with("left out")).collect();
+    (value.handovers(), value.rows.iter().filter_map(|row| row.rsrp_dbm).collect(), notes)
+}
+
+#[test]
+fn neighbours_and_secondary_carriers_do_not_serve() {
+    let rows: String = (0..5).map(|at| format!("{at},1,77,-80\n{at},0,78,-90\n{at},false,79,-95\n")).collect();
+    let (handovers, powers, notes) = served(&format!("time_s,registered,pci,rsrp\n{rows}"));
+    assert_eq!((handovers, powers), (0, vec![-80.0; 5]));
+    assert_eq!(notes, ["10 rows are of cells in which the phone is not registered, and are left out"]);
+    for (column, [first, second]) in
+        [("carrier", ["PCC", "SCC1"]), ("cc", ["PCell", "SCell2"]), ("component", ["Primary", "secondary"])]
+    {
+        let row = |at| format!("{at}.5,{second},78,-90\n{at}.6,{first},77,-80\n");
+        let rows: String = (0..5).map(row).collect();
+        let (handovers, powers, notes) = served(&format!("time_s,{column},pci,rsrp\n{rows}"));
+        assert_eq!((handovers, powers), (0, vec![-80.0; 5]), "{column}");
+        assert!(notes.len() == 1 && notes[0].starts_with("5 rows are of secondary component carriers"), "{notes:?}");
+    }
+    let error = drive("time_s,registered,rsrp\n0,no,-80\n", &Columns::default()).unwrap_err().to_string();
+    assert!(error.starts_with("no row with a time; 1 rows are of cells in which"), "{error}");
+}
+
+#[test]
+fn two_cells_at_one_time_are_no_handover() {
+    for step in [1.0, 0.5] {
+        let row = |at: u32| format!("{0},77,-80\n{0},78,-90\n", f64::from(at) * step);
+        let rows: String = (0..15).map(row).collect();
+        let (handovers, powers, notes) = served(&format!("time_s,pci,rsrp\n{rows}"));
+        assert_eq!((handovers, powers), (0, vec![-80.0; 15]));
+        let what =
+            "rows are of another cell than the first row of the same time, which is no handover, and are left out";
+        assert_eq!(notes, [format!("15 {what}")]);
+    }
+    // A list of cells with the serving one first, which changes; and a second of a logger in which a handover is.
+    let (handovers, powers, _) =
+        served("time_s,pci,rsrp\n0,77,-80\n0,78,-90\n1,78,-81\n1,77,-91\n2,78,-82\n2,77,-92\n");
+    assert_eq!((handovers, powers), (1, vec![-80.0, -81.0, -82.0]));
+    let (handovers, powers, notes) = served("time_s,pci,rsrp\n0,77,-80\n1,77,-81\n1,78,-82\n2,78,-83\n3,78,-84\n");
+    assert_eq!((handovers, powers, notes.len()), (1, vec![-80.0, -81.0, -82.0, -83.0, -84.0], 0));
+}

@@ -12,6 +12,7 @@ use rnis::identity::{is_cell_identity, is_physical_identity};
 
 use crate::select::{NO_SERVICE, OPERATORS};
 use crate::table::{Table, is_missing};
+use crate::times::Raw;
 use crate::{Error, choose, shown};
 
 /// Global identities, the most distinct first: that of uccmisl's sets, E-UTRAN and NR cell identities.
@@ -65,6 +66,33 @@ const FREQUENCIES: [&str; 22] = [
 ];
 const BANDS: [&str; 4] = ["band", "lteband", "nrband", "frequencyband"];
 const PLMNS: [&str; 5] = ["plmn", "plmnid", "mccmnc", "networkoperator", "operatornumeric"];
+/// Columns that say whether the phone is registered in the cell of a row, or only hears it.
+const REGISTERED: [&str; 4] = ["registered", "isregistered", "mregistered", "cellregistered"];
+/// Columns of component carriers.
+const COMPONENTS: [&str; 11] = [
+    "cc",
+    "ccid",
+    "cctype",
+    "ccindex",
+    "carrier",
+    "carriertype",
+    "component",
+    "componentcarrier",
+    "componentcarrierid",
+    "cellrole",
+    "celltype",
+];
+
+/// Whether a value names a component carrier: the primary one, which is that of the serving cell, or a secondary one (TS 36.300, 5.5).
+fn is_primary(value: &[u8]) -> Option<bool> {
+    let plain = crate::select::plain(&String::from_utf8_lossy(value));
+    match plain.trim_end_matches(|one: char| one.is_ascii_digit()) {
+        "pcc" | "pcell" | "primary" => Some(true),
+        "scc" | "scell" | "secondary" => Some(false),
+        _ => None,
+    }
+}
+
 /// The name that selects all operators.
 const ALL: &str = "all";
 /// Values that are named in a note.
@@ -113,6 +141,33 @@ pub(super) struct Columns {
     pub(super) technology: Option<usize>,
     frequency: Option<usize>,
     operator: Vec<usize>,
+    registered: Option<usize>,
+    components: Vec<usize>,
+}
+
+/// Why a row is not of the serving cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Beside {
+    /// The phone is not registered in the cell.
+    Neighbour,
+    /// It is of a secondary component carrier.
+    Secondary,
+    /// An earlier row of the same time is of another cell.
+    AtOnce,
+}
+
+impl Beside {
+    /// What to say of so many rows.
+    pub(super) fn note(self, rows: u64) -> String {
+        let what = match self {
+            Beside::Neighbour => "rows are of cells in which the phone is not registered",
+            Beside::Secondary => {
+                "rows are of secondary component carriers, whose rates, if they are not in those of the primary one, are missing"
+            }
+            Beside::AtOnce => "rows are of another cell than the first row of the same time, which is no handover",
+        };
+        format!("{rows} {what}, and are left out")
+    }
 }
 
 impl Columns {
@@ -144,7 +199,20 @@ impl Columns {
             _ => first(&PLMNS).or_else(|| first(&OPERATORS)).into_iter().collect(),
         };
         let frequency = first(&FREQUENCIES).or_else(|| first(&BANDS)).filter(|_| kind != Kind::Global);
-        Ok(Columns { identity, kind, technology: first(&TECHNOLOGIES), frequency, operator })
+        let components = (0..names.len()).filter(|&at| COMPONENTS.contains(&names[at].as_str())).collect();
+        let (technology, registered) = (first(&TECHNOLOGIES), first(&REGISTERED));
+        Ok(Columns { identity, kind, technology, frequency, operator, registered, components })
+    }
+
+    /// Why a row is not of the serving cell, if its columns say so.
+    pub(super) fn beside(&self, record: &ByteRecord) -> Option<Beside> {
+        let field = |column: usize| record.get(column).unwrap_or_default();
+        let is_no = |cell: &[u8]| [&b"0"[..], b"false", b"no"].iter().any(|no| cell.eq_ignore_ascii_case(no));
+        if self.registered.is_some_and(|column| is_no(field(column))) {
+            return Some(Beside::Neighbour);
+        }
+        let is_secondary = self.components.iter().any(|&column| is_primary(field(column)) == Some(false));
+        is_secondary.then_some(Beside::Secondary)
     }
 }
 
@@ -175,6 +243,41 @@ pub(super) struct Cells {
 pub(super) struct Row {
     pub(super) operator: Option<u32>,
     pub(super) cell: Option<Said>,
+}
+
+/// Whether two rows may be of one cell: they name no different ones.
+fn may_be_one(one: Said, other: Said) -> bool {
+    fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+        one.zip(other).is_none_or(|(one, other)| one == other)
+    }
+    one.identity == other.identity
+        && agree(one.rat, other.rat)
+        && agree(one.frequency, other.frequency)
+        && agree(one.operator, other.operator)
+}
+
+/// The rows that may be of the serving cell: of a time with several cells, those of the first one. A logger of whole seconds has rows of
+/// both sides of a handover in one of them, and then only those of the new cell.
+pub(super) fn first_at_once(rows: &[Row], times: &Raw) -> Vec<bool> {
+    let mut keep = vec![true; rows.len()];
+    let has_seconds = times.are_of_logger();
+    let after = |from: usize| from + 1 + (from + 1..rows.len()).take_while(|&at| times.is_at_once(at)).count();
+    let is_of = |at: usize, cell: Said| rows[at].cell.is_none_or(|other| may_be_one(other, cell));
+    let mut from = 0;
+    while from < rows.len() {
+        let next = after(from);
+        let mut cells = (from..next).filter_map(|at| rows[at].cell);
+        if let (Some(first), Some(last)) = (cells.next(), cells.last())
+            && !(from..next).all(|at| is_of(at, first))
+        {
+            let goes_on = has_seconds && next < rows.len() && (next..after(next)).all(|at| is_of(at, last));
+            for at in from..next {
+                keep[at] = goes_on || is_of(at, first);
+            }
+        }
+        from = next;
+    }
+    keep
 }
 
 impl Cells {
@@ -214,7 +317,7 @@ impl Cells {
 
     fn operator(&mut self, record: &ByteRecord, columns: &Columns) -> Option<u32> {
         let part = |column: &usize| {
-            let cell = record.get(*column).filter(|cell| !is_missing(cell))?;
+            let cell = record.get(*column).filter(|cell| !is_missing(cell) && is_primary(cell).is_none())?;
             identity(cell, |number| number == 0 || is_cell_identity(number))
         };
         let parts: Vec<String> = columns.operator.iter().map(part).collect::<Option<_>>()?;
