@@ -79,6 +79,9 @@ pub struct Capture {
     pub notes: Vec<String>,
 }
 
+/// Captures made on several processors are out of order by less than this.
+const BACK_NS: u64 = 1_000_000;
+
 /// What was left out or taken apart.
 #[derive(Debug, Default)]
 struct Frames {
@@ -88,6 +91,8 @@ struct Frames {
     damaged: u64,
     /// Packets of flows beyond the limit.
     beyond: u64,
+    /// Packets that are clearly earlier than one before them in the file, and by how many nanoseconds at most.
+    back: (u64, u64),
     twice: Twice,
     tunnels: Tunnels,
     fragments: Fragments,
@@ -127,7 +132,7 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
     let mut capture = Capture::default();
     let mut reader = Reader::new(from)?;
     let mut frames = Frames::default();
-    let (mut first, mut packets) = (None, 0);
+    let (mut first, mut latest, mut packets) = (None, 0_u64, 0);
     // The latest packet's interface, and its vantage point.
     let mut place = None;
     while let Some(packet) = reader.next_packet()? {
@@ -137,6 +142,8 @@ pub fn read(from: impl Read) -> Result<Capture, Error> {
         }
         // Captures made on several processors are not strictly in order.
         let (at, interface) = (packet.at.saturating_sub(*first.get_or_insert(packet.at)), packet.interface);
+        frames.back(latest.saturating_sub(packet.at));
+        latest = latest.max(packet.at);
         capture.end = capture.end.max(at);
         let Some(seen) = frames.take(&packet) else { continue };
         let vantage = match place {
@@ -190,6 +197,13 @@ impl Frames {
         self.fragments.take(headers, ip, frame.at).map(|headers| seen(&headers))
     }
 
+    /// Counts a packet that is so many nanoseconds earlier than one before it, unless processors alone make such differences.
+    fn back(&mut self, ns: u64) {
+        if ns >= BACK_NS {
+            self.back = (self.back.0 + 1, self.back.1.max(ns));
+        }
+    }
+
     /// What to say of what was left out or taken apart.
     fn notes<R: Read>(&mut self, reader: &Reader<R>) -> Vec<String> {
         let mut notes = Vec::new();
@@ -211,6 +225,11 @@ impl Frames {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
             }
+        }
+        let (count, most) = self.back;
+        if count > 0 {
+            let by = format!("by up to {:.3} s: they count in the order of their times", most as f64 / 1e9);
+            notes.push(format!("{count} packets are earlier than one before them in the file, {by}"));
         }
         if self.beyond > 0 {
             notes.push(format!("{} packets of flows beyond the first {MAX_FLOWS} are left out", self.beyond));

@@ -192,3 +192,15 @@ fn an_outage_at_the_end_of_a_capture_is_in_the_trace_but_the_time_after_a_connec
         assert_eq!((closed.value.period().as_millis(), closed.notes.len()), (100, 0));
     }
 }
+
+#[test]
+fn packets_of_times_that_go_back_are_counted() {
+    let of = |times: &[u32]| {
+        let packets = times.iter().map(|ms| packet(0, *ms, &segment(ACK)));
+        let file = [section(), interface(RAW, "eth0")].into_iter().chain(packets).collect::<Vec<_>>().concat();
+        read(&file[..]).unwrap().notes
+    };
+    assert_eq!(of(&[0, 10, 20, 20, 30]), Vec::<String>::new());
+    let what = "2 packets are earlier than one before them in the file, by up to 3.000 s: they count in the order of their times";
+    assert_eq!(of(&[0, 4_000, 1_000, 3_000, 5_000]), [what]);
+}
