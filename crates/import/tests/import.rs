@@ -730,3 +730,23 @@ fn any_capture(bytes: &[u8]) {
         Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
     }
 }
+
+#[test]
+fn a_cell_of_an_ns_3_log_is_not_held_over_while_another_one_serves() {
+    let row = |at: u32, cell: u32, sinr: u32| format!("{}\t{cell}\t1\t1\t1e-12\t{sinr}\t0\n", f64::from(at) / 10.0);
+    let of = |served: &[u32], which: &Ns3| {
+        let rows: String = served.iter().enumerate().map(|(at, cell)| row(at as u32, *cell, 10)).collect();
+        let head = NS3.lines().next().unwrap();
+        ns3(format!("{head}\n{rows}").as_bytes(), which).unwrap()
+    };
+    let first = Ns3 { imsi: Some(1), cell: Some(1), ..Ns3::default() };
+    let read = of(&[1, 1, 2, 2, 3, 3], &first);
+    let both = "time_s,sinr_db,rsrp_dbm\n0.000,10.000,-90.000\n0.100,10.000,-90.000\n0.200,10.000,-96.000\n0.300,10.000,-96.000\n\
+                0.400,-50.000,-140.000\n";
+    assert_eq!(read.value.to_csv(), both);
+    assert!(read.notes[0].starts_with("4 rows are of other cells that served the UE"), "{:?}", read.notes);
+    let power = of(&[1, 2, 3, 1], &Ns3 { rsrp: true, ..first.clone() }).value;
+    let samples = [(0.0, -90.0), (0.1, -96.0), (0.2, -96.0), (0.3, -90.0)];
+    assert_eq!(power.samples.iter().map(|(at, dbm)| (*at, dbm.round())).collect::<Vec<_>>(), samples);
+    assert_eq!(of(&[1, 1], &first).value.samples.len(), 2);
+}

@@ -6,6 +6,7 @@ use std::io::Read;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::{Channel, MAX_SAMPLES, Quantity, Samples, UPLINK};
+use crate::serving::{MARGIN_DB, Serving, channels};
 use crate::table::as_wide;
 use crate::{Error, MAX_SECONDS, MOST_NAMED, Noted, choose, shown, text};
 
@@ -64,14 +65,22 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Noted<Channel>, Error> {
     let mut reader = ReaderBuilder::new().delimiter(b'\t').trim(Trim::All).flexible(true).from_reader(&text[..]);
     let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?;
     let (columns, width) = (Columns::of(head, which)?, head.len());
-    let mut log =
-        Log { which, columns, found: BTreeMap::new(), rows: 0, others: BTreeSet::new(), uplink: 0, unscheduled: 0 };
+    let (found, elsewhere, others) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+    let mut log = Log { which, columns, found, rows: 0, elsewhere, others, uplink: 0, unscheduled: 0 };
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
         as_wide(&record, width, true, record.position().map_or(0, csv::Position::line))?;
         log.row(&record)?;
     }
     log.channel()
+}
+
+/// A time at which a UE was in another cell than the one selected: its value there, and its received power.
+struct Elsewhere {
+    at_s: f64,
+    cell: u64,
+    value: f64,
+    power: f64,
 }
 
 /// The rows that match.
@@ -81,6 +90,8 @@ struct Log<'a> {
     /// Values and received powers.
     found: BTreeMap<Who, [Samples; 2]>,
     rows: usize,
+    /// Of a selected cell, when its UEs were in another one, by UE and carrier: the time, the cell, the value and the power.
+    elsewhere: BTreeMap<(u64, String), Vec<Elsewhere>>,
     /// Other carriers than the one selected.
     others: BTreeSet<String>,
     /// Rows of the uplink, and those without a value.
@@ -113,11 +124,16 @@ impl Log<'_> {
         let of_carriers = columns.carriers.iter().map(|&column| shown(record.get(column).unwrap_or_default()));
         let carrier = of_carriers.collect::<Vec<_>>().join("/");
         let (imsi, rnti) = if columns.ue_name == IMSI { (which.imsi, None) } else { (None, which.rnti) };
-        if imsi.or(rnti).is_some_and(|selected| selected != ue) || which.cell.is_some_and(|selected| selected != cell) {
+        if imsi.or(rnti).is_some_and(|selected| selected != ue) {
+            return Ok(());
+        }
+        let is_elsewhere = which.cell.is_some_and(|selected| selected != cell);
+        // In another cell, the number is that of another UE.
+        if is_elsewhere && columns.ue_name == RNTI {
             return Ok(());
         }
         if which.carrier.as_ref().is_some_and(|selected| *selected != carrier) {
-            if self.others.len() < MOST_NAMED {
+            if !is_elsewhere && self.others.len() < MOST_NAMED {
                 self.others.insert(carrier);
             }
             return Ok(());
@@ -130,6 +146,15 @@ impl Log<'_> {
             return Err(Error::File(format!("more than {MAX_SAMPLES} matching lines: select a UE, or split the file")));
         }
         let power = columns.power.map_or(Ok(1.0), |column| number(column, "received power"))?;
+        if is_elsewhere {
+            let is_heard = columns.is_db || value > 0.0 && power > 0.0;
+            if is_heard {
+                let value = if columns.is_db { value } else { decibels(value, which.rsrp) };
+                let one = Elsewhere { at_s: at, cell, value, power: decibels(power, true) };
+                self.elsewhere.entry((ue, carrier)).or_default().push(one);
+            }
+            return Ok(());
+        }
         let [samples, powers] = self.found.entry((ue, cell, carrier)).or_default();
         if samples.last().is_some_and(|&(before, _)| at < before) {
             return Err(Error::line(line, "is earlier than the previous line of the same UE and cell"));
@@ -138,9 +163,8 @@ impl Log<'_> {
         if columns.is_db {
             samples.push((at, value));
         } else if value > 0.0 && power > 0.0 {
-            let db = 10.0 * libm::log10(value);
-            samples.push((at, if which.rsrp { db + 30.0 } else { db }));
-            powers.push((at, 10.0 * libm::log10(power) + 30.0));
+            samples.push((at, decibels(value, which.rsrp)));
+            powers.push((at, decibels(power, true)));
         } else {
             self.unscheduled += 1;
         }
@@ -151,7 +175,7 @@ impl Log<'_> {
         if self.found.len() > 1 {
             return Err(self.several());
         }
-        let Some((_, [samples, powers])) = self.found.pop_first() else {
+        let Some(((ue, _, carrier), [samples, powers])) = self.found.pop_first() else {
             if let Some(carrier) = self.which.carrier.as_ref().filter(|_| !self.others.is_empty()) {
                 let what = format!("no line of the UE and cell is of the carrier `{}`", shown(carrier.as_bytes()));
                 return Err(choose(&what, self.others.into_iter().collect()));
@@ -176,6 +200,10 @@ impl Log<'_> {
             return Err(Error::File(notes.join("; ")));
         }
         let (rows, quantity) = (samples.len(), if self.which.rsrp { Quantity::Rsrp } else { Quantity::Sinr });
+        let mut elsewhere = self.elsewhere.remove(&(ue, carrier)).unwrap_or_default();
+        // Of several carriers, a UE is in a cell of each.
+        elsewhere.retain(|one| samples.binary_search_by(|(at, _)| at.total_cmp(&one.at_s)).is_err());
+        let served = (!elsewhere.is_empty()).then(|| (samples.clone(), powers.clone()));
         let mut channel = Channel::new(quantity, samples)?;
         if self.columns.power.is_some() {
             channel = channel.beside(&Channel::new(Quantity::Rsrp, powers)?)?;
@@ -183,6 +211,22 @@ impl Log<'_> {
         let averaged = rows - channel.samples.len();
         if averaged > 0 {
             notes.push(format!("{averaged} values are of the same millisecond as another, and averaged"));
+        }
+        if let Some((samples, powers)) = served {
+            let what = "just before and after its time, this one is weaker by";
+            notes.push(format!(
+                "{} rows are of other cells that served the UE: {what} {MARGIN_DB} dB, and else out of reach",
+                elsewhere.len()
+            ));
+            let others =
+                |value: fn(&Elsewhere) -> f64| elsewhere.iter().map(|one| (one, value(one))).collect::<Vec<_>>();
+            channel = match self.columns.power {
+                Some(_) => {
+                    let powers = while_serving(Quantity::Rsrp, powers, others(|one| one.power), MARGIN_DB)?;
+                    while_serving(quantity, samples, others(|one| one.value), 0.0)?.beside(&powers)?
+                }
+                None => while_serving(quantity, samples, others(|one| one.value), MARGIN_DB)?,
+            };
         }
         Ok(Noted { value: channel, notes })
     }
@@ -206,6 +250,29 @@ impl Log<'_> {
         };
         choose(what, of.collect())
     }
+}
+
+/// Returns a ratio in dB, or a power in W in dBm.
+fn decibels(value: f64, is_power: bool) -> f64 {
+    10.0 * libm::log10(value) + if is_power { 30.0 } else { 0.0 }
+}
+
+/// Returns the channel of a cell that did not serve all the time; `margin_db` is that of [`channels`].
+fn while_serving(
+    quantity: Quantity,
+    samples: Samples,
+    others: Vec<(&Elsewhere, f64)>,
+    margin_db: f64,
+) -> Result<Channel, Error> {
+    // No number of another cell.
+    const OWN: &str = "own";
+    let own = samples.into_iter().map(|(at_s, value)| Serving { at_s, cell: OWN.to_owned(), value });
+    let of = |(one, value): (&Elsewhere, f64)| Serving { at_s: one.at_s, cell: one.cell.to_string(), value };
+    let mut serving: Vec<Serving> = own.chain(others.into_iter().map(of)).collect();
+    serving.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+    serving[0].at_s = 0.0;
+    let own = channels(&serving, quantity, margin_db)?.remove(OWN);
+    own.ok_or_else(|| Error::File("no line matches the UE and cell".to_owned()))
 }
 
 /// The columns of a log of ns-3.
