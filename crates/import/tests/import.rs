@@ -750,3 +750,22 @@ fn a_cell_of_an_ns_3_log_is_not_held_over_while_another_one_serves() {
     assert_eq!(power.samples.iter().map(|(at, dbm)| (*at, dbm.round())).collect::<Vec<_>>(), samples);
     assert_eq!(of(&[1, 1], &first).value.samples.len(), 2);
 }
+
+#[test]
+fn a_run_or_a_module_with_the_whole_name_wins() {
+    let rows: String = ["r1", "r10"]
+        .iter()
+        .flat_map(|run| {
+            ["N.ue", "N.ue2"].map(|module| {
+                format!("{run},vector,{module},sinrDl:vector,,,,0 1,{run_value} 6\n", run_value = &run[1..])
+            })
+        })
+        .collect();
+    let export = format!("run,type,module,name,attrname,attrvalue,value,vectime,vecvalue\n{rows}");
+    let of = |run: &str, module: &str| {
+        omnet(export.as_bytes(), &Omnet { run: Some(run.into()), module: Some(module.into()), vector: None })
+    };
+    assert_eq!(of("r1", "N.ue").unwrap().value.samples[0].1, 1.0);
+    assert_eq!(of("r10", "N.ue2").unwrap().value.samples[0].1, 10.0);
+    assert!(fault(of("r", "N.ue2")).starts_with("several vectors match"));
+}

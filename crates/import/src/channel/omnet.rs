@@ -11,11 +11,11 @@ use crate::{Error, MAX_SECONDS, Noted, choose, shown, text};
 /// Selects a vector of an OMNeT++ export.
 #[derive(Clone, Debug, Default)]
 pub struct Omnet {
-    /// Text contained in the module's path.
+    /// Text contained in the module's path; a path that is this text wins.
     pub module: Option<String>,
     /// The vector's name, with or without `:vector`. Default: a vector whose name indicates SINR, CQI or RSRP.
     pub vector: Option<String>,
-    /// Text contained in the run's name.
+    /// Text contained in the run's name; a name that is this text wins.
     pub run: Option<String>,
 }
 
@@ -80,6 +80,11 @@ pub fn omnet(from: impl Read, which: &Omnet) -> Result<Noted<Channel>, Error> {
             if is_other { &mut others } else { &mut found }.push(vector);
         }
     }
+    for vectors in [&mut found, &mut others] {
+        for (part, text) in [(0, &which.run), (1, &which.module)] {
+            keep_exact(vectors, part, text.as_deref());
+        }
+    }
     match &found[..] {
         [] => Err(Error::File(match others.first() {
             Some(other) => format!("{}: {}", shown(other.name.as_bytes()), refused(&other.name)),
@@ -94,6 +99,14 @@ pub fn omnet(from: impl Read, which: &Omnet) -> Result<Noted<Channel>, Error> {
             Ok(Noted { value: channel, notes })
         }
         several => Err(choose("several vectors match", several.iter().map(|one| one.options.clone()).collect())),
+    }
+}
+
+/// Of vectors that have a text in their run's or module's name, keeps those of which it is the whole name, if there are any.
+fn keep_exact(vectors: &mut Vec<Vector>, part: usize, text: Option<&str>) {
+    let is_exact = |vector: &Vector| text.is_some_and(|text| vector.id[part] == text.as_bytes());
+    if vectors.iter().any(is_exact) {
+        vectors.retain(is_exact);
     }
 }
 
