@@ -348,10 +348,11 @@ fn flows_in_both_directions_at_once_are_replayed_with_the_queue_of_each() {
         // shallow buffer counts for more: it is known from means over 0.1 s and is 64 kB at least, and after a loss CUBIC leaves a
         // direction idle that its buffer cannot bridge.
         println!("{cc}: {ratios:?} with one-way delays, {others:?} without");
-        // A download hardly fills its link while its acknowledgements wait, and the replay takes what it got for the capacity: with
-        // four seeds, CUBIC's had 0.51 to 0.68.
+        // A known miss, which is listed in the book's limits: this fails when it is mended. A download hardly fills its link while its
+        // acknowledgements wait, and the replay takes what it got for the capacity: CUBIC's has 0.52 of its rate (0.51 to 0.68 with
+        // four seeds) and BBR's 0.32, where 0.8 is the aim.
         let least = if cc == "bbr" { 0.25 } else { 0.45 };
-        assert!((least..1.25).contains(&ratios[0]) && (0.7..1.25).contains(&ratios[1]), "{cc}: {ratios:?}\n{known}");
+        assert!((least..0.8).contains(&ratios[0]) && (0.7..1.25).contains(&ratios[1]), "{cc}: {ratios:?}\n{known}");
         // BBR loses nothing, so the buffers may be larger than what they held, and are taken for twice as large.
         let room = if cc == "bbr" { 2.0 } else { 1.0 };
         assert_eq!(known.matches("nothing was lost").count(), if cc == "bbr" { 2 } else { 0 }, "{cc}: {known}");
