@@ -264,6 +264,14 @@ fn rate_column(
             let what = "may be a rate, but its unit is unknown: it is left out; give";
             let note = |at: usize| format!("column {} {what} {option} and --unit", table.shown(at));
             notes.extend((0..names.len()).filter(may_be).map(note));
+            let is_amount = |at: &usize| {
+                let named = units::rate(&table.names[*at]).and_then(|named| named.unit);
+                begins.iter().any(|begin| names[*at].starts_with(begin)) && named.is_some_and(|unit| !unit.is_rate)
+            };
+            notes.extend((0..names.len()).filter(is_amount).map(|at| {
+                let what = "has amounts of data and no rates, and is left out: make a trace of it with `ranway import rates --rate";
+                format!("column {} {what} {}`", table.shown(at), shown(table.names[at].as_bytes()))
+            }));
             Ok(None)
         }
         [one] => Ok(Some(one)),

@@ -295,3 +295,16 @@ fn two_cells_at_one_time_are_no_handover() {
     let (handovers, powers, notes) = served("time_s,pci,rsrp\n0,77,-80\n1,77,-81\n1,78,-82\n2,78,-83\n3,78,-84\n");
     assert_eq!((handovers, powers, notes.len()), (1, vec![-80.0, -81.0, -82.0, -83.0, -84.0], 0));
 }
+
+#[test]
+fn amounts_of_data_in_a_log_are_no_rates_and_named() {
+    let Noted { value, notes } =
+        drive("time_s,pci,rsrp,dl_bytes,tx_kB\n0,77,-80,9,9\n1,77,-80,9,9\n", &Columns::default()).unwrap();
+    assert_eq!(value.rows[0].mbps, [None; 2]);
+    for name in ["dl_bytes", "tx_kB"] {
+        let note = format!(
+            "column `{name}` has amounts of data and no rates, and is left out: make a trace of it with `ranway import rates --rate {name}`"
+        );
+        assert!(notes.contains(&note), "{notes:?}");
+    }
+}
