@@ -321,6 +321,21 @@ fn one_run(runs: &BTreeMap<String, u64>, selected: Option<&str>, notes: &mut Vec
     }
 }
 
+/// Leaves out the rows that are in the table a second time, right behind the first one: of rows at a steady pace, all that have the time of
+/// another are the same, and none is there more often. Rows that are the same in a log of packets count as often as they are there.
+fn leave_out_copies(times: &mut Raw, values: &mut Vec<f64>, copies: &[bool], notes: &mut Vec<String>) {
+    let count = copies.iter().filter(|copy| **copy).count();
+    let is_clear = (1..copies.len()).all(|at| copies[at] == times.is_at_once(at) && !(copies[at] && copies[at - 1]));
+    if count == 0 || !is_clear || !times.has_a_pace() {
+        return;
+    }
+    let keep: Vec<bool> = copies.iter().map(|copy| !copy).collect();
+    times.retain(&keep);
+    let mut keep_value = keep.iter();
+    values.retain(|_| keep_value.next() == Some(&true));
+    notes.push(format!("{count} rows are the same as the one before, with its time, and count once"));
+}
+
 /// Leaves out the rows whose values stand for unknown ones. A counter may have these values by chance, but for those below 0.
 fn leave_out_sentinels(
     times: &mut Raw,
@@ -385,6 +400,7 @@ impl Rows {
         notes: &mut Vec<String>,
     ) -> Result<Rows, Error> {
         let (mut times, mut values, mut missing) = (Raw::default(), Vec::new(), 0u64);
+        let (mut before, mut copies) = (ByteRecord::new(), Vec::new());
         let mut runs: BTreeMap<String, u64> = BTreeMap::new();
         let taken: Vec<usize> = [selected.time.index, selected.rate].into_iter().chain(selected.runs).collect();
         let mut filter = Filter::new(table, &columns.only, &KINDS, &taken)?;
@@ -421,6 +437,8 @@ impl Rows {
                 return Err(Error::line(line, format!("the rate {value} must be from 0 to 10 Tbit/s")));
             }
             values.push(value);
+            copies.push(record == before);
+            before.clone_from(&record);
         }
         one_run(&runs, columns.run.as_deref(), notes)?;
         filter.finish(Some("--run"), notes)?;
@@ -431,6 +449,7 @@ impl Rows {
         if missing > 0 {
             notes.push(format!("{missing} rows without a time or a rate are left out"));
         }
+        leave_out_copies(&mut times, &mut values, &copies, notes);
         leave_out_sentinels(&mut times, &mut values, (selected.unit, is_sum), notes)?;
         Ok(Rows { times: times.times(&selected.time, notes)?, values })
     }

@@ -15,6 +15,8 @@ const GAP_S: f64 = 5.0;
 const GAP_STEPS: f64 = 5.0;
 /// Steps from which on a pace can be told.
 const MANY_STEPS: usize = 20;
+/// By how much of the usual step others differ from it at a steady pace; a tenth is a choice.
+const PACE: f64 = 0.1;
 /// By how many seconds the clock of a logger of whole seconds may go back: it was set.
 const SET_BACK_S: f64 = 2.0;
 
@@ -140,6 +142,13 @@ impl Raw {
     /// Whether a row has the time of the one before.
     pub(crate) fn is_at_once(&self, at: usize) -> bool {
         self.numbers[at] == self.numbers[at - 1]
+    }
+
+    /// Whether most steps between times are about the same.
+    pub(crate) fn has_a_pace(&self) -> bool {
+        let usual = usual_step(&self.numbers);
+        let steps = || self.numbers.windows(2).map(|two| two[1] - two[0]).filter(|step| *step > 0.0);
+        2 * steps().filter(|step| (step - usual).abs() <= PACE * usual).count() > steps().count()
     }
 
     /// Whether the times may be those of a logger of whole seconds, which writes several rows with one time.

@@ -206,3 +206,23 @@ fn rows_of_several_phones_operators_directions_or_runs_are_not_one_trace() {
     let drive = import::drive::read(&log[..], &columns(vec![Where::parse("device=b").unwrap()])).unwrap().value;
     assert_eq!(drive.rows.iter().map(|row| row.rsrp_dbm).collect::<Vec<_>>(), [Some(-90.0); 2]);
 }
+
+#[test]
+fn rows_that_are_in_a_table_twice_count_once() {
+    let of = |rows: &str| {
+        let read = rates(format!("time_s,bytes\n{rows}").as_bytes(), &Columns::default(), 0.0, None).unwrap();
+        let said = read.notes.into_iter().filter(|note| note.ends_with("count once")).collect::<Vec<_>>();
+        (read.value.mean_rate().as_mbps(), said)
+    };
+    let one = "1 rows are the same as the one before, with its time, and count once";
+    for (begin, rows) in [(0.5, 5), (0.0, 5)] {
+        let row = |at: u32| format!("{},1500000\n", begin + f64::from(at));
+        let (mbps, said) = of(&(0..rows).map(|at| row(at).repeat(1 + usize::from(at == 2))).collect::<String>());
+        assert_eq!((mbps, said), (12.0, vec![one.to_owned()]));
+    }
+    // Packets, and rows of one time that differ.
+    let (_, said) = of("0,1500\n0.001,1500\n0.001,1500\n0.001,1500\n0.002,1500\n0.003,1500\n");
+    assert_eq!(said, Vec::<String>::new());
+    let (mbps, said) = of("0,1500\n0.5,3000\n0.5,3000\n1,3000\n1,4500\n1.5,3000\n");
+    assert!(said.is_empty() && (mbps * 1.5e6 / 8.0 - 16_500.0).abs() < 1_500.0, "{mbps} {said:?}");
+}
