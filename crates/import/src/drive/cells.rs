@@ -267,12 +267,12 @@ pub(super) fn first_at_once(rows: &[Row], times: &Raw) -> Vec<bool> {
     while from < rows.len() {
         let next = after(from);
         let mut cells = (from..next).filter_map(|at| rows[at].cell);
-        if let (Some(first), Some(last)) = (cells.next(), cells.last())
+        if let (Some(first), Some(last)) = (cells.next(), cells.next_back())
             && !(from..next).all(|at| is_of(at, first))
         {
             let goes_on = has_seconds && next < rows.len() && (next..after(next)).all(|at| is_of(at, last));
-            for at in from..next {
-                keep[at] = goes_on || is_of(at, first);
+            for (at, keep) in (from..next).zip(&mut keep[from..next]) {
+                *keep = goes_on || is_of(at, first);
             }
         }
         from = next;
