@@ -162,7 +162,7 @@ impl Beside {
         let what = match self {
             Beside::Neighbour => "rows are of cells in which the phone is not registered",
             Beside::Secondary => {
-                "rows are of secondary component carriers, whose rates, if they are not in those of the primary one, are missing"
+                "rows are of secondary component carriers, with whatever rates of their own they have"
             }
             Beside::AtOnce => "rows are of another cell than the first row of the same time, which is no handover",
         };
