@@ -161,9 +161,7 @@ impl Beside {
     pub(super) fn note(self, rows: u64) -> String {
         let what = match self {
             Beside::Neighbour => "rows are of cells in which the phone is not registered",
-            Beside::Secondary => {
-                "rows are of secondary component carriers, with whatever rates of their own they have"
-            }
+            Beside::Secondary => "rows are of secondary component carriers, with whatever rates of their own they have",
             Beside::AtOnce => "rows are of another cell than the first row of the same time, which is no handover",
         };
         format!("{rows} {what}, and are left out")
