@@ -47,14 +47,17 @@ def tidy(
         copies=pl.len(),
         goodput_mbps=pl.when(span > 0).then(pl.col("bytes").sum() * 8e-6 / span),
         throughput_mbps=pl.when(span > 0).then(received.sum() / span),
-        retransmission_rate=_share_of("retransmitted"),
-        loss=_share_of("lost_packets"),
+        # SYN and FIN are no data segments.
+        retransmission_rate=_share_of(pl.col("retransmitted") - pl.col("retrans_control").fill_null(0)),
+        # What was sent before the warm-up's end may be lost after it.
+        loss=_share_of(pl.col("lost_packets")).clip(upper_bound=1.0),
         **{name: pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()) for name in _SUMS},
     )
     # For TCP, losses count packets of both directions; for UDP, only data.
     tcp = pl.col("transport") == "tcp"
     frame = frame.with_columns(
-        retransmission_rate=pl.when(tcp).then("retransmission_rate"), loss=pl.when(~tcp).then("loss")
+        retransmission_rate=pl.when(tcp & (pl.col("retransmission_rate") <= 1)).then("retransmission_rate"),
+        loss=pl.when(~tcp).then("loss"),
     )
     for table, column, name in ((rtts, "rtt_ms", "rtt"), (owds, "owd_ms", "owd")):
         frame = frame.join(_quantiles(table, column, name), on=list(_KEYS), how="left", maintain_order="left")
@@ -70,11 +73,11 @@ def tidy(
     return frame.rename(back).sort("point", "run", maintain_order=True)
 
 
-def _share_of(part: str) -> pl.Expr:
-    """Returns a count's share of the segments sent, of the copies that tell both: at most 1."""
-    known = pl.col(part).is_not_null() & pl.col("segments_sent").is_not_null()
+def _share_of(part: pl.Expr) -> pl.Expr:
+    """Returns a count's share of the segments sent, of the copies that tell both."""
+    known = part.is_not_null() & pl.col("segments_sent").is_not_null()
     whole = pl.col("segments_sent").filter(known).sum()
-    return pl.when(whole > 0).then((pl.col(part).filter(known).sum() / whole).clip(upper_bound=1.0))
+    return pl.when(whole > 0).then(part.filter(known).sum() / whole)
 
 
 def _quantile_of(column: str, q: float) -> pl.Expr:
