@@ -1,79 +1,13 @@
 //! Links: exact service, what the wire does, and conservation.
 
+mod common;
+
 use aqm::{DropReason, drop_tail};
 use bolero::check;
-use link::{Config, Jitter, Link, Loss, Random, Reordering, Schedule, Service, Sharing, Trace};
-use rand_xoshiro::rand_core::SeedableRng;
-use std::sync::Arc;
+use common::{Driver, at, ms, no_drops, random, rate, tiny_trace};
+use link::{Config, Jitter, Link, Loss, Reordering, Schedule, Service, Sharing};
 use testkit::queue::{Op, TestPacket};
 use units::{Bytes, Rate, Span, Time};
-
-fn at(nanos: u64) -> Time {
-    Time::from_nanos(nanos)
-}
-
-fn ms(n: u64) -> Time {
-    Time::ZERO + Span::from_millis(n)
-}
-
-fn random(seed: u64) -> Random {
-    Random::seed_from_u64(seed)
-}
-
-fn rate(bits_per_sec: u64) -> Service {
-    Service::Rate(Schedule::constant(Rate::from_bits_per_sec(bits_per_sec)))
-}
-
-fn no_drops(packet: TestPacket, reason: DropReason) {
-    panic!("lost {packet:?}: {reason:?}");
-}
-
-/// Drives a link as a simulator does: wakes it only when it asks for it, and hands packets over at their times.
-struct Driver {
-    link: Link<TestPacket>,
-    delivered: Vec<(Time, u64)>,
-    lost: Vec<(u64, DropReason)>,
-    wake_ups: u64,
-}
-
-impl Driver {
-    fn new(config: Config) -> Self {
-        Driver { link: Link::new(config, random(1)), delivered: Vec::new(), lost: Vec::new(), wake_ups: 0 }
-    }
-
-    fn run(mut self, arrivals: impl IntoIterator<Item = (Time, u32)>) -> Self {
-        for (id, (now, len)) in arrivals.into_iter().enumerate() {
-            self.run_until(now);
-            let packet = TestPacket::new(id as u64, 0, len);
-            self.link.handle_packet(packet, now, &mut |packet: TestPacket, why| self.lost.push((packet.id, why)));
-            self.collect(now);
-        }
-        self.run_until(Time::MAX);
-        self
-    }
-
-    fn run_until(&mut self, end: Time) {
-        while let Some(now) = self.link.poll_timeout().filter(|&now| now <= end) {
-            self.wake_ups += 1;
-            self.link.handle_timeout(now, &mut |packet: TestPacket, why| self.lost.push((packet.id, why)));
-            self.collect(now);
-            assert!(
-                self.link.poll_timeout() > Some(now) || self.link.poll_timeout().is_none(),
-                "a wake-up did nothing"
-            );
-        }
-    }
-
-    fn collect(&mut self, now: Time) {
-        while let Some(packet) = self.link.poll_delivery(now) {
-            self.delivered.push((now, packet.id));
-        }
-    }
-
-    fn times(&self) -> Vec<Time> {
-        self.delivered.iter().map(|&(time, _)| time).collect()
-    }
-}
 
 #[test]
 fn a_busy_link_is_exact_to_the_nanosecond_over_a_million_packets() {
@@ -266,10 +200,6 @@ fn many_rate_changes_deliver_their_integral() {
         step += 1;
     }
     assert_eq!(driver.times(), expected);
-}
-
-fn tiny_trace(sharing: Sharing) -> Service {
-    Service::Trace { trace: Arc::new(Trace::parse("0\n2\n2\n5\n").unwrap()), sharing, offset: Span::ZERO }
 }
 
 #[test]
@@ -709,101 +639,6 @@ fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
         }
         assert_eq!(seen, counted);
     });
-}
-
-#[test]
-fn a_packet_in_service_during_an_outage_leaves_once_there_is_a_rate() {
-    let config = Config { service: rate(12_000_000), delay: Span::from_millis(5), ..Config::default() };
-    let mut driver = Driver::new(config);
-    driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
-    // Half of it has left.
-    assert!(driver.link.set_rate(Rate::from_mbps(0), at(500_000)));
-    assert_eq!(driver.link.poll_timeout(), None);
-    driver.run_until(ms(1000));
-    assert!(driver.link.set_rate(Rate::from_mbps(6), ms(1000)));
-    driver.run_until(ms(2000));
-    assert_eq!(driver.times(), [ms(1006)]);
-}
-
-#[test]
-fn after_an_outage_a_link_goes_on_where_it_would_be_without_one() {
-    // From 200 ms on, half of the rate.
-    let steps = Schedule::new(Rate::from_mbps(12), vec![(ms(200), Rate::from_mbps(6))]).expect("times increase");
-    let left = |service: Service, pause: &dyn Fn(&mut Driver)| {
-        let mut driver = Driver::new(Config { service, ..Config::default() });
-        driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(100), &mut no_drops);
-        driver.link.handle_packet(TestPacket::new(1, 0, 1500), ms(100), &mut no_drops);
-        pause(&mut driver);
-        driver.run_until(ms(2000));
-        driver.times()
-    };
-    let outage = |driver: &mut Driver| driver.link.pause(ms(1000), at(100_500_000));
-    // Half of a packet is still to be served, at the rate of then.
-    assert_eq!(left(Service::Rate(steps.clone()), &outage), [ms(1001), ms(1003)]);
-    let within = |driver: &mut Driver| {
-        outage(driver);
-        driver.link.pause(ms(300), at(100_600_000));
-    };
-    assert_eq!(left(Service::Rate(steps.clone()), &within), [ms(1001), ms(1003)]);
-    let ended = |driver: &mut Driver| {
-        outage(driver);
-        driver.run_until(ms(500));
-        assert!(driver.link.set_rate(Rate::from_mbps(12), ms(500)));
-    };
-    assert_eq!(left(Service::Rate(steps), &ended), [at(500_500_000), at(501_500_000)]);
-}
-
-#[test]
-fn an_outage_leaves_opportunities_of_a_trace_unused_and_gives_an_unlimited_link_a_queue() {
-    let trace = || {
-        let trace = Trace::parse(b"10\n20\n30\n").expect("it is one");
-        Service::Trace { trace: Arc::new(trace), sharing: Sharing::Whole, offset: Span::ZERO }
-    };
-    for (service, sent, times) in [(trace(), 5, [ms(50), ms(60)]), (Service::Infinite, 15, [ms(45), ms(45)])] {
-        let mut driver = Driver::new(Config { service, ..Config::default() });
-        driver.link.pause(ms(45), ms(5));
-        driver.run_until(ms(sent));
-        for id in 0..2 {
-            driver.link.handle_packet(TestPacket::new(id, 0, 1500), ms(sent), &mut no_drops);
-        }
-        driver.run_until(ms(100));
-        let millis = |times: &[Time]| times.iter().map(|time| time.as_nanos() / 1_000_000).collect::<Vec<_>>();
-        assert_eq!(millis(&driver.times()), millis(&times));
-    }
-}
-
-#[test]
-fn an_infinitely_fast_link_can_be_given_a_rate_and_a_trace_cannot() {
-    let mut driver = Driver::new(Config::default());
-    assert!(driver.link.set_rate(Rate::from_mbps(12), ms(1)));
-    let driver = driver.run([(ms(2), 1500), (ms(2), 1500)]);
-    assert_eq!(driver.times(), [ms(3), ms(4)]);
-    let mut driver = Driver::new(Config { service: tiny_trace(Sharing::Whole), ..Config::default() });
-    assert!(!driver.link.set_rate(Rate::from_mbps(12), ms(1)));
-}
-
-#[test]
-fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
-    for service in [Service::Infinite, rate(12_000_000)] {
-        let mut driver = Driver::new(Config { service, delay: Span::from_millis(5), ..Config::default() });
-        let send = |driver: &mut Driver, id, now| {
-            driver.run_until(now);
-            let packet = TestPacket::new(id, 0, 1500);
-            driver.link.handle_packet(packet, now, &mut |packet: TestPacket, why| driver.lost.push((packet.id, why)));
-            driver.collect(now);
-        };
-        send(&mut driver, 0, ms(0));
-        driver.link.set_loss(Loss::Independent { probability: 1.0 }, ms(10));
-        send(&mut driver, 1, ms(10));
-        send(&mut driver, 2, ms(11));
-        driver.run_until(ms(20));
-        driver.link.set_loss(Loss::None, ms(20));
-        send(&mut driver, 3, ms(20));
-        driver.run_until(ms(100));
-        assert_eq!(driver.delivered.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 3]);
-        assert_eq!(driver.lost, [(1, DropReason::Loss), (2, DropReason::Loss)]);
-        assert_eq!(driver.link.stats(ms(100)).losses, 2);
-    }
 }
 
 #[test]

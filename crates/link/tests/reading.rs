@@ -1,30 +1,12 @@
 //! What a link tells before anything happens to it: whether its queue is full, and what it holds.
 
+mod common;
+
 use aqm::{DropReason, drop_tail};
-use link::{Config, Link, Loss, Random, Schedule, Service};
-use rand_xoshiro::rand_core::SeedableRng;
+use common::{at, ms, no_drops, random, rate};
+use link::{Config, Link, Loss};
 use testkit::queue::TestPacket;
-use units::{Rate, Span, Time};
-
-fn at(nanos: u64) -> Time {
-    Time::from_nanos(nanos)
-}
-
-fn ms(n: u64) -> Time {
-    Time::ZERO + Span::from_millis(n)
-}
-
-fn random(seed: u64) -> Random {
-    Random::seed_from_u64(seed)
-}
-
-fn rate(bits_per_sec: u64) -> Service {
-    Service::Rate(Schedule::constant(Rate::from_bits_per_sec(bits_per_sec)))
-}
-
-fn no_drops(packet: TestPacket, reason: DropReason) {
-    panic!("lost {packet:?}: {reason:?}");
-}
+use units::Span;
 
 /// The queue has room for two: the packet in service is not in it, and one that comes to an idle server passes it by.
 #[test]
