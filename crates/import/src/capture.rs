@@ -221,10 +221,8 @@ impl Frames {
         }
         notes.extend(self.twice.note());
         notes.extend(self.tunnels.notes().chain(self.fragments.notes()));
-        for (count, what) in [(self.damaged, "packets have damaged headers and are left out")] {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
+        if self.damaged > 0 {
+            notes.push(format!("{} packets have damaged headers and are left out", self.damaged));
         }
         let (count, most) = self.back;
         if count > 0 {

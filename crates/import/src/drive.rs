@@ -18,10 +18,10 @@ use link::trace::Trace;
 
 use crate::channel::Channel;
 use crate::clock::number;
-use crate::select::{Filter, Kind as Apart, Where};
+use crate::select::{self, Filter, Kind as Apart, Where};
 use crate::serving::{MARGIN_DB, Serving, channels};
 use crate::table::{Table, is_missing, is_sentinel, sentinels};
-use crate::times::{Raw, TimeColumn};
+use crate::times::{Raw, TimeColumn, retain};
 use crate::units::{self, Unit};
 use crate::{Error, Noted, Opportunities, choose, rates, shown, text};
 use cells::{Beside, Technology};
@@ -162,7 +162,7 @@ const G_NETTRACK: [&str; 4] = ["timestamp", "dlbitrate", "ulbitrate", "networkmo
 
 /// A column's name without what varies: case, separators and the unit.
 fn plain(name: &str) -> String {
-    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let letters = select::plain(name);
     let bare = letters.strip_suffix("dbm").or_else(|| letters.strip_suffix("db")).unwrap_or(&letters);
     bare.to_owned()
 }
@@ -340,19 +340,16 @@ pub fn read(from: impl Read, columns: &Columns) -> Result<Noted<Drive>, Error> {
     if let Some(operator) = cells.selected(columns.operator.as_deref(), &mut notes)? {
         let keep: Vec<bool> = serving.iter().map(|row| row.operator == Some(operator)).collect();
         times.retain(&keep);
-        let mut keep_row = keep.iter();
-        rows.retain(|_| keep_row.next() == Some(&true));
-        serving.retain(|row| row.operator == Some(operator));
+        retain(&mut rows, &keep);
+        retain(&mut serving, &keep);
     }
     let keep = cells::first_at_once(&serving, &times);
     let at_once = keep.iter().filter(|keep| !**keep).count() as u64;
     if at_once > 0 {
         ignored.beside.insert(Beside::AtOnce, at_once);
         times.retain(&keep);
-        let mut keep_row = keep.iter();
-        rows.retain(|_| keep_row.next() == Some(&true));
-        let mut keep_cell = keep.iter();
-        serving.retain(|_| keep_cell.next() == Some(&true));
+        retain(&mut rows, &keep);
+        retain(&mut serving, &keep);
     }
     notes.extend(ignored.beside.iter().map(|(beside, rows)| beside.note(*rows)));
     if !selected.cell.has_identity() {

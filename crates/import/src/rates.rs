@@ -9,7 +9,7 @@ use link::trace::Trace;
 use crate::clock::number;
 use crate::select::{Filter, Kind, RUNS, Where, plain};
 use crate::table::{Table, is_missing, is_sentinel, sentinels};
-use crate::times::{Raw, TimeColumn, Times, short};
+use crate::times::{Raw, TimeColumn, Times, retain, short};
 use crate::units::{self, Named, Unit};
 use crate::{Error, Noted, Opportunities, choose, shown, text};
 
@@ -331,8 +331,7 @@ fn leave_out_copies(times: &mut Raw, values: &mut Vec<f64>, copies: &[bool], not
     }
     let keep: Vec<bool> = copies.iter().map(|copy| !copy).collect();
     times.retain(&keep);
-    let mut keep_value = keep.iter();
-    values.retain(|_| keep_value.next() == Some(&true));
+    retain(values, &keep);
     notes.push(format!("{count} rows are the same as the one before, with its time, and count once"));
 }
 
@@ -352,7 +351,7 @@ fn leave_out_sentinels(
     let example = values.iter().copied().find(|value| is_left_out(*value));
     let keep: Vec<bool> = values.iter().map(|value| !is_left_out(*value)).collect();
     times.retain(&keep);
-    values.retain(|value| !is_left_out(*value));
+    retain(values, &keep);
     if values.is_empty() {
         return Err(Error::File("all its rates or amounts stand for unknown ones, such as -1".to_owned()));
     }

@@ -98,6 +98,12 @@ fn index(table: &Table<'_>, selected: Option<&str>) -> Result<usize, Error> {
     }
 }
 
+/// Keeps what is true in `keep`, which has as many.
+pub(crate) fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    all.retain(|_| keep.next() == Some(&true));
+}
+
 /// The times of rows as they are in a file.
 #[derive(Default)]
 pub(crate) struct Raw {
@@ -133,10 +139,8 @@ impl Raw {
 
     /// Keeps the rows that are true in `keep`.
     pub(crate) fn retain(&mut self, keep: &[bool]) {
-        let mut keep_line = keep.iter();
-        self.lines.retain(|_| keep_line.next().copied().unwrap_or(false));
-        let mut keep_number = keep.iter();
-        self.numbers.retain(|_| keep_number.next().copied().unwrap_or(false));
+        retain(&mut self.lines, keep);
+        retain(&mut self.numbers, keep);
     }
 
     /// Whether a row has the time of the one before.

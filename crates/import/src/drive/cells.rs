@@ -319,16 +319,16 @@ impl Cells {
             identity(cell, |number| number == 0 || is_cell_identity(number))
         };
         let parts: Vec<String> = columns.operator.iter().map(part).collect::<Option<_>>()?;
+        fn letters(name: &str) -> impl Iterator<Item = char> {
+            name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase)
+        }
         let name = parts.join("-");
-        let plain: String = name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let plain: String = letters(&name).collect();
         if plain.is_empty() || NO_SERVICE.contains(&plain.as_str()) {
             return None;
         }
         // `vodafone IE` and `Vodafone IE` are one.
-        let same = |number: &u32| {
-            let text = &self.texts[*number as usize];
-            text.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).eq(plain.chars())
-        };
+        let same = |number: &u32| letters(&self.texts[*number as usize]).eq(plain.chars());
         let known = self.operators.keys().flatten().find(|number| same(number)).copied();
         Some(known.unwrap_or_else(|| self.number(&name)))
     }
