@@ -8,16 +8,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use import::fragments::Fragments;
+use import::counted::Counted;
 use import::packets::{Others, Packet, Reader, ip_packet, link};
-use import::twice::Twice;
 use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::ip::TCP;
 use wire::{Headers, Transport};
 
 use crate::collector::{Collector, Error, INTERVAL, Options, open};
-use crate::tunnel::{self, Outcome, Tunnels};
+use crate::tunnel;
 
 /// Connections of an interface that are followed singly.
 const MOST_CONNECTIONS: usize = 16_384;
@@ -105,9 +104,7 @@ pub(crate) struct Frames {
     /// Frames without an IP packet, and with one that could not be read.
     other: Others,
     broken: u64,
-    pub(crate) tunnels: Tunnels,
-    twice: Twice,
-    fragments: Fragments,
+    pub(crate) counted: Counted,
     /// Frames of link types that cannot be read, and one of these types.
     foreign: (u64, u16),
     /// Packets of TCP whose header was cut off, and those that lack options alone.
@@ -131,24 +128,15 @@ impl Frames {
         let len = packet.len as usize - (packet.data.len() - ip.len());
         let headers = Headers::parse_captured(ip, len).ok();
         self.broken += u64::from(headers.is_none());
-        let headers = headers?;
-        if self.twice.is_copy(&headers, ip, packet.at, packet.interface) {
-            return None;
-        }
-        let (headers, ip) = if self.tunnels.concern(&headers) {
-            match self.tunnels.take(headers, ip, packet.at, packet.interface) {
-                Outcome::Counts(headers, ip) => (headers, ip),
-                Outcome::LeftOut => return None,
-            }
-        } else {
-            (headers, ip)
-        };
+        let (cut, without_options) = (&mut self.cut, &mut self.without_options);
         // Inside a tunnel, too.
-        if headers.protocol == TCP && ip.len() < headers.len as usize {
-            self.cut += u64::from(headers.transport == Transport::Other);
-            self.without_options += u64::from(lacks_options(&headers, ip.len()));
-        }
-        self.fragments.take(headers, ip, packet.at)
+        self.counted.take(headers?, ip, (packet.at, packet.interface), |headers, ip| {
+            if headers.protocol == TCP && ip.len() < headers.len as usize {
+                *cut += u64::from(headers.transport == Transport::Other);
+                *without_options += u64::from(lacks_options(&headers, ip.len()));
+            }
+            headers
+        })
     }
 
     /// What to tell about them.
@@ -168,8 +156,7 @@ impl Frames {
             let kinds: Vec<String> = self.other.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
             all.note(path, format_args!("{count} of {} frames are not IP: {}", self.all, kinds.join(", ")));
         }
-        let notes = self.tunnels.notes().chain(self.twice.note()).chain(self.fragments.notes());
-        notes.for_each(|note| all.note(path, note));
+        self.counted.notes().for_each(|note| all.note(path, note));
         if self.broken > 0 {
             all.note(path, format_args!("{} of {} frames have damaged IP headers", self.broken, self.all));
         }
@@ -314,7 +301,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         }
         let length = place.now.as_secs_f64();
         let (mut flows, together) = place.finish();
-        tunnel::name(&frames.tunnels, &mut flows);
+        tunnel::name(frames.counted.tunnels(), &mut flows);
         if flows.is_empty() {
             continue;
         }

@@ -373,7 +373,7 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
     }
     sample(&mut observer, (&mut sampled, &mut interval), now);
     let mut flows = observer.finish(now);
-    sides.iter().for_each(|side| tunnel::name(&side.frames.tunnels, &mut flows));
+    sides.iter().for_each(|side| tunnel::name(side.frames.counted.tunnels(), &mut flows));
     let (file, second) = (one.display().to_string(), other.display().to_string());
     let point = all.point(&[("file", file.clone()), ("other", second.clone())]);
     all.tables.clocks.push(&ClockRow {

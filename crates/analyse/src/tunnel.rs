@@ -1,6 +1,6 @@
 //! The tunnels of flows.
 
-pub(crate) use import::tunnel::{Outcome, Tunnels};
+use import::tunnel::Tunnels;
 use observe::Flow;
 
 /// Notes in which tunnels flows were.

@@ -19,10 +19,8 @@ use link::trace::Trace;
 use wire::ip::{DCCP, Fragment, SCTP, TCP, UDP, UDP_LITE, View};
 use wire::{Flags, Headers, Transport};
 
-use crate::fragments::Fragments;
+use crate::counted::Counted;
 use crate::packets::{Others, Packet, Reader, ip_packet};
-use crate::tunnel::{Outcome, Tunnels};
-use crate::twice::Twice;
 use crate::{Error, Noted, Opportunities, choose, shown};
 
 /// Maximum number of flows; packets of further flows are left out.
@@ -93,9 +91,7 @@ struct Frames {
     beyond: u64,
     /// Packets that are clearly earlier than one before them in the file, and by how many nanoseconds at most.
     back: (u64, u64),
-    twice: Twice,
-    tunnels: Tunnels,
-    fragments: Fragments,
+    counted: Counted,
 }
 
 /// A flow of a capture.
@@ -183,18 +179,8 @@ impl Frames {
             self.damaged += 1;
             return None;
         };
-        if self.twice.is_copy(&headers, ip, frame.at, frame.interface) {
-            return None;
-        }
-        let (headers, ip) = match self.tunnels.concern(&headers) {
-            false => (headers, ip),
-            true => match self.tunnels.take(headers, ip, frame.at, frame.interface) {
-                Outcome::Counts(headers, ip) => (headers, ip),
-                Outcome::LeftOut => return None,
-            },
-        };
-        let headers = with_ports(headers, ip);
-        self.fragments.take(headers, ip, frame.at).map(|headers| seen(&headers))
+        let counted = self.counted.take(headers, ip, (frame.at, frame.interface), with_ports);
+        counted.map(|headers| seen(&headers))
     }
 
     /// Counts a packet that is so many nanoseconds earlier than one before it, unless processors alone make such differences.
@@ -219,8 +205,7 @@ impl Frames {
             let kinds: Vec<String> = kinds.into_iter().map(|(kind, count)| format!("{kind} {count}")).collect();
             notes.push(format!("{all} frames have no IP packet and are left out ({})", kinds.join(", ")));
         }
-        notes.extend(self.twice.note());
-        notes.extend(self.tunnels.notes().chain(self.fragments.notes()));
+        notes.extend(self.counted.notes());
         if self.damaged > 0 {
             notes.push(format!("{} packets have damaged headers and are left out", self.damaged));
         }

@@ -6,8 +6,7 @@
 //! | a table of times and rates | [`rates()`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a capture | [`packets::Reader`] | its packets |
-//! | its packets | [`twice::Twice`] | those that are copies of earlier ones |
-//! | its packets | [`fragments::Fragments`], [`tunnel::Tunnels`] | packets whose fragments all came, and those inside tunnels |
+//! | its packets | [`counted::Counted`] | those that count: once each, whole, and inside tunnels |
 //! | a phone's log of a drive | [`drive::read`] | [`drive::Drive`]: [`channel::Channel`]s, [`Trace`]s, a timeline |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt` of ns-3, `DlDataSinr.txt` and `RxPacketTrace.txt` of its NR modules | [`channel::ns3`] | [`channel::Channel`] |
@@ -23,6 +22,7 @@ pub mod buildings;
 pub mod capture;
 pub mod channel;
 mod clock;
+pub mod counted;
 pub mod drive;
 pub mod fragments;
 mod gpx;
