@@ -590,13 +590,6 @@ function tables(): (HTMLElement | string)[] {
   });
   const str = (head: string, key: string): TableColumn<Row> => ({ head, value: (row) => text(row[key] ?? "") });
   const which = several ? [str("", "case")] : [];
-  const retransmitted = (row: Row): number | null =>
-    row["transport"] === "tcp" && (row["segments_sent"] as number) > 0 ? share(row) : null;
-  // As `FlowRow::retransmitted_share` of the tables: of data segments.
-  const share = (row: Row): number | null => {
-    const again = ((row["retransmitted"] as number) - ((row["retrans_control"] as number | null) ?? 0)) / (row["segments_sent"] as number);
-    return again <= 1 ? again : null;
-  };
   const timeouts = (row: Row): number | null => (row["cc"] === null ? null : (row["rtos"] as number));
   const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
   const utilisation = (row: Row): number | null => (row["utilisation"] === 0 && row["bytes_out"] !== 0 ? null : (row["utilisation"] as number));
@@ -617,7 +610,7 @@ function tables(): (HTMLElement | string)[] {
       num("max, ms", "rtt_max_ms", number, "RTT, maximum, ms"),
       num("One-way p50", "owd_p50_ms", number, "One-way delay of data packets, median, ms"),
       num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
-      { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },
+      num("Retrans.", "retransmitted_share", percent, "Retransmitted over sent segments"),
       { head: "RTOs", title: "Retransmission timeouts, if the sender reports them", value: timeouts, text: (row) => count(timeouts(row)) },
       num("Lost", "lost_packets", count, "Packets of the flow lost in the network, in either direction"),
       num("CE", "ce_marks", count, "Packets marked with congestion experienced"),

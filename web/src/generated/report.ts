@@ -431,7 +431,7 @@ lateness?: Lateness, };
 /**
  * A copy of a flow in a run.
  */
-export type FlowRow = { point: number, run: number, flow: string, conn: number, transport: string, cc: string | null, from: string, to: string, start_s: number, measured_from_s: number, completion_s: number | null, bytes: number, goodput_mbps: number, throughput_mbps: number, rtt_min_ms: number | null, rtt_p50_ms: number | null, rtt_p95_ms: number | null, rtt_max_ms: number | null, owd_p50_ms: number | null, owd_p95_ms: number | null, segments_sent: number | null, retransmitted: number | null, retrans_control: number | null, rtos: number | null, ce_marks: number | null, lost_packets: number | null, };
+export type FlowRow = { point: number, run: number, flow: string, conn: number, transport: string, cc: string | null, from: string, to: string, start_s: number, measured_from_s: number, completion_s: number | null, bytes: number, goodput_mbps: number, throughput_mbps: number, rtt_min_ms: number | null, rtt_p50_ms: number | null, rtt_p95_ms: number | null, rtt_max_ms: number | null, owd_p50_ms: number | null, owd_p95_ms: number | null, rtos: number | null, ce_marks: number | null, lost_packets: number | null, retransmitted_share: number | null, };
 
 /**
  * A link in a run.

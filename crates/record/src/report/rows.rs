@@ -40,19 +40,24 @@ impl<T: Shorten> Shorten for Option<T> {
     }
 }
 
-/// Declares a row as a selection of the columns of the table row of the same name.
+/// Declares a row as a selection of the columns of the table row of the same name, and of what is made of it.
 macro_rules! row {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+    (
+        $(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }
+        $(and { $($made:ident: $made_type:ty = $make:expr),* $(,)? })?
+    ) => {
         $(#[$meta])*
         #[derive(Serialize)]
         #[cfg_attr(test, derive(ts_rs::TS))]
         pub(super) struct $name<'a> {
-            $($field: $type),*
+            $($field: $type,)*
+            $($($made: $made_type,)*)?
         }
 
         impl<'a> From<tables::$name<'a>> for $name<'a> {
             fn from(row: tables::$name<'a>) -> Self {
-                $name { $($field: row.$field.shorten()),* }
+                $(let ($($made,)*) = ($($make(&row).shorten(),)*);)?
+                $name { $($field: row.$field.shorten(),)* $($($made,)*)? }
             }
         }
     };
@@ -65,8 +70,10 @@ row! {
         from: &'a str, to: &'a str,
         start_s: f64, measured_from_s: f64, completion_s: Option<f64>, bytes: u64, goodput_mbps: f64,
         throughput_mbps: f64, rtt_min_ms: Option<f64>, rtt_p50_ms: Option<f64>, rtt_p95_ms: Option<f64>,
-        rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, segments_sent: Option<u64>,
-        retransmitted: Option<u64>, retrans_control: Option<u64>, rtos: Option<u64>, ce_marks: Option<u64>, lost_packets: Option<u64>,
+        rtt_max_ms: Option<f64>, owd_p50_ms: Option<f64>, owd_p95_ms: Option<f64>, rtos: Option<u64>,
+        ce_marks: Option<u64>, lost_packets: Option<u64>,
+    } and {
+        retransmitted_share: Option<f64> = tables::FlowRow::retransmitted_share,
     }
 }
 
