@@ -9,6 +9,8 @@ mod tests;
 
 use crate::step::command;
 use anyhow::{Context, Result, bail, ensure};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use sites::{Kind, Site};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -155,7 +157,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
     let (mut rows, mut survivors) = (Vec::new(), String::new());
     for name in &options.crates {
         let tree = Path::new(if options.list { "." } else { TREE });
-        let draw = draw(mutants(tree, name)?, &mut Random(options.seed ^ hash(name)));
+        let draw = draw(mutants(tree, name)?, &mut SplitMix64::seed_from_u64(options.seed ^ hash(name)));
         if options.list {
             for mutant in draw.iter().take(options.count) {
                 println!("{}", line(mutant));
@@ -252,7 +254,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// Puts the mutants in a random order in which the kinds take turns.
-fn draw(mutants: Vec<Mutant>, random: &mut Random) -> Vec<Mutant> {
+fn draw(mutants: Vec<Mutant>, random: &mut SplitMix64) -> Vec<Mutant> {
     let mut kinds: Vec<Vec<Mutant>> = Kind::ALL.iter().map(|_| Vec::new()).collect();
     for mutant in mutants {
         kinds[mutant.site.kind as usize].push(mutant);
@@ -261,28 +263,11 @@ fn draw(mutants: Vec<Mutant>, random: &mut Random) -> Vec<Mutant> {
     while kinds.iter().any(|kind| !kind.is_empty()) {
         for kind in &mut kinds {
             if !kind.is_empty() {
-                draw.push(kind.swap_remove(random.below(kind.len())));
+                draw.push(kind.swap_remove((random.next_u64() % kind.len() as u64) as usize));
             }
         }
     }
     draw
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        (self.next() % count as u64) as usize
-    }
 }
 
 /// FNV-1a, so that the draw of a crate does not depend on which others are named.

@@ -1,5 +1,7 @@
 use super::sites::{Kind, sites, test_modules};
-use super::{Equivalent, HEAD, Mutant, Random, draw, mutants_of, with_rows};
+use super::{Equivalent, HEAD, Mutant, draw, mutants_of, with_rows};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::SeedableRng;
 
 /// What can be planted in a function's body, as kind and description.
 fn faults(body: &str) -> Vec<String> {
@@ -75,10 +77,12 @@ fn mutants(body: &str) -> Vec<Mutant> {
 #[test]
 fn a_seed_gives_one_draw_in_which_the_kinds_take_turns() {
     let body = "a = b + c; if d < 1 && e { a = c - b; } b = a.max(c);";
-    let order = |seed| draw(mutants(body), &mut Random(seed)).iter().map(super::line).collect::<Vec<_>>();
+    let order =
+        |seed| draw(mutants(body), &mut SplitMix64::seed_from_u64(seed)).iter().map(super::line).collect::<Vec<_>>();
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
-    let kinds: Vec<Kind> = draw(mutants(body), &mut Random(3)).iter().map(|mutant| mutant.site.kind).collect();
+    let kinds: Vec<Kind> =
+        draw(mutants(body), &mut SplitMix64::seed_from_u64(3)).iter().map(|mutant| mutant.site.kind).collect();
     assert_eq!(kinds[..5], Kind::ALL);
 }
 
