@@ -24,6 +24,13 @@ fn report(d: &mut Driver<MultiDomain>, passed: u32, missing: u32) {
     d.call(|c, cx| c.on_signal(&Signal::Passage(passage), cx));
 }
 
+/// The endpoint reacts to a loss that was announced.
+fn react_to_announced(d: &mut Driver<MultiDomain>, lost: u32) {
+    let (una, next) = d.sequence();
+    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost, una, next, announced: true };
+    d.call(|c, cx| c.on_congestion(&announced, cx));
+}
+
 /// Everything is acknowledged, and no window grows by it.
 fn settle(d: &mut Driver<MultiDomain>) {
     let (una, next) = d.sequence();
@@ -115,9 +122,7 @@ fn what_a_pep_misses_reduces_the_wired_window_alone_and_what_the_radio_loses_the
     d.fill();
     report(&mut d, 0, 3);
     // The endpoint reacts to the same loss, which was announced.
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 3, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 3);
     d.ack.phase = Phase::Recovery;
     d.ack.in_flight = 60;
     d.sacked(1);
@@ -221,9 +226,7 @@ fn what_was_announced_during_a_reduction_and_sent_in_it_begins_the_next() {
 fn without_the_filter_an_announced_loss_reduces_both() {
     let mut d = driver(MultiDomainConfig { loss_filter: false, ..MultiDomainConfig::default() });
     report(&mut d, 90, 0);
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 1);
     d.ack.phase = Phase::Recovery;
     d.ack.in_flight = 50;
     d.sacked(1);
@@ -238,9 +241,7 @@ fn a_loss_on_the_radio_within_a_recovery_from_an_announced_one_counts() {
     let e2e = windows(&d).1.expect("a PEP is heard");
     d.fill();
     report(&mut d, 0, 1);
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 1);
     d.ack.phase = Phase::Recovery;
     d.ack.in_flight = 70;
     d.sacked(1);
@@ -306,9 +307,7 @@ fn as_published_each_report_of_missing_segments_reduces_the_wired_window_at_once
         assert_eq!(windows(&d), expected);
     }
     // The endpoint detects what was announced: neither window is reduced for it.
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 3, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 3);
     d.ack.phase = Phase::Recovery;
     d.sacked(1);
     assert_eq!(windows(&d), (34, Some(68)));
@@ -355,9 +354,7 @@ fn a_spurious_reaction_is_taken_back_where_it_was_taken() {
     let (before, e2e) = (d.cwnd(), windows(&d).1);
     d.fill();
     report(&mut d, 0, 1);
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 1);
     d.undo();
     d.acked(0);
     assert_eq!((d.cwnd(), windows(&d).1), (before, e2e));
@@ -430,9 +427,7 @@ fn an_undo_of_an_announced_loss_lasts() {
     let before = windows(&d);
     d.fill();
     report(&mut d, 0, 1);
-    let (una, next) = d.sequence();
-    let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
-    d.call(|c, cx| c.on_congestion(&announced, cx));
+    react_to_announced(&mut d, 1);
     d.ack.phase = Phase::Recovery;
     d.ack.in_flight = 70;
     d.sacked(1);
