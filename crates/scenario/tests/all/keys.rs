@@ -1,8 +1,6 @@
 //! Each key of the reference has a value that is refused, and is told what would be valid.
 
-mod common;
-
-const REFERENCE: &str = include_str!("../../../docs/src/reference/scenario.md");
+const REFERENCE: &str = include_str!("../../../../docs/src/reference/scenario.md");
 /// The tests that hold what wrong values are told.
 const TESTS: [&str; 5] = [
     include_str!("keys.rs"),
@@ -562,9 +560,10 @@ const OF_NR: &[Case] = &[
 fn each_wrong_value_is_told_what_would_be_valid() {
     let mut wrong = String::new();
     for (base, cases) in [(WIRED, OF_WIRED), (LTE, OF_LTE), (NR, OF_NR)] {
-        common::load(&[("s", base)], &[]).expect("without the value it is valid");
+        crate::common::load(&[("s", base)], &[]).expect("without the value it is valid");
         for (value, message) in cases {
-            let told = common::load(&[("s", base)], &[value]).map_or_else(|told| told, |_| "accepted".to_owned());
+            let told =
+                crate::common::load(&[("s", base)], &[value]).map_or_else(|told| told, |_| "accepted".to_owned());
             let told = told.strip_prefix(&format!("--set {value}: ")).unwrap_or(&told);
             // Some have consequences: a network without hosts has no place for flows.
             if told.lines().next() != Some(message) {
@@ -607,7 +606,7 @@ fn each_key_that_takes_a_number_has_a_value_that_is_refused() {
 fn a_fault_of_the_table_tcp_is_told_once_however_many_flows_have_it() {
     let base = WIRED
         .replace("[{ name = \"f\" }]", "[{ name = \"f\" }, { name = \"g\", tcp = { mss = 9 } }, { name = \"h\" }]");
-    let told = common::load(&[("s", &base)], &["tcp.initial_window=0"]).expect_err("both are wrong");
+    let told = crate::common::load(&[("s", &base)], &["tcp.initial_window=0"]).expect_err("both are wrong");
     let expected = "--set tcp.initial_window=0: tcp.initial_window: 0 is out of range: must be from 1 to 10000\n\
                     s:3:54: flows[1].tcp.mss: 9 is out of range: must be from 64 to 65483";
     assert_eq!(told, expected);

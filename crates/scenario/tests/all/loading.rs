@@ -1,8 +1,6 @@
 //! What wins over what, and what a sweep is.
 
-mod common;
-
-use common::load;
+use crate::common::load;
 use scenario::{BbrLinux, Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
 

@@ -1,7 +1,5 @@
 //! Networks of NR cells: what they expand to, and what each wrong value is told.
 
-mod common;
-
 use scenario::{Duplex, McsTable, Queue, Scenario, Technology};
 use units::Bytes;
 
@@ -11,7 +9,7 @@ fn load(nr: &str) -> Result<Scenario, String> {
 }
 
 fn read(text: &str) -> Result<Scenario, String> {
-    let loaded = common::load(&[("s", text)], &[])?;
+    let loaded = crate::common::load(&[("s", text)], &[])?;
     Ok(loaded.points()[0].scenario.clone())
 }
 

@@ -1,8 +1,6 @@
 //! Each kind of error, with its exact line.
 
-mod common;
-
-use common::load;
+use crate::common::load;
 use insta::assert_snapshot;
 
 /// A scenario in which nothing is wrong, to which a test adds what is.

@@ -1,8 +1,6 @@
 //! The table `[lte]`: what it becomes, and each of its errors.
 
-mod common;
-
-use common::load;
+use crate::common::load;
 use insta::assert_snapshot;
 use scenario::{Bandwidth, Capacity, Channel, Fading, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
 use units::{Bytes, Rate, Span};

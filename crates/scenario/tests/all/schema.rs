@@ -1,8 +1,6 @@
 //! The schema and the reference, against what loads.
 
-mod common;
-
-use common::load;
+use crate::common::load;
 use scenario::{builtin, reference_markdown, schema};
 use serde_json::Value;
 use units::{Bytes, Rate, Span};
