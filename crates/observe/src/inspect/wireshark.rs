@@ -2,7 +2,7 @@
 //! preferences, to compare with it.
 //!
 //! Sources: Wireshark User's Guide, section 7.5 "TCP Analysis", and tshark's own output on captures of known content
-//! (`crates/analyse/tests/wireshark.rs`). They judge by sequence numbers and times alone, whichever end the capture was made
+//! (`crates/analyse/tests/all/wireshark.rs`). They judge by sequence numbers and times alone, whichever end the capture was made
 //! at: a retransmission within a round trip of the handshake is called out of order, and a fast one needs its duplicate
 //! acknowledgement within 20 ms. SACK blocks are only subtracted from the bytes in flight. Not followed: MPTCP's tolerance of duplicate acknowledgements;
 //! and after a SYN within an open connection, with the same sequence number, Wireshark forgets the highest one.

@@ -1,13 +1,10 @@
 //! Captures as other tools leave them: compressed, with obsolete blocks, and of several interfaces.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 
+use crate::common::{Script, analysed};
 use analyse::{Analysis, Rules};
-use common::{Script, analysed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

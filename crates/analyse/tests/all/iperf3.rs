@@ -1,10 +1,7 @@
 //! Results of iperf3: those of a real run, a hand-written file with the keys of iperf3 3.12, and damaged copies of that file.
-#![allow(clippy::disallowed_methods)]
 
-mod common;
-
+use crate::common::analysed;
 use analyse::{Analysis, Error, Rules};
-use common::analysed;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use testkit::root::has_program;

@@ -1,12 +1,9 @@
 //! Captures of both ends, of known delays, losses and clocks.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::path::PathBuf;
 
+use crate::common::{Packet, Script, analysed, pcap};
 use analyse::{Analysis, Rules};
-use common::{Packet, Script, analysed, pcap};
 
 /// A number that looks random.
 struct Random(u64);

@@ -1,12 +1,9 @@
 //! Memory does not grow with the length of a capture.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::io::{self, Read};
 
+use crate::common::{Script, pcap};
 use analyse::{Rules, Single};
-use common::{Script, pcap};
 use import::packets::{Reader, ip_packet};
 use units::Time;
 use wire::Headers;

@@ -1,5 +1,5 @@
 //! Captures of known content.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::disallowed_methods)]
+#![allow(unreachable_pub, missing_docs)]
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -170,4 +170,9 @@ pub fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let output = output?;
     let text = String::from_utf8(output.stdout).unwrap();
     Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+/// A folder for thousands of files that are written and removed: in memory, where there is a place for that.
+pub fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

@@ -1,12 +1,9 @@
 //! Packets in tunnels, behind tags and labels, and frames that are no packets.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::common::{Packet, Script, analysed, pcap};
 use analyse::{Analysis, Error, Rules};
-use common::{Packet, Script, analysed, pcap};
 use record::Table as _;
 use wire::datagram_headers;
 
@@ -72,7 +69,7 @@ fn figures(analysis: &Analysis) -> (String, u64, Option<u64>, Option<u64>, Optio
 
 #[test]
 fn the_flows_of_a_tunnel_are_those_inside() {
-    let expected = figures(&common::of(&script()));
+    let expected = figures(&crate::common::of(&script()));
     assert_eq!((expected.1, expected.2), (50_000, Some(1)));
     for hosts in [["172.16.0.1", "172.16.0.2"], ["fd00::1", "fd00::2"]] {
         for flags in [0b0011_0000, 0b0011_0010, 0b0011_0100] {
@@ -88,7 +85,7 @@ fn the_flows_of_a_tunnel_are_those_inside() {
 
 #[test]
 fn a_packet_that_passes_several_links_counts_once() {
-    let expected = figures(&common::of(&script()));
+    let expected = figures(&crate::common::of(&script()));
     let legs: [[&str; 2]; 2] = [["172.16.0.1", "172.16.0.2"], ["172.16.1.2", "172.16.1.3"]];
     let mut all = Vec::new();
     for packet in script().packets {
@@ -129,7 +126,7 @@ fn fragments_of_a_tunnel_are_no_flow() {
         all.extend([(at, first), (at + 10, second)]);
     }
     let analysis = of(101, all).unwrap();
-    assert_eq!(figures(&analysis), figures(&common::of(&script())));
+    assert_eq!(figures(&analysis), figures(&crate::common::of(&script())));
     assert!(analysis.notes.iter().any(|note| note.contains("fragments")), "{:?}", analysis.notes);
 }
 
@@ -145,7 +142,7 @@ fn other_messages_between_the_ends_of_tunnels_are_their_own_flow() {
 
 #[test]
 fn tags_and_labels_are_passed_over() {
-    let expected = figures(&common::of(&script()));
+    let expected = figures(&crate::common::of(&script()));
     // VLAN; a tag of a provider's before it; MPLS with two labels; both.
     let kinds: [&[u16]; 4] = [
         &[0x8100, 7, 0x0800],

@@ -1,12 +1,9 @@
 //! `--as wireshark` against tshark, packet by packet.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::path::Path;
 
+use crate::common::{ACK, FIN, Packet, SERVER, Script, pcap, tshark};
 use analyse::{Rules, Single};
-use common::{ACK, FIN, Packet, SERVER, Script, pcap, tshark};
 use import::packets::{Reader, ip_packet};
 use observe::{Inspected, Marks};
 use units::Time;

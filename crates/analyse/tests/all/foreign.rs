@@ -1,9 +1,6 @@
 //! Packets between the ends of a connection that are not of it, and packets of it that a capture has missed.
-#![allow(clippy::disallowed_methods)]
 
-mod common;
-
-use common::{ACK, FIN, MSS, Packet, SYN, Script, of};
+use crate::common::{ACK, FIN, MSS, Packet, SYN, Script, of};
 
 const RST: u8 = 0x04;
 const LEN: u32 = MSS as u32;

@@ -1,14 +1,11 @@
 //! Counts against tcptrace, row by row.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{Script, analysed, pcap};
 use analyse::Rules;
-use common::{Script, analysed, pcap};
 
 /// What tcptrace prints of the direction from the client, by name; `None` without tcptrace.
 fn tcptrace(file: &Path) -> Option<BTreeMap<String, String>> {

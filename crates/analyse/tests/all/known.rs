@@ -1,10 +1,7 @@
 //! Captures of known content: what must be said of them.
-#![allow(clippy::disallowed_methods)]
 
-mod common;
-
+use crate::common::{ACK, MSS, Packet, Script, analysed, of, pcap};
 use analyse::{Analysis, Rules, Single};
-use common::{ACK, MSS, Packet, Script, analysed, of, pcap};
 use import::packets::{Reader, ip_packet};
 use observe::{Inspected, Marks};
 use record::tables::{FlowRow, TcpFlowRow};

@@ -1,12 +1,9 @@
 //! Whatever a capture holds: an analysis or one line, and what must hold of every result.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::path::PathBuf;
 
+use crate::common::{Packet, Script, analysed, or_one_line, pcap, quick_folder};
 use analyse::{Analysis, Error, Rules};
-use common::{Packet, Script, analysed, or_one_line, pcap};
 use units::{Span, Time};
 
 fn check(outcome: Result<Analysis, Error>) {
@@ -33,7 +30,7 @@ fn check(outcome: Result<Analysis, Error>) {
 
 /// Analyses bytes as each kind of capture, alone and as both ends.
 fn any(bytes: &[u8], rules: Rules) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = quick_folder();
     let file = |name: &str, bytes: &[u8]| -> PathBuf {
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).unwrap();

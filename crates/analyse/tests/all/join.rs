@@ -1,13 +1,10 @@
 //! Recordings of one connection by several tools: a capture, a log of ss and a result of iperf3.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::fs;
 use std::path::PathBuf;
 
+use crate::common::{Script, analysed};
 use analyse::{Rules, ToldBy, why};
-use common::{Script, analysed};
 
 const FLOW: &str = "tcp 10.0.0.1:40000 > 10.0.0.2:80";
 
@@ -20,7 +17,7 @@ fn recordings(dir: &std::path::Path, begin_s: u64) -> [PathBuf; 3] {
     }
     script.packets.sort_by_key(|packet| packet.at_us);
     let capture = script.write(&dir.join("c.pcap"));
-    // The clock of `common::pcap` begins at 10^9 s.
+    // The clock of `crate::common::pcap` begins at 10^9 s.
     let snapshot = |n: u64| {
         let (at, acked) = (begin_s as f64 + 0.5 + n as f64 / 10.0, n.saturating_sub(5).min(20) * 10_000);
         let state = format!(

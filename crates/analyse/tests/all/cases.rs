@@ -1,13 +1,10 @@
 //! Captures that were once measured wrongly, written by the scripts of a folder of cases beside the sources, if that is there.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::analysed;
 use analyse::{Analysis, Rules};
-use common::analysed;
 use record::Table as _;
 use tempfile::TempDir;
 use testkit::root::has_program;

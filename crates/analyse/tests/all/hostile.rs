@@ -1,14 +1,11 @@
 //! Whatever other inputs hold: an analysis with numbers that are numbers, or one line.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use crate::common::{or_one_line, quick_folder};
 use analyse::{Analysis, Error, Options, Over, Rules};
-use common::or_one_line;
 use record::tables::{TcpInfoRow, TcpInfos};
 use record::{Results, Table as _};
 use units::Span;
@@ -41,7 +38,7 @@ fn check(outcome: Result<Analysis, Error>) {
 }
 
 fn any(files: &[(&str, &[u8])]) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = quick_folder();
     let paths: Vec<PathBuf> = files
         .iter()
         .map(|(name, bytes)| {
@@ -71,7 +68,7 @@ MONROE.META.DEVICE.MODEM.8948 {"Timestamp":1496394083.0,"InternalInterface":"op0
 const NDT7: &str = r#"{"AppInfo":{"ElapsedTime":1000000,"NumBytes":500000},"Origin":"server","Test":"download","TCPInfo":{"ElapsedTime":1000000,"BytesAcked":5,"RTT":9,"BusyTime":7,"RWndLimited":3,"SndBufLimited":2}}
 {"Key":"measurement","Value":{"AppInfo":{"ElapsedTime":2000000,"NumBytes":900000},"Origin":"client","Test":"download"}}
 {"Upload":{"ServerMeasurements":[{"TCPInfo":{"ElapsedTime":9,"BytesReceived":7}}]}}"#;
-const SS: &str = include_str!("samples/ss-bbr.log");
+const SS: &str = include_str!("../samples/ss-bbr.log");
 
 /// Bytes with some of them replaced, by others and by digits, and perhaps cut.
 fn edited(text: &str, edits: &[(u16, u8)], cut: u16) -> Vec<u8> {
@@ -158,7 +155,7 @@ fn any_state_of_a_kernel_is_decoded_and_any_edit_of_a_table_is_read_or_one_line(
 #[test]
 fn any_edit_of_a_directory_of_results_is_read_or_one_line() {
     let edits = bolero::produce::<(u8, Vec<(u16, u8)>)>();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = quick_folder();
     let good = dir.path().join("good");
     let mut results = Results::default();
     let row =

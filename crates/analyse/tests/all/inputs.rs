@@ -1,14 +1,11 @@
 //! What other inputs than captures give: our own results, recordings of `TCP_INFO`, logs of ss, nettest's and ndt7's results.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::common::analysed;
 use analyse::{Analysis, Error, Options, Over, Rules};
-use common::analysed;
 use record::tables::{FlowRow, SampleRow, TcpInfoRow, TcpInfos};
 use record::{Meta, Point, Results, Table as _};
 use serde_json::json;
@@ -211,7 +208,7 @@ fn a_kernel_that_does_not_count_leaves_the_limits_unknown() {
 }
 
 /// What ss 6.1 printed of both ends of a connection on one host.
-const SS: &str = include_str!("samples/ss-bbr.log");
+const SS: &str = include_str!("../samples/ss-bbr.log");
 
 fn with_interval(file: PathBuf, interval: Option<Span>) -> Result<Analysis, Error> {
     let stop = AtomicBool::new(false);
@@ -590,7 +587,7 @@ fn an_idle_connection_does_not_decide_what_is_said_of_all() {
 
 /// `ndt7-client -format json` (ndt7-client-go 0.10.1) and M-Lab's server (ndt-server 0.25.0), through a link of 40 and 15 Mbit/s: some
 /// measurements of each direction and end. The last line is the client's summary.
-const NDT7: &str = include_str!("samples/ndt7-client.json");
+const NDT7: &str = include_str!("../samples/ndt7-client.json");
 
 #[test]
 fn what_m_labs_client_prints_has_the_throughput_that_it_tells() {

@@ -1,10 +1,7 @@
 //! Packets that a capture has twice at one place, and packets in fragments.
-#![allow(clippy::disallowed_methods)]
 
-mod common;
-
+use crate::common::{Packet, Script, analysed, pcap};
 use analyse::{Analysis, Rules};
-use common::{Packet, Script, analysed, pcap};
 use record::Table as _;
 
 fn of(link: u32, packets: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Analysis {
@@ -48,7 +45,7 @@ fn routed(packet: &Packet) -> Vec<u8> {
 
 #[test]
 fn what_a_capture_has_twice_counts_once() {
-    let expected = figures(&common::of(&script()));
+    let expected = figures(&crate::common::of(&script()));
     assert_eq!((expected.0, expected.2), (60_000, Some(1)));
     for later_us in [0, 1, 5, 100] {
         let twice = script().packets.into_iter().flat_map(|packet| {
@@ -73,7 +70,7 @@ fn a_tagged_and_an_untagged_copy_count_once() {
         let at = packet.at_us * 1_000;
         [(at, frame(&[0x8100, 5, 0x0800], packet)), (at + 1_000, frame(&[0x0800], packet))]
     });
-    assert_eq!(figures(&of(1, both)), figures(&common::of(&script())));
+    assert_eq!(figures(&of(1, both)), figures(&crate::common::of(&script())));
 }
 
 /// The fragments of a packet of IPv4, with so many bytes each behind their headers.
@@ -94,7 +91,7 @@ fn fragments(packet: &[u8], id: u16, size: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_packet_in_fragments_is_one_packet_in_any_order() {
-    let expected = figures(&common::of(&script()));
+    let expected = figures(&crate::common::of(&script()));
     for (size, reversed) in [(800, false), (800, true), (344, false), (344, true)] {
         let mut all = Vec::new();
         for (n, packet) in script().packets.iter().enumerate() {

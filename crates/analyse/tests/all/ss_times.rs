@@ -1,10 +1,7 @@
 //! Times in logs of `ss`, and what its kernel remembers of round trips.
-#![allow(clippy::disallowed_methods)]
 
-mod common;
-
+use crate::common::analysed;
 use analyse::{Analysis, Rules};
-use common::analysed;
 
 /// A snapshot of a connection that has so many MB acknowledged, with more of its state.
 fn snapshot(megabytes: u64, state: &str) -> String {
