@@ -129,8 +129,9 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Tests in real time: of real networks, and one of a browser.
-const REAL_TIME: &str = "test(/root_/) or test(a_thousand_flows_stay_usable_with_keyboard_and_contrast)";
+/// Tests in real time: of real networks, one of a browser and one of iperf3.
+const REAL_TIME: &str = "test(/(^|::)root_/) or test(a_thousand_flows_stay_usable_with_keyboard_and_contrast) or \
+                         test(what_iperf3_writes_is_read)";
 
 /// Runs the Rust tests: first those that compute, then those in real time, which must be conclusive (`testkit::realtime`). Of these
 /// `.config/nextest.toml` lets few run at once, as they wait more than they compute.
@@ -159,14 +160,22 @@ fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
 fn same_bytes_in_release() -> Result<()> {
     let mut args: Vec<String> =
         ["nextest", "run", "--locked", "--workspace", "--test", "determinism"].map(String::from).into();
+    let manifest = std::fs::read_to_string("Cargo.toml").context("Cargo.toml")?;
     for (name, _) in layers::CRATES {
         // A library of others has the same name: see Cargo.toml.
         let name = if *name == "cc" { "\"cc@0\"" } else { name };
-        for setting in ["opt-level=3", "debug-assertions=false", "overflow-checks=false"] {
+        let level = level_in_release(&manifest, name).with_context(|| format!("Cargo.toml: a release of {name}"))?;
+        for setting in [&format!("opt-level={level}"), "debug-assertions=false", "overflow-checks=false"] {
             args.extend(["--config".to_owned(), format!("profile.dev.package.{name}.{setting}")]);
         }
     }
     step("the same bytes in release", "cargo", &args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The level at which a release optimises a crate: its own or that of all.
+fn level_in_release<'m>(manifest: &'m str, name: &str) -> Option<&'m str> {
+    let level = |table: &str| manifest.split_once(table)?.1.trim_start().strip_prefix("opt-level = ")?.lines().next();
+    level(&format!("[profile.release.package.{name}]")).or_else(|| level("[profile.release]"))
 }
 
 /// The TypeScript types of the report's data.
@@ -208,4 +217,16 @@ fn docs() -> Result<()> {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_optimised_as_in_a_release() {
+        let manifest = "[profile.dev]\nopt-level = 0\n[profile.release]\nopt-level = 1\n\n[profile.release.package.a]\nopt-level = 3\n";
+        assert_eq!((level_in_release(manifest, "a"), level_in_release(manifest, "b")), (Some("3"), Some("1")));
+        assert_eq!(level_in_release("[package]\n", "a"), None);
+    }
 }
