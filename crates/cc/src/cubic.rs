@@ -362,9 +362,12 @@ mod tests {
         growth.update(70, 1, now);
         let friendly = growth.friendly_cwnd;
         assert_eq!(friendly, 70);
-        for tick in 1..=1050 {
-            growth.update(70, 1, now + RECOMPUTE * (tick + 1));
+        // The first counts too, and a segment is due when more than its cost has been acknowledged.
+        for tick in 2..=1048 {
+            growth.update(70, 1, now + RECOMPUTE * 2 * tick);
         }
+        assert_eq!(growth.friendly_cwnd, 77);
+        growth.update(70, 1, now + RECOMPUTE * 2 * 1049);
         assert_eq!(growth.friendly_cwnd, 78);
         // 8 segments behind: one for each 70 / 8 = 8 acknowledged, unless the curve asks for more.
         assert!(growth.count <= 8, "{}", growth.count);
@@ -394,8 +397,37 @@ mod tests {
         assert_eq!(growth.update(100, 1, at(1) + RECOMPUTE), slow);
         // 5 s later the curve is 50 above: 100 / 50 = 2.
         growth.computed.1 = at(5_000);
-        assert_eq!(growth.update(100, 1, at(5_010)), slow);
-        assert_eq!(growth.update(100, 1, at(5_032)), 2);
+        assert_eq!(growth.update(100, 1, at(5_000) + RECOMPUTE), slow);
+        assert_eq!(growth.update(100, 1, at(5_000) + RECOMPUTE + Span::from_nanos(1)), 2);
+    }
+
+    #[test]
+    fn a_changed_window_is_recomputed_once_a_millisecond() {
+        let mut growth = growth(CURVE_ONLY);
+        growth.last_max = 100;
+        let began = Time::from_nanos(1_000_000);
+        // At its plateau, a segment for each hundred windows.
+        assert_eq!(growth.update(100, 1, began), 10_000);
+        assert_eq!(growth.update(101, 1, began + Span::from_nanos(999_999)), 10_000);
+        assert_eq!(growth.update(101, 1, began + Span::from_nanos(1_000_000)), 10_100);
+    }
+
+    #[test]
+    fn a_new_epoch_computes_its_curve_at_once_and_counts_afresh() {
+        let mut growth = growth(CubicConfig { friendly_region: true, ..CURVE_ONLY });
+        growth.last_max = 100;
+        let began = Time::from_nanos(1_000_000);
+        assert_eq!(growth.update(100, 1, began), 10_000);
+        growth.update(100, 900, began + secs(1));
+        assert_eq!((growth.acked, growth.friendly_cwnd), (901 - 4 * 187, 104));
+        // A reduction, and the first growth right after it, at the same window, 100 below a plateau. The curve, whose K is
+        // rounded down, begins a segment above: one for each 100.
+        growth.epoch = None;
+        growth.last_max = 200;
+        growth.computed = (100, began);
+        assert_eq!(growth.update(100, 7, began), 100);
+        assert_eq!((growth.acked, growth.friendly_cwnd), (7, 100));
+        assert_eq!((growth.epoch, growth.curve.plateau), (Some(began), 200));
     }
 
     #[test]
@@ -437,5 +469,27 @@ mod tests {
         d.wait_ms(1);
         d.acked(1);
         assert_eq!(d.c.growth().delay_min, 30_000);
+    }
+
+    #[test]
+    fn a_loss_at_the_plateau_keeps_it_and_leaves_two_segments() {
+        let mut growth = growth(CubicConfig::default());
+        let mut d = Driver::new(crate::new_reno::NewReno::new(10));
+        for (cwnd, ssthresh, last_max) in [(1000, 700, 1000), (1000, 700, 1000), (999, 699, 849), (2, 2, 1), (1, 2, 1)]
+        {
+            let window = Window { cwnd, ssthresh: 2, credit: 0 };
+            let reduced = d.call(|_, cx| growth.reduce(&window, Sign::Loss, cx));
+            assert_eq!((reduced, growth.last_max), (ssthresh, last_max), "{cwnd}");
+        }
+    }
+
+    #[test]
+    fn a_round_trip_of_no_time_is_a_sample_of_a_microsecond() {
+        let mut d = Driver::new(Cubic::new(CubicConfig::default(), 10));
+        d.ack.rtt = Some(Span::ZERO);
+        d.acked(1);
+        d.ack.rtt = Some(Span::from_millis(30));
+        d.acked(1);
+        assert_eq!(d.c.growth().delay_min, 1);
     }
 }

@@ -82,6 +82,7 @@ impl<C: Controller> Controller for Directed<C> {
 mod tests {
     use super::*;
     use crate::driver::Driver;
+    use crate::multi_domain::{CWND_E2E, CWND_PEP, MultiDomain, MultiDomainConfig};
     use crate::new_reno::NewReno;
     use units::{Bytes, Rate};
 
@@ -139,11 +140,34 @@ mod tests {
 
     #[test]
     fn a_target_of_less_than_two_segments_is_two() {
-        for (bytes, cwnd) in [(0, 2), (2_999, 2), (3_000, 3), (u64::MAX, u32::MAX)] {
+        for (mss, bytes, cwnd) in
+            [(1_000, 0, 2), (1_000, 2_999, 2), (1_000, 3_000, 3), (1_000, u64::MAX, u32::MAX), (0, 3_000, 3_000)]
+        {
             let mut driver = directed();
+            driver.path.mss = mss;
             let target = Target { window: Bytes::new(bytes), pacing: None };
             driver.call(|c, cx| c.on_signal(&Signal::Target(Some(target)), cx));
             assert_eq!(driver.limits().cwnd, cwnd, "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_control_beneath_that_listens_to_peps_hears_them_and_is_shown() {
+        let mut driver = Driver::new(Directed::new(MultiDomain::new(MultiDomainConfig::default(), 10)));
+        assert!(driver.c.listens().misses_passages);
+        let passage = crate::Passage {
+            reported: true,
+            passed: 0,
+            missing: 0,
+            in_flight: 0,
+            cwnd_limited: false,
+            rtt: None,
+            una: 0,
+            next: 0,
+        };
+        driver.call(|c, cx| c.on_signal(&Signal::Passage(passage), cx));
+        assert!(!driver.c.listens().misses_passages);
+        let windows = [CWND_PEP, CWND_E2E].map(|name| crate::gauge(&driver.c, name));
+        assert_eq!(windows, [Some(10), Some(100)]);
     }
 }

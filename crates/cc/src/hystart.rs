@@ -233,4 +233,40 @@ mod tests {
         (d.path.paced, d.path.stack_rate) = (true, StackRate::new(8_000 * 1_000_000, Span::from_secs(1)));
         assert_eq!(train(&mut d, 403), Some((100, ExitCause::AckTrain)));
     }
+
+    #[test]
+    fn slow_start_is_left_early_once_until_a_time_out() {
+        let mut d = starting(40);
+        assert_eq!(train(&mut d, 1_000), Some((21, ExitCause::AckTrain)));
+        // Below the threshold again, when samples count, in a round whose train is as long (Linux `ca->found`).
+        d.c.begin_at(1_000);
+        d.log.clear();
+        d.wait_ms(1_000);
+        d.acked(300);
+        d.fill();
+        d.acked(1);
+        assert_eq!(train(&mut d, 1_000), None);
+        d.react(crate::Sign::Timeout { again: false }, 0);
+        d.ack.phase = crate::Phase::Loss;
+        d.c.begin_at(1_000);
+        d.log.clear();
+        d.acked(100);
+        d.fill();
+        assert_eq!(train(&mut d, 1_000), Some((21, ExitCause::AckTrain)));
+    }
+
+    #[test]
+    fn a_train_of_selective_acknowledgements_counts_from_the_first_on() {
+        // The first segment is missing: 20 ms, half of the round-trip time, are past 21 ms after the first sample.
+        let mut d = Driver::new(Cubic::new(CubicConfig::default(), 100));
+        d.ack.rtt = Some(Span::from_millis(40));
+        d.fill();
+        let exit = (1..=30).find(|_| {
+            d.wait_ms(1);
+            d.sacked(1);
+            !d.log.is_empty()
+        });
+        assert_eq!(exit, Some(22));
+        assert_eq!(d.log, [Event::SlowStartExit { cause: ExitCause::AckTrain, cwnd: 100 }]);
+    }
 }

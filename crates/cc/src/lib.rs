@@ -379,3 +379,27 @@ pub fn gauge(controller: &impl Controller, name: &str) -> Option<u64> {
 pub fn window(cwnd: u32, mss: u32) -> Bytes {
     Bytes::new(u64::from(cwnd) * u64::from(mss))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stacks_rate_is_bits_per_round_trip_of_at_least_a_microsecond() {
+        assert_eq!(StackRate::default().get(), None);
+        for (bits, srtt, rate) in [
+            (80_000, Span::from_millis(10), 8_000_000),
+            (80_000, Span::from_nanos(10_999), 8_000_000_000),
+            // No less than a microsecond.
+            (7, Span::from_nanos(999), 7_000_000),
+            (7, Span::ZERO, 7_000_000),
+        ] {
+            assert_eq!(StackRate::new(bits, srtt).get(), Some(Rate::from_bits_per_sec(rate)), "{bits} bits in {srtt}");
+        }
+    }
+
+    #[test]
+    fn a_window_in_bytes_is_that_of_its_segments() {
+        assert_eq!(window(10, 1448), Bytes::new(14_480));
+    }
+}

@@ -142,4 +142,10 @@ mod tests {
         let ack = Delivery { delivered: 0, lost: 2, in_flight: 5, advanced: false };
         assert_eq!(Prr::begin(20).on_ack(ack, 10), None);
     }
+
+    #[test]
+    fn before_any_reduction_nothing_is_reduced() {
+        let ack = Delivery { delivered: 1, lost: 0, in_flight: 5, advanced: true };
+        assert_eq!(Prr::default().on_ack(ack, 2), None);
+    }
 }

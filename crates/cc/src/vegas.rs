@@ -300,4 +300,23 @@ mod tests {
         d.call(|_, cx| VegasGrowth::new(VegasConfig::default()).grow(&mut window, 3, &ack, cx));
         assert_eq!((window.cwnd, window.credit), (13, 15));
     }
+
+    #[test]
+    fn the_threshold_follows_the_window_and_neither_falls_below_two() {
+        // Queued segments: 5 of 20 at 126 ms, 2 at 111, and 17 of 2 at a second. A threshold of 3/4 of the window is
+        // remembered (Linux `tcp_current_ssthresh`).
+        for (before, ms, after) in [
+            ((20, 20), 126, (19, 19)),
+            ((20, 2), 126, (19, 13)),
+            ((20, 20), 111, (20, 20)),
+            ((20, 2), 111, (20, 15)),
+            ((2, 2), 1_000, (2, 2)),
+            ((2, INFINITE_SSTHRESH), 1_000, (2, 2)),
+        ] {
+            let mut window = Window { cwnd: before.0, ssthresh: before.1, credit: 0 };
+            let mut d = Driver::new(crate::new_reno::NewReno::new(10));
+            d.call(|_, cx| vegas_growth(ms).decide(&mut window, 1, cx));
+            assert_eq!((window.cwnd, window.ssthresh), after, "{before:?} at {ms} ms");
+        }
+    }
 }

@@ -155,8 +155,8 @@ impl Bandwidth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Phase;
     use crate::driver::Driver;
+    use crate::{Controller, Phase};
 
     fn ms(n: u64) -> Span {
         Span::from_millis(n)
@@ -267,6 +267,38 @@ mod tests {
     fn the_pipe_is_the_bandwidth_times_the_least_round_trip() {
         let estimate = Bandwidth { rough: 0, smooth: 1_000_000 };
         let growth = WestwoodGrowth { estimate, rtt_min: Span::from_secs(1), ..WestwoodGrowth::default() };
-        assert_eq!([1_000, 1_001, 600_000].map(|mss| growth.pipe(mss)), [1_000, 999, 2]);
+        assert_eq!([1_000, 1_001, 600_000, 0].map(|mss| growth.pipe(mss)), [1_000, 999, 2, 1_000_000]);
+    }
+
+    #[test]
+    fn a_sample_is_of_more_than_a_round_trip_and_more_than_50_ms() {
+        for (rtt, least) in [(60, 60), (50, 50), (20, 50)] {
+            for (more, sampled) in [(0, false), (1, true)] {
+                let mut d = Driver::new(Westwood::new(20));
+                d.ack.rtt = Some(ms(rtt));
+                d.acked(1);
+                d.wait(ms(least) + Span::from_nanos(more));
+                d.acked(1);
+                let estimate = d.c.growth().estimate;
+                assert_eq!(estimate != Bandwidth::default(), sampled, "{rtt} ms + {more} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn what_arrives_or_advances_counts_and_nothing_else() {
+        let mut d = Driver::new(Westwood::new(20));
+        d.acked(1);
+        d.sacked(1);
+        d.sacked(1);
+        assert_eq!((d.c.growth().bytes, d.c.growth().accounted), (3_000, 3_000));
+        // A duplicate that delivers nothing.
+        d.acked(0);
+        assert_eq!(d.c.growth().bytes, 3_000);
+        // Two segments that were selectively acknowledged: nothing is newly delivered.
+        let una = d.sequence().0 + 2_000;
+        let ack = AckSample { una, next: una, delivered: 0, advanced: true, ..d.ack.clone() };
+        d.call(|c, cx| c.on_ack(&ack, cx));
+        assert_eq!((d.c.growth().bytes, d.c.growth().accounted), (4_000, 1_000));
     }
 }

@@ -147,8 +147,12 @@ mod tests {
 
     /// A round whose least RTT is `ms` on a path of 100 ms is decided at a window; times carry a microsecond.
     fn decide(growth: &mut YeahGrowth, cwnd: u32, ms: u64) -> Window {
+        decide_after(growth, cwnd, Span::from_millis(ms))
+    }
+
+    fn decide_after(growth: &mut YeahGrowth, cwnd: u32, rtt: Span) -> Window {
         growth.rounds.begin(0);
-        growth.rounds.sample(Span::from_millis(ms));
+        growth.rounds.sample(rtt);
         let mut window = Window { cwnd, ssthresh: 2, credit: 0 };
         Driver::new(NewReno::new(10)).call(|_, cx| growth.decide(&mut window, cx));
         window
@@ -258,5 +262,56 @@ mod tests {
         let ack = d.ack.clone();
         d.call(|_, cx| YeahGrowth::default().grow(&mut window, 3, &ack, cx));
         assert_eq!((window.cwnd, window.credit), (13, 15));
+    }
+
+    #[test]
+    fn a_queue_of_more_than_80_or_a_delay_of_more_than_an_eighth_is_slow_mode() {
+        // Queues of 760 and 750 * 12 / 112 are 81.4 and 80.4, with a short delay; an eighth is 12,500 us. Of 406 and 405 at
+        // 125 ms, 81.2 and 81.0 less a little are queued.
+        for (cwnd, micros, slow, after) in [
+            (760, 112_000, true, 760 - 81),
+            (750, 112_000, false, 750),
+            (40, 112_500, false, 40),
+            (40, 112_501, true, 40),
+            (406, 125_000, true, 406 - 81),
+            (405, 125_000, true, 405),
+        ] {
+            let mut growth = yeah();
+            let window = decide_after(&mut growth, cwnd, Span::from_micros(micros));
+            assert_eq!((growth.slow_rounds > 0, window.cwnd), (slow, after), "{cwnd} at {micros} us");
+        }
+    }
+
+    #[test]
+    fn a_window_that_reno_would_have_is_not_drained() {
+        for (reno_count, ssthresh) in [(400, 2), (399, 399)] {
+            let mut growth = yeah();
+            growth.reno_count = reno_count;
+            assert_eq!(decide(&mut growth, 400, 130).ssthresh, ssthresh, "{reno_count}");
+        }
+    }
+
+    #[test]
+    fn renos_window_starts_at_half_and_grows_by_one_a_round() {
+        for (before, cwnd, after) in [(2, 400, 200), (3, 400, 4), (2, 3, 2)] {
+            let mut growth = yeah();
+            growth.reno_count = before;
+            decide(&mut growth, cwnd, 113);
+            assert_eq!(growth.reno_count, after, "{before} at {cwnd}");
+        }
+    }
+
+    #[test]
+    fn a_loss_takes_at_most_half_and_counts_fast_rounds_anew() {
+        // 400 * 300 / 400 = 300 queued.
+        let mut growth = yeah();
+        decide(&mut growth, 400, 400);
+        assert_eq!(growth.last_queue, 299);
+        assert_eq!(loss(&mut growth, 400), 200);
+        growth.reno_count = 2;
+        decide(&mut growth, 400, 101);
+        assert_eq!(growth.fast_rounds, 1);
+        loss(&mut growth, 400);
+        assert_eq!((growth.fast_rounds, growth.reno_count), (0, 2));
     }
 }

@@ -4,11 +4,16 @@
 //! in round 5, when slow start is past the pipe, and one in round 60.
 
 use bolero::{check, produce};
+use cc::loss_based::MAX_CWND;
 use cc::multi_domain::{Mode, MultiDomain, MultiDomainConfig};
-use cc::{AckSample, AnyController, Congestion, Controller, Ctx, Limits, Listens, Passage, Sent, Signal};
+use cc::{
+    AckSample, AnyController, Congestion, Controller, Ctx, Limits, Listens, Passage, Path, Phase, Random, RateSample,
+    Sent, Sign, Signal, StackRate,
+};
+use rand_core::SeedableRng;
 use std::fmt::Write;
 use testkit::controller::{Kind, Op, PathModel, Round, run_operations, run_path};
-use units::Span;
+use units::{Span, Time};
 
 fn new(name: &str) -> AnyController {
     AnyController::by_name(name, cc::INITIAL_WINDOW).expect("the table has it")
@@ -223,4 +228,63 @@ fn bbr_allows_two_pipes_and_three_bursts() {
         (rounds[i].state == "probe-bw" && rounds[i - 1].state == "probe-bw" && i > 15)
             .then_some(2.0 * 101.0 + 3.0 * 2.0)
     }));
+}
+
+/// Calls a controller a second after the start of a connection.
+fn call(controller: &mut AnyController, f: impl FnOnce(&mut AnyController, &mut Ctx)) {
+    let path = Path {
+        mss: 1448,
+        srtt: None,
+        min_rtt: None,
+        rto: Span::from_secs(1),
+        stack_rate: StackRate::default(),
+        paced: false,
+        shrinks_idle: true,
+        departure: Time::ZERO,
+    };
+    let now = Time::from_nanos(1_000_000_000);
+    f(controller, &mut Ctx { now, path: &path, random: &mut Random::seed_from_u64(1), log: None });
+}
+
+/// A window is of 1 to [`MAX_CWND`] segments, whatever a connection begins with and however much is in flight.
+#[test]
+fn no_controller_leaves_the_bounds_of_a_window() {
+    let ack = |phase, in_flight| AckSample {
+        acked: 5,
+        delivered: 5,
+        delivered_ce: 0,
+        lost: 0,
+        prior_in_flight: in_flight + 5,
+        in_flight,
+        advanced: true,
+        cwnd_limited: true,
+        ece: false,
+        phase,
+        rtt: None,
+        una: 5 * 1448,
+        next: u64::from(MAX_CWND + 10) * 1448,
+        rate: RateSample { total_delivered: 5, ..RateSample::default() },
+    };
+    let congestion = |sign| Congestion {
+        sign,
+        in_flight: MAX_CWND + 5,
+        lost: 1,
+        una: 0,
+        next: u64::from(MAX_CWND + 10) * 1448,
+        announced: false,
+    };
+    for name in AnyController::NAMES {
+        let begun = |initial| AnyController::by_name(name, initial).expect("the table has it");
+        assert_eq!([0, 1, MAX_CWND, u32::MAX].map(|n| begun(n).limits().cwnd), [1, 1, MAX_CWND, MAX_CWND], "{name}");
+        let mut grown = begun(MAX_CWND);
+        call(&mut grown, |c, cx| c.on_ack(&ack(Phase::Open, 100), cx));
+        let mut timed_out = begun(100);
+        call(&mut timed_out, |c, cx| c.on_congestion(&congestion(Sign::Timeout { again: false }), cx));
+        let mut recovering = begun(100);
+        call(&mut recovering, |c, cx| c.on_congestion(&congestion(Sign::Loss), cx));
+        call(&mut recovering, |c, cx| c.on_ack(&ack(Phase::Recovery, MAX_CWND + 5), cx));
+        for controller in [grown, timed_out, recovering] {
+            assert_eq!(controller.limits().cwnd, MAX_CWND, "{controller:?}");
+        }
+    }
 }

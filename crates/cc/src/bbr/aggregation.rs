@@ -104,4 +104,32 @@ mod tests {
         // 100 per second is 10 in 100 ms, 9.99 in 24 bits.
         assert_eq!(aggregation.allowance(bw), 9);
     }
+
+    #[test]
+    fn an_epoch_begins_anew_when_as_much_was_acknowledged_as_expected() {
+        // A segment each 100 us, cut to fractions of 2^24: 1.99 in 200 us and 2.99 in 300.
+        let bw = Bandwidth::over(10_000, Span::from_secs(1));
+        let mut aggregation = Aggregation::default();
+        for (acked, micros) in [(1, 0), (5, 200), (1, 300)] {
+            aggregation.update(acked, false, bw, 1000, Time::from_nanos(micros * 1_000));
+        }
+        // Of the six of an epoch that began at 200 us, less than one was expected by then.
+        assert_eq!(aggregation.allowance(bw), 6);
+    }
+
+    #[test]
+    fn an_epoch_has_less_than_2_to_the_20_segments() {
+        let bw = Bandwidth(u32::MAX);
+        let mut aggregation = Aggregation::default();
+        for (acked, counted, most) in [
+            ((1 << 20) - 2, (1 << 20) - 2, (1 << 20) - 2),
+            (1, (1 << 20) - 1, (1 << 20) - 1),
+            (1, 1, (1 << 20) - 1),
+            (5, 6, (1 << 20) - 1),
+            (1 << 21, (1 << 20) - 1, (1 << 20) - 1),
+        ] {
+            aggregation.update(acked, false, bw, 1 << 21, Time::ZERO);
+            assert_eq!((aggregation.epoch_acked, aggregation.allowance(bw)), (counted, most));
+        }
+    }
 }

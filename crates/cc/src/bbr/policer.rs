@@ -164,19 +164,24 @@ mod tests {
         (from..from + count).map(round).collect()
     }
 
-    /// Two intervals of so many delivered and lost segments: whether they are a policer's.
+    /// Two intervals of so many delivered and lost segments, in 300 ms and in 400 ms: whether they are a policer's.
     fn is_policed(first: (u64, u64), second: (u64, u64)) -> bool {
+        policed_at(100, first, second).is_some()
+    }
+
+    /// The same for rounds of so many milliseconds: the policer's rate.
+    fn policed_at(ms: u64, first: (u64, u64), second: (u64, u64)) -> Option<Bandwidth> {
         let mut policer = Policer::default();
         let mut at = (0, 0, 0);
         let mut verdict = Verdict::Same;
         // The first loss is of the first round of four, and each interval ends with its fourth.
         for (delivered, lost) in [(0, 0), (0, 0), (0, 0), first, (0, 0), (0, 0), (0, 0), second] {
-            at = (at.0 + 100, at.1 + delivered, at.2 + lost);
-            let ends = delivered > 0 || at.0 == 100;
+            at = (at.0 + ms, at.1 + delivered, at.2 + lost);
+            let ends = delivered > 0 || at.0 == ms;
             verdict = policer.observe(Observation { lost: ends, ..seen(at.0, at.1, at.2) });
         }
         assert_eq!(policer.rate().is_some(), verdict == Verdict::Policed);
-        verdict == Verdict::Policed
+        policer.rate()
     }
 
     #[test]
@@ -195,6 +200,40 @@ mod tests {
         assert!(!is_policed((2400, 2400), (3601, 3600)));
         assert!(is_policed((2400, 2400), (2801, 2800)));
         assert!(!is_policed((2400, 2400), (2799, 2800)));
+        // 8 and 8.9975 a millisecond are 134,217 and 150,953 in 2^24 us; the policer's is between them.
+        assert_eq!(policed_at(100, (2400, 2400), (3599, 3600)), Some(Bandwidth(142_585)));
+    }
+
+    #[test]
+    fn low_rates_are_equal_within_4_kbit_per_second() {
+        // Segments of 1000 bytes in 300 s and 400 s: 1 a second is 16 in 2^24 us, and 1 more is 59 bytes less 1 %. 8 more
+        // are 472 bytes a second, 9 are 531.
+        assert_eq!(policed_at(100_000, (300, 300), (580, 580)), Some(Bandwidth((16 + 24) / 2)));
+        assert_eq!(policed_at(100_000, (300, 300), (600, 600)), None);
+        // The first interval has none to be equal to, however low its rate is.
+        assert_eq!(policed_at(100_000, (150, 150), (200, 200)), Some(Bandwidth(8)));
+    }
+
+    #[test]
+    fn an_interval_goes_on_until_something_is_delivered() {
+        let mut policer = Policer::default();
+        assert_eq!(rounds(&mut policer, 1, 5, 0, 10), [Verdict::Same; 5]);
+        assert_eq!((policer.rounds, policer.start.at), (5, Time::from_nanos(10_000_000)));
+    }
+
+    #[test]
+    fn after_an_interval_that_was_too_long_sampling_begins_anew() {
+        let mut policer = Policer::default();
+        let later = |n: u64| {
+            let mut seen = seen(0, 1000 + 40 * n, 1000 + 10 * n);
+            seen.totals.at = Time::ZERO + MAX_INTERVAL + Span::from_millis(10 * n);
+            seen
+        };
+        for first in [seen(0, 0, 0), seen(0, 0, 0), seen(0, 0, 0), later(0)] {
+            assert_eq!(policer.observe(first), Verdict::Same);
+        }
+        let verdicts: Vec<Verdict> = (1..=8).map(|n| policer.observe(later(n))).collect();
+        assert_eq!(verdicts.iter().position(|&verdict| verdict == Verdict::Policed), Some(7), "{verdicts:?}");
     }
 
     #[test]

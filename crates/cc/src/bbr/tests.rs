@@ -84,6 +84,12 @@ fn the_first_window_is_paced_over_an_rtt_at_high_gain() {
     let mut d = Driver::new(Bbr::new(10));
     d.send(0, None);
     assert!((28_578_000..28_578_520).contains(&rate(&d)), "{}", rate(&d));
+    // Acknowledgements without a sample, which let the window grow, do not change it.
+    for _ in 0..3 {
+        within(&mut d, 1, RTT);
+    }
+    assert_eq!(d.cwnd(), 13);
+    assert!((28_578_000..28_578_520).contains(&rate(&d)), "{}", rate(&d));
 }
 
 #[test]
@@ -578,6 +584,7 @@ fn a_burst_is_a_millisecond_of_segments_and_at_most_64_kib_less_headers() {
         (10_239_999, 1_000, 9),
         (150_000, 1_000, 2),
         (149_999, 1_000, 1),
+        (150_000, 0, 127),
     ] {
         d.call(|c, _| c.set_rate(rate, mss));
         assert_eq!((d.c.burst, d.limits().burst), (burst, if rate < 150_000 { 1 } else { 2 }), "{rate} {mss}");
@@ -608,4 +615,143 @@ fn the_first_packets_of_a_connection_grow_the_window_whatever_the_target() {
         d.acked(1);
         assert_eq!(d.cwnd(), cwnd, "{before}");
     }
+}
+
+#[test]
+fn a_sample_over_no_time_is_none() {
+    let mut d = probing();
+    d.ack.rate.prior_delivered = d.delivered;
+    (d.ack.rate.delivered, d.ack.rate.interval) = (Some(1_000), Span::ZERO);
+    d.acked(PIPE);
+    assert_eq!((d.c.max_bw.get(), d.c.round_start), (Bandwidth(167_772), false));
+}
+
+#[test]
+fn an_application_limited_sample_as_high_as_the_estimate_renews_it() {
+    let mut d = probing();
+    d.ack.rate.app_limited = true;
+    for _ in 0..5 {
+        round(&mut d, PIPE);
+    }
+    d.ack.rate.app_limited = false;
+    for n in 0..11 {
+        assert_eq!(d.c.max_bw.get(), Bandwidth(167_772), "round {n}");
+        round(&mut d, 50);
+    }
+    assert_eq!(d.c.max_bw.get(), Bandwidth(83_886));
+}
+
+#[test]
+fn losses_leave_a_segment_of_the_window() {
+    // Linux `bbr_set_cwnd_to_recover_or_restore`: at least one, and then what was delivered.
+    let mut d = probing();
+    (d.ack.phase, d.ack.lost) = (Phase::Recovery, 20);
+    d.call(|c, _| (c.phase, c.cwnd) = (Phase::Recovery, 5));
+    within(&mut d, 10, RTT);
+    assert_eq!(d.cwnd(), 1 + 10);
+}
+
+#[test]
+fn in_startup_the_window_grows_below_its_target_without_room_for_aggregation() {
+    // 10 in 10 ms: 10 * 739 / 256 = 28.9, and three bursts of two, made even: 36.
+    for (before, after) in [(34, 35), (35, 36), (36, 36), (37, 37)] {
+        let mut d = bbr();
+        round(&mut d, 10);
+        d.call(|c, cx| {
+            c.aggregation.update(200, false, c.max_bw.get(), 1_000, cx.now);
+            c.cwnd = before;
+        });
+        assert!(d.c.aggregation.allowance(d.c.max_bw.get()) > 50);
+        within(&mut d, 1, Span::from_micros(1));
+        assert_eq!((d.cwnd(), d.c.burst, d.c.state()), (after, 2, "startup"), "{before}");
+    }
+}
+
+#[test]
+fn a_pause_is_a_restart_if_the_application_or_probe_rtt_made_it() {
+    let pause = |d: &mut Driver<Bbr>, app_limited| {
+        d.wait(Span::from_millis(201));
+        let idle = Some(Span::from_millis(201));
+        let sent = Sent { bytes: MSS, retransmission: false, in_flight_before: 0, idle, blocked: false, app_limited };
+        d.call(|c, cx| c.on_sent(&sent, cx));
+    };
+    for (app_limited, restarts) in [(true, true), (false, false)] {
+        let mut d = probing();
+        pause(&mut d, app_limited);
+        assert_eq!(d.c.idle_restart, restarts);
+    }
+    let mut d = probing_rtt();
+    pause(&mut d, false);
+    assert_eq!((d.c.idle_restart, d.c.state()), (true, "probe-bw"));
+}
+
+#[test]
+fn what_delivers_nothing_is_no_round_of_aggregation() {
+    let mut d = probing();
+    round(&mut d, PIPE);
+    let most = Bandwidth(u32::MAX);
+    let allowance = d.c.aggregation.allowance(most);
+    assert!(allowance > 0);
+    for _ in 0..12 {
+        d.wait(RTT);
+        d.ack.rate.prior_delivered = d.delivered;
+        d.acked(0);
+    }
+    assert_eq!(d.c.aggregation.allowance(most), allowance);
+}
+
+#[test]
+fn a_time_out_begins_to_sample_a_policer_and_counts_as_a_round() {
+    let mut d = probing();
+    d.react(Sign::Timeout { again: false }, 0);
+    d.ack.lost = 10;
+    // As for losses, but the first of four rounds is over: 40 * 3 in 30 ms, then 40 * 4 in 40 ms.
+    for n in 1..=6 {
+        round(&mut d, 40);
+        assert_eq!(d.c.policer.rate(), None, "round {n}");
+    }
+    round(&mut d, 40);
+    assert_eq!(d.c.policer.rate(), Some(Bandwidth(67_108)));
+}
+
+#[test]
+fn a_minimum_is_valid_for_ten_seconds() {
+    let mut d = probing();
+    d.c.min_rtt_at = d.now;
+    d.ack.rtt = Some(RTT + Span::from_millis(1));
+    within(&mut d, 1, Span::from_secs(10));
+    assert_eq!((d.c.state(), d.c.min_rtt), ("probe-bw", Some(10_000)));
+    within(&mut d, 1, Span::from_nanos(1));
+    assert_eq!((d.c.state(), d.c.min_rtt), ("probe-rtt", Some(11_000)));
+}
+
+#[test]
+fn draining_ends_when_the_flight_fits() {
+    let mut d = bbr();
+    for _ in 0..4 {
+        round(&mut d, PIPE);
+    }
+    // A pipe of 100, and three bursts that depend on the rate.
+    let fits = d.c.with_bursts(100);
+    for (in_flight, state) in [(fits + 1, "drain"), (fits, "probe-bw")] {
+        d.ack.in_flight = in_flight;
+        within(&mut d, 1, Span::from_micros(1));
+        assert_eq!(d.c.state(), state, "{in_flight}");
+    }
+}
+
+#[test]
+fn what_probe_rtt_limited_is_what_was_sent_from_its_first_to_its_last_flight() {
+    let mut limited = SelfLimited::default();
+    assert!(!limited.covers(0));
+    limited.extend(10, 5);
+    limited.extend(12, 8);
+    assert_eq!([9, 10, 20, 21].map(|n| limited.covers(n)), [false, true, true, false]);
+    // The next time.
+    limited.extend(30, 0);
+    assert_eq!([10, 29, 30, 31].map(|n| limited.covers(n)), [false, false, true, false]);
+    // Before anything was delivered or sent.
+    let mut limited = SelfLimited::default();
+    limited.extend(0, 0);
+    assert_eq!([0, 1, 2].map(|n| limited.covers(n)), [true, true, false]);
 }

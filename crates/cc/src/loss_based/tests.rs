@@ -322,3 +322,111 @@ fn a_threshold_is_remembered_only_if_the_window_shrinks() {
         assert_eq!((d.cwnd(), d.ssthresh()), (80, ssthresh), "{idle} ms");
     }
 }
+
+#[test]
+fn idle_time_counts_in_whole_timeouts_that_have_passed() {
+    // Linux `tcp_cwnd_restart`: half for each RTO of 250 ms but the one that has just ended, down to the initial window.
+    for (idle, cwnd) in [(ms(500), 40), (ms(500) + Span::from_nanos(1), 20), (ms(60_000), 10)] {
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        d.send(0, Some(idle));
+        assert_eq!(d.cwnd(), cwnd, "{idle}");
+    }
+    // Without a timeout there is nothing to count in.
+    let mut d = Driver::new(NewReno::new(10));
+    d.acked_singly(70);
+    d.path.rto = Span::ZERO;
+    let idle = Some(ms(60_000));
+    let sent = Sent { bytes: 1000, retransmission: false, in_flight_before: 0, idle, blocked: true, app_limited: true };
+    d.call(|c, cx| c.on_sent(&sent, cx));
+    assert_eq!(d.cwnd(), 80);
+}
+
+#[test]
+fn the_wait_for_a_timer_is_no_idle_time() {
+    let mut d = Driver::new(NewReno::new(2));
+    d.fill();
+    d.react(Sign::Timeout { again: false }, 0);
+    d.c.begin_at(100);
+    d.ack.phase = Phase::Loss;
+    d.acked_singly(39);
+    d.send(0, Some(ms(600)));
+    assert_eq!(d.cwnd(), 40);
+}
+
+#[test]
+fn a_window_no_larger_than_the_initial_one_is_not_validated() {
+    let mut d = Driver::new(NewReno::new(10));
+    d.c.begin_at(5);
+    for _ in 0..3 {
+        d.send(3, None);
+        d.wait_ms(250);
+    }
+    assert_eq!((d.cwnd(), d.ssthresh()), (10, 5));
+}
+
+#[test]
+fn a_window_is_not_validated_while_something_may_be_lost() {
+    let mut d = Driver::new(NewReno::new(10));
+    d.acked_singly(70);
+    d.ack.cwnd_limited = false;
+    d.ack.phase = Phase::Disorder;
+    d.acked(0);
+    d.send(19, None);
+    d.wait_ms(250);
+    d.send(19, None);
+    d.ack.phase = Phase::Open;
+    d.acked(0);
+    assert_eq!(d.cwnd(), 80);
+    // The next time is an RTO later.
+    d.wait_ms(249);
+    d.send(19, None);
+    assert_eq!(d.cwnd(), 80);
+    d.wait_ms(1);
+    d.send(19, None);
+    assert_eq!(d.cwnd(), (80 + 20) / 2);
+}
+
+#[test]
+fn an_acknowledgement_of_a_full_window_measures_its_use_anew() {
+    let mut d = Driver::new(NewReno::new(10));
+    d.acked_singly(70);
+    d.send(29, None);
+    d.wait_ms(240);
+    d.acked(0);
+    d.wait_ms(249);
+    d.send(19, None);
+    assert_eq!(d.cwnd(), 80);
+    d.wait_ms(1);
+    d.send(19, None);
+    // The twenty since then, not the thirty before.
+    assert_eq!(d.cwnd(), (80 + 20) / 2);
+}
+
+#[test]
+fn an_undo_takes_nothing_from_a_window_that_has_grown_past_the_one_before() {
+    let mut d = Driver::new(NewReno::new(4));
+    d.fill();
+    d.react(Sign::Timeout { again: false }, 0);
+    d.c.begin_at(100);
+    d.ack.phase = Phase::Loss;
+    d.acked_singly(7);
+    d.undo();
+    // The threshold was infinite before.
+    assert_eq!((d.cwnd(), d.ssthresh()), (8, INFINITE_SSTHRESH));
+}
+
+#[test]
+fn a_window_that_is_lowered_from_outside_keeps_two_segments_and_never_grows() {
+    for (to, cwnd) in [(0, 2), (1, 2), (2, 2), (9, 9), (10, 10), (11, 10)] {
+        let mut d = Driver::new(NewReno::new(10));
+        d.call(|c, _| c.lower_to(to));
+        assert_eq!(d.cwnd(), cwnd, "{to}");
+    }
+    // A decrease halves, and does not raise a window of one segment to the least threshold.
+    for (before, cwnd, ssthresh) in [(10, 5, 5), (3, 2, 2), (1, 1, 2)] {
+        let mut d = Driver::new(NewReno::new(before));
+        d.call(|c, cx| c.decrease(0, cx));
+        assert_eq!((d.cwnd(), d.ssthresh()), (cwnd, ssthresh), "{before}");
+    }
+}

@@ -447,3 +447,29 @@ fn it_listens_for_passages_and_misses_them_without_a_pep() {
         assert_eq!(d.c.listens(), listens(false));
     }
 }
+
+#[test]
+fn ratios_are_at_least_one() {
+    let mut d = driver(MultiDomainConfig { initial_ratio: 0, validation_ratio: 0, ..MultiDomainConfig::default() });
+    report(&mut d, 0, 0);
+    assert_eq!(windows(&d), (10, Some(10)));
+}
+
+#[test]
+fn a_time_out_in_a_reduction_of_the_wired_window_ends_it() {
+    let mut d = avoiding();
+    d.fill();
+    report(&mut d, 0, 1);
+    d.react(Sign::Timeout { again: false }, 0);
+    d.ack.phase = Phase::Loss;
+    d.acked_singly(30);
+    settle(&mut d);
+    report(&mut d, 1, 0);
+    // The PEP is heard again, and what is missing there is a new loss.
+    let cwnd = d.cwnd();
+    assert!(cwnd > 20 && windows(&d).1.is_some(), "{:?}", windows(&d));
+    d.fill();
+    report(&mut d, 0, 1);
+    settle(&mut d);
+    assert_eq!(windows(&d).0, cwnd * 717 / 1024);
+}
