@@ -212,3 +212,29 @@ fn bucket(flow: u64, salt: u64, buckets: usize) -> u32 {
     x ^= x >> 31;
     (((x >> 32) * buckets as u64) >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_the_upper_half_of_splitmix64s_output_scaled() {
+        // The published outputs of SplitMix64 from the seed 1234567: each is the finaliser's of a multiple of the golden
+        // ratio's fraction, added to the seed.
+        let golden = 0x9e37_79b9_7f4a_7c15_u64;
+        let outputs = [
+            6_457_827_717_110_365_317_u64,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        let salt = 0x5a5a;
+        for (n, output) in (1..).zip(outputs) {
+            let flow = golden.wrapping_mul(n).wrapping_add(1_234_567) ^ salt;
+            assert_eq!(u64::from(bucket(flow, salt, 1 << 32)), output >> 32, "output {n}");
+            assert_eq!(u64::from(bucket(flow, salt, 1024)), output >> 54, "output {n}");
+            assert_eq!(bucket(flow, salt, 1), 0);
+        }
+    }
+}

@@ -189,6 +189,13 @@ fn with_ecn_on_a_packet_that_is_not_capable_is_dropped() {
 }
 
 #[test]
+fn by_default_a_packet_that_is_capable_is_dropped_too() {
+    let mut queue = filled(Params::default(), Ecn::Ect0);
+    assert_eq!(drop_times(&mut queue, 210), [105, 205]);
+    assert_eq!(queue.marks(), 0);
+}
+
+#[test]
 fn the_ce_threshold_marks_every_packet_that_waited_longer() {
     let params = Params { ce_threshold: Some(Span::from_millis(20)), ..Params::default() };
     let mut queue = filled(params, Ecn::Ect1);

@@ -120,6 +120,8 @@ fn a_full_fq_codel_loses_at_most_64_packets_at_once() {
 fn the_memory_limit_counts_what_the_kernel_would_allocate() {
     assert_eq!(fq_codel::truesize(1514), 2304);
     assert_eq!(fq_codel::truesize(66), 768);
+    // With 64 bytes of headroom and 320 at the end, 128 bytes fill half a KiB exactly, and 640 bytes a KiB.
+    assert_eq!([128, 129, 640, 641].map(fq_codel::truesize), [512, 1024, 1024, 2048].map(|data| data + 256));
     let config = fq_codel::Config { memory: Some(20 * 768), ..Default::default() };
     let mut queue = AnyQueue::new(&Config::FqCodel(config));
     assert_eq!(fill(&mut queue, 1, 66, 0..20), []);
@@ -231,4 +233,37 @@ fn the_salt_decides_which_flows_collide() {
     assert!(one.contains(&true) && one.contains(&false));
     assert_ne!(one, other);
     assert_eq!(one, split(1));
+}
+
+#[test]
+fn a_flow_waits_once_its_quantum_is_spent() {
+    // A packet of a quantum spends all of it: the flows take turns.
+    let queues = [
+        AnyQueue::new(&Config::Fq(fq::Config { quantum: 1000, ..Default::default() })),
+        AnyQueue::new(&Config::FqCodel(fq_codel::Config { quantum: 1000, ..Default::default() })),
+    ];
+    for mut queue in queues {
+        fill(&mut queue, 1, 1000, 0..3);
+        fill(&mut queue, 2, 1000, 10..13);
+        let order: Vec<u64> = core::iter::from_fn(|| serve(&mut queue)).map(|packet| packet.id).collect();
+        assert_eq!(order, [0, 10, 1, 11, 2, 12]);
+    }
+}
+
+#[test]
+fn without_a_bucket_there_is_one() {
+    let mut queue = AnyQueue::new(&Config::Fq(fq::Config { flows: 0, ..Default::default() }));
+    fill(&mut queue, 1, 1500, 0..2);
+    fill(&mut queue, 2, 1500, 2..4);
+    let order: Vec<u64> = core::iter::from_fn(|| serve(&mut queue)).map(|packet| packet.id).collect();
+    assert_eq!(order, [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_full_fq_codel_loses_at_least_a_packet_however_short() {
+    let mut queue = AnyQueue::new(&Config::FqCodel(fq_codel::Config { packets: Some(1), ..Default::default() }));
+    assert_eq!(fill(&mut queue, 1, 1, 0..2), [(1, 0)]);
+    // Half of a byte is none.
+    assert_eq!(fill(&mut queue, 2, 1, 2..3).len(), 1);
+    assert_eq!(queue.backlog(), Backlog { packets: 1, bytes: 1 });
 }

@@ -1,10 +1,11 @@
 //! Drop-tail and `pfifo_fast`: who waits where, and who is lost.
 
 use aqm::drop_tail::{self, DropTail, Victim};
+use aqm::gate::{self, Gate};
 use aqm::pfifo_fast::{self, PfifoFast};
-use aqm::{DropReason, Queue};
+use aqm::{AnyQueue, Backlog, Config, DropReason, Ecn, Limit, Packet, Queue, codel, fq, fq_codel};
 use testkit::queue::TestPacket;
-use units::Time;
+use units::{Span, Time};
 
 const NOW: Time = Time::ZERO;
 
@@ -61,4 +62,94 @@ fn a_full_band_of_pfifo_fast_leaves_room_in_the_others() {
     assert_eq!((lost, served.len()), (vec![1000, 1001], 1000));
     let queue = PfifoFast::new(pfifo_fast::Config { packets_per_band: Some(1) });
     assert_eq!(play(queue, &[(2, 100), (2, 100), (0, 100), (6, 100)]), (vec![1], vec![3, 2, 0]));
+}
+
+/// A queue of so many packets of 700 bytes of a priority, and whether it loses the packet that arrives after them.
+fn loses(config: &Config, priority: u64, held: u64, len: u32) -> (AnyQueue<TestPacket>, bool) {
+    let mut queue = AnyQueue::new(config);
+    for id in 0..held {
+        queue.enqueue(TestPacket::new(id, priority, 700), NOW, &mut |_: TestPacket, _: DropReason| panic!("no room"));
+    }
+    let mut lost = false;
+    let before = queue.clone();
+    queue.enqueue(TestPacket::new(held, priority, len), NOW, &mut |packet: TestPacket, _: DropReason| {
+        lost |= packet.id == held;
+    });
+    (before, lost)
+}
+
+#[test]
+fn a_queue_tells_beforehand_whether_it_would_lose_an_arriving_packet() {
+    let drop_tail = |packets, bytes, victim| Config::DropTail(drop_tail::Config { packets, bytes, victim });
+    let fifos = [
+        drop_tail(None, None, Victim::Arriving),
+        drop_tail(Some(3), None, Victim::Arriving),
+        drop_tail(None, Some(2_100), Victim::Arriving),
+        drop_tail(Some(3), Some(2_100), Victim::Oldest),
+        drop_tail(Some(0), None, Victim::Oldest),
+        Config::PfifoFast(pfifo_fast::Config { packets_per_band: Some(3) }),
+    ];
+    for config in fifos {
+        let most = if config == fifos[4] { 0 } else { 3 };
+        for total in 0..=most {
+            for len in [1, 700, 1_400, 1_401, 2_100, 2_101] {
+                let (_, lost) = loses(&config, 6, total, len);
+                // The same packets, some of which are still to come.
+                for ahead in 0..=total {
+                    let (queue, _) = loses(&config, 6, total - ahead, len);
+                    let ahead = Backlog { packets: ahead, bytes: 700 * ahead };
+                    assert_eq!(
+                        queue.is_full(len, 6, ahead),
+                        lost,
+                        "{config:?}: {len} after {total}, {ahead:?} to come"
+                    );
+                }
+            }
+        }
+    }
+    // Another band has room, and more ahead than there is room for leaves none.
+    let (full, _) = loses(&fifos[5], 6, 3, 1);
+    assert!(!full.is_full(1, 0, Backlog::default()));
+    assert!(full.is_full(1, 0, Backlog { packets: 4, bytes: 4 }));
+    // Where the victim is not known beforehand, none is foretold.
+    for config in [
+        Config::Codel(codel::Config { packets: Some(1), ..Default::default() }),
+        Config::Fq(fq::Config { packets: Some(1), ..Default::default() }),
+        Config::FqCodel(fq_codel::Config { packets: Some(1), ..Default::default() }),
+    ] {
+        let (queue, _) = loses(&config, 0, 1, 700);
+        assert!(!queue.is_full(700, 0, Backlog::default()));
+    }
+    let one = drop_tail::Config { packets: Some(1), ..Default::default() };
+    let mut gate = Gate::new(&gate::Config { queue: Config::DropTail(one), limit: Limit::None });
+    assert!(!gate.is_full(1, 0, Backlog::default()));
+    gate.enqueue(TestPacket::new(0, 0, 1), NOW, &mut |_: TestPacket, _: DropReason| panic!("there is room"));
+    assert!(gate.is_full(1, 0, Backlog::default()));
+}
+
+#[test]
+fn what_is_taken_over_keeps_its_time_and_needs_no_room() {
+    let mut queue = DropTail::new(drop_tail::Config { packets: Some(1), ..Default::default() });
+    assert!(queue.head().is_none());
+    let later = NOW + Span::from_millis(7);
+    queue.enqueue(TestPacket::new(0, 0, 100), later, &mut |_: TestPacket, _: DropReason| panic!("there is room"));
+    let mut above = TestPacket::new(1, 0, 200);
+    above.set_enqueued(NOW + Span::from_millis(3));
+    queue.take_over(above);
+    assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: 300 });
+    for (id, entered) in [(0, 7), (1, 3)] {
+        let head = queue.head().copied();
+        let served = queue.dequeue(later, &mut |_: TestPacket, _: DropReason| panic!("nothing is dropped"));
+        assert_eq!((served, served.map(|packet| packet.id)), (head, Some(id)));
+        assert_eq!(served.map(|packet| packet.enqueued), Some(NOW + Span::from_millis(entered)));
+    }
+}
+
+#[test]
+fn the_ecn_field_is_the_lowest_two_bits() {
+    for bits in 0..=u8::MAX {
+        let ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(bits % 4)];
+        assert_eq!(Ecn::from_bits(bits), ecn, "{bits}");
+        assert_eq!(ecn.capable(), bits % 4 != 0);
+    }
 }

@@ -371,3 +371,92 @@ fn a_gate_conserves_and_never_starves_an_empty_buffer() {
         }
     });
 }
+
+#[derive(Clone, Copy, Debug, TypeGenerator)]
+enum Report {
+    /// The buffer below takes what it may.
+    Fill,
+    /// So many packets leave after so many milliseconds: none, if so many are not there.
+    Leave { packets: u8, after: u8 },
+    /// A handover puts so many packets back.
+    Return { packets: u8 },
+}
+
+/// A gate's quota is that of its limit when told of each packet that enters the buffer, and once of all that leave it, and
+/// of nothing else.
+#[test]
+fn a_gate_tells_its_limit_what_enters_and_what_leaves() {
+    check!().with_type::<Vec<Report>>().for_each(|reports| {
+        let gate_of = |limit| Gate::<TestPacket>::new(&gate::Config { limit, ..gate::Config::default() });
+        let mut by_bytes = (gate_of(Limit::Bql(bql::Config::default())), Bql::new(bql::Config::default()));
+        let mut by_sdus = (gate_of(Limit::DynRlc(dyn_rlc::Config::default())), DynRlc::new(dyn_rlc::Config::default()));
+        for id in 0..2_000 {
+            for gate in [&mut by_bytes.0, &mut by_sdus.0] {
+                gate.enqueue(
+                    TestPacket::new(id, 0, 100 + id as u32 % 7),
+                    ms(0),
+                    &mut |_: TestPacket, _: DropReason| {},
+                );
+            }
+        }
+        assert!(by_bytes.0.is_limited() && by_sdus.0.is_limited() && !gate_of(Limit::None).is_limited());
+        let (mut in_bytes, mut in_sdus, mut now) = (Vec::<u64>::new(), 0, 0);
+        for report in reports {
+            match *report {
+                Report::Fill => {
+                    while let Some(packet) = by_bytes.0.release(ms(now), &mut |_: TestPacket, _: DropReason| {}) {
+                        by_bytes.1.queued(u64::from(packet.len));
+                        in_bytes.push(u64::from(packet.len));
+                    }
+                    while by_sdus.0.release(ms(now), &mut |_: TestPacket, _: DropReason| {}).is_some() {
+                        by_sdus.1.queued(ms(now));
+                        in_sdus += 1;
+                    }
+                }
+                Report::Leave { packets, after } => {
+                    now += u64::from(after);
+                    let left: u64 = in_bytes.drain(..usize::from(packets).min(in_bytes.len())).sum();
+                    if left > 0 {
+                        by_bytes.1.completed(left, ms(now));
+                    }
+                    let left = u64::from(packets).min(in_sdus);
+                    in_sdus -= left;
+                    if left > 0 {
+                        by_sdus.1.completed(left, ms(now));
+                    }
+                }
+                Report::Return { packets } => {
+                    let packets = u64::from(packets % 4);
+                    if packets > 0 {
+                        in_bytes.extend(vec![50; packets as usize]);
+                        by_bytes.1.queued(50 * packets);
+                        in_sdus += packets;
+                        (0..packets).for_each(|_| by_sdus.1.queued(ms(now)));
+                    }
+                }
+            }
+            by_bytes.0.settle(Backlog { packets: in_bytes.len() as u64, bytes: in_bytes.iter().sum() }, ms(now));
+            by_sdus.0.settle(Backlog { packets: in_sdus, bytes: 100 * in_sdus }, ms(now));
+            assert_eq!((by_bytes.0.limit(), by_sdus.0.limit()), (Some(by_bytes.1.limit()), None));
+            let stopped = |gate: &Gate<TestPacket>| gate.is_stopped();
+            assert_eq!(stopped(&by_bytes.0), by_bytes.1.is_stopped());
+            assert_eq!(stopped(&by_sdus.0), by_sdus.1.is_stopped());
+        }
+    });
+}
+
+#[test]
+fn a_buffer_that_runs_empty_unstopped_has_room_enough() {
+    // Nothing had been kept out: neither at the limit nor below it.
+    for bytes in [1_000, 3_000] {
+        let mut bql = Bql::new(bql::Config { min: 3_000, ..bql::Config::default() });
+        bql.queued(bytes);
+        bql.completed(bytes, ms(1));
+        assert_eq!(bql.limit(), 3_000, "{bytes}");
+    }
+    // One object above it: the limit grows by all that came after the last completion, which was none.
+    let mut bql = Bql::new(bql::Config { min: 3_000, ..bql::Config::default() });
+    bql.queued(3_001);
+    bql.completed(3_001, ms(1));
+    assert_eq!(bql.limit(), 6_001);
+}
