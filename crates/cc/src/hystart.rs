@@ -223,7 +223,11 @@ mod tests {
     fn hystart_can_be_off() {
         let mut d = Driver::new(Cubic::new(CubicConfig { hystart: false, ..CubicConfig::default() }, 100));
         d.ack.rtt = Some(Span::from_millis(40));
+        d.fill();
         assert_eq!(train(&mut d, 1_000), None);
+        d.fill();
+        d.ack.rtt = Some(Span::from_millis(80));
+        assert_eq!(train(&mut d, 3_000), None);
     }
 
     #[test]

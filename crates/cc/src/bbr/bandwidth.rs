@@ -113,6 +113,8 @@ mod tests {
         assert_eq!(rate.pipe(40_000, 2 * UNIT), 200);
         // 2,500 segments of 1,448 bytes per second are 3.62 MB/s; 1 % less is 3,583,800; 41,943 of 41,943.04 is 3,583,796.
         assert_eq!(rate.pacing(1448, UNIT), 3_583_796);
+        // A part of a segment is one more.
+        assert_eq!([1 << 24, (1 << 24) + 1].map(|micros| Bandwidth(1).pipe(micros, UNIT)), [1, 2]);
         // A span counts as a microsecond at least, and the highest rate is that of 32 bits.
         assert_eq!(Bandwidth::over(1, Span::from_nanos(999)), Bandwidth(1 << 24));
         assert_eq!(Bandwidth::over(1 << 40, Span::from_secs(1)), Bandwidth(u32::MAX));

@@ -585,9 +585,11 @@ fn a_burst_is_a_millisecond_of_segments_and_at_most_64_kib_less_headers() {
         (150_000, 1_000, 2),
         (149_999, 1_000, 1),
         (150_000, 0, 127),
+        (1, 1_000, 1),
     ] {
         d.call(|c, _| c.set_rate(rate, mss));
         assert_eq!((d.c.burst, d.limits().burst), (burst, if rate < 150_000 { 1 } else { 2 }), "{rate} {mss}");
+        assert_eq!(self::rate(&d), rate);
     }
 }
 
@@ -754,4 +756,73 @@ fn what_probe_rtt_limited_is_what_was_sent_from_its_first_to_its_last_flight() {
     let mut limited = SelfLimited::default();
     limited.extend(0, 0);
     assert_eq!([0, 1, 2].map(|n| limited.covers(n)), [true, true, false]);
+}
+
+#[test]
+fn a_spurious_reduction_begins_to_sample_a_policer_anew() {
+    // Seven lossy rounds, of which the eighth would show a policer.
+    let mut d = probing();
+    d.ack.lost = 10;
+    for _ in 0..7 {
+        round(&mut d, 40);
+    }
+    d.undo();
+    for n in 1..=7 {
+        round(&mut d, 40);
+        assert_eq!(d.c.policer.rate(), None, "round {n}");
+    }
+    round(&mut d, 40);
+    assert_eq!(d.c.policer.rate(), Some(Bandwidth(67_108)));
+}
+
+#[test]
+fn a_restart_from_idle_lasts_until_something_is_delivered() {
+    let mut d = probing();
+    d.send(0, Some(Span::from_millis(10)));
+    for (delivered, restarts) in [(None, true), (Some(0), true), (Some(1), false)] {
+        d.ack.rate.delivered = delivered;
+        d.acked(0);
+        assert_eq!(d.c.idle_restart, restarts, "{delivered:?}");
+    }
+}
+
+#[test]
+fn a_single_loss_in_each_round_of_few_segments_shows_a_policer() {
+    let mut d = probing();
+    d.ack.lost = 1;
+    for n in 1..=7 {
+        round(&mut d, 4);
+        assert_eq!(d.c.policer.rate(), None, "round {n}");
+    }
+    round(&mut d, 4);
+    // 0.4 segments a ms: 2^24 / 2500 = 6,710.
+    assert_eq!(d.c.policer.rate(), Some(Bandwidth(6_710)));
+}
+
+#[test]
+fn a_first_acknowledgement_that_takes_ten_seconds_asks_for_probe_rtt() {
+    let mut d = bbr();
+    within(&mut d, 1, Span::from_secs(10) + Span::from_nanos(1));
+    assert_eq!(d.c.state(), "probe-rtt");
+}
+
+#[test]
+fn a_phase_lasts_until_a_round_trip_is_known() {
+    let mut d = probing();
+    d.call(|c, cx| {
+        c.mode = Mode::ProbeBw { phase: 3, since: cx.now };
+        c.min_rtt = None;
+        c.update_gains();
+    });
+    d.ack.rtt = None;
+    within(&mut d, 1, Span::from_secs(1));
+    assert_eq!(phase(&d), 3);
+}
+
+#[test]
+fn an_acknowledgement_may_be_a_connections_first_event() {
+    let mut d = Driver::new(Bbr::new(10));
+    d.acked(1);
+    assert!((28_578_000..28_578_520).contains(&rate(&d)), "{}", rate(&d));
+    assert_eq!(d.c.min_rtt_at, d.now);
 }

@@ -179,6 +179,12 @@ fn idle_time_changes_nothing_where_the_system_says_so() {
     d.acked_singly(70);
     d.send(0, Some(ms(2_000)));
     assert_eq!(d.cwnd(), 80);
+    // Neither does a window that is not used.
+    for _ in 0..3 {
+        d.send(19, None);
+        d.wait_ms(250);
+    }
+    assert_eq!(d.cwnd(), 80);
 }
 
 #[test]
@@ -250,6 +256,8 @@ fn a_window_that_the_receiver_does_not_let_the_sender_use_is_kept() {
 
 #[test]
 fn windows_are_bounded() {
+    // The largest receive window in segments of 512 bytes.
+    assert_eq!(u64::from(MAX_CWND) * 512, 1 << 30);
     let mut window = Window { cwnd: MAX_CWND - 1, ssthresh: INFINITE_SSTHRESH, credit: 0 };
     window.slow_start(u32::MAX);
     assert_eq!(window.cwnd, MAX_CWND);
@@ -311,6 +319,15 @@ fn what_slow_start_takes_is_not_counted_as_credit() {
     let mut window = Window { cwnd: 10, ssthresh: 20, credit: 15 };
     d.call(|c, cx| c.growth_mut().grow(&mut window, 3, &ack, cx));
     assert_eq!((window.cwnd, window.credit), (13, 15));
+}
+
+#[test]
+fn a_connection_begins_with_a_threshold_of_at_least_two() {
+    for (begun, ssthresh) in [(0, 2), (1, 2), (2, 2), (3, 3)] {
+        let mut d = Driver::new(NewReno::new(10));
+        d.c.begin_at(begun);
+        assert_eq!(d.ssthresh(), ssthresh, "{begun}");
+    }
 }
 
 #[test]
@@ -428,5 +445,21 @@ fn a_window_that_is_lowered_from_outside_keeps_two_segments_and_never_grows() {
         let mut d = Driver::new(NewReno::new(before));
         d.call(|c, cx| c.decrease(0, cx));
         assert_eq!((d.cwnd(), d.ssthresh()), (cwnd, ssthresh), "{before}");
+    }
+}
+
+#[test]
+fn a_window_that_was_just_full_begins_to_be_measured_then() {
+    let mut d = Driver::new(NewReno::new(10));
+    d.acked_singly(70);
+    d.react(Sign::Ecn, 80);
+    d.ack.phase = Phase::Open;
+    d.acked(1);
+    assert_eq!((d.cwnd(), d.ssthresh()), (40, 40));
+    // Full at 200 ms, to the segment: 250 ms later ten were the most.
+    for (in_flight, wait, cwnd) in [(10, 200, 40), (40, 200, 40), (10, 50, 40), (10, 0, 25)] {
+        d.send(in_flight - 1, None);
+        assert_eq!(d.cwnd(), cwnd);
+        d.wait_ms(wait);
     }
 }

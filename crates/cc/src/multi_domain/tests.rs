@@ -473,3 +473,22 @@ fn a_time_out_in_a_reduction_of_the_wired_window_ends_it() {
     settle(&mut d);
     assert_eq!(windows(&d).0, cwnd * 717 / 1024);
 }
+
+#[test]
+fn a_window_that_the_smaller_one_keeps_from_use_is_kept_and_one_that_is_not_used_shrinks() {
+    // With as much in flight as the smaller allows, and with less: for a retransmission timeout of 250 ms.
+    for (unused, kept) in [(0, true), (1, false)] {
+        let mut d = avoiding();
+        for _ in 0..200 {
+            report(&mut d, 100, 0);
+            d.wait_ms(10);
+        }
+        let e2e = d.cwnd();
+        assert_eq!(windows(&d), (2 * e2e, Some(e2e)));
+        for _ in 0..3 {
+            d.send(e2e - 1 - unused, None);
+            d.wait_ms(250);
+        }
+        assert_eq!(windows(&d).0 == 2 * e2e, kept, "{:?}", windows(&d));
+    }
+}
