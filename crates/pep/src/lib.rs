@@ -331,4 +331,80 @@ mod tests {
         }
         assert_eq!((pep.openings.len(), pep.openings.oldest().map(|(key, _)| *key)), (OPENINGS, Some(10)));
     }
+
+    fn segment(seq: u32, ack: u32, len: u16, flags: Flags, value: u32, echo: u32) -> Segment {
+        let timestamps = Some(Timestamps { value, echo });
+        Segment { seq, ack, window: 1_000, len, flags, timestamps, options: Options::default() }
+    }
+
+    /// A sender's SYN that announces itself passes at `value`, and is answered.
+    fn open(pep: &mut Pep<u32>, key: u32, value: u32) {
+        let options = wire::SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: true };
+        let syn = Segment { options: Options::Syn(options), ..segment(999, 0, 0, Flags::SYN, value, 0) };
+        assert_eq!(pep.on_data(key, &syn, 60, Time::ZERO), None);
+        pep.on_reply(key, &segment(500, 1_000, 0, Flags::ACK, 50, value), Time::ZERO);
+    }
+
+    #[test]
+    fn newcomers_take_a_bounded_number_of_places() {
+        let mut pep = Pep::new(Config::default());
+        for key in 0..NEWCOMERS + 10 {
+            assert_eq!(pep.on_data(key, &segment(1, 1, 100, Flags::ACK, 1, 1), 152, Time::ZERO), None);
+        }
+        let oldest = pep.newcomers.oldest().map(|((key, _), _)| *key);
+        assert_eq!((pep.newcomers.len(), oldest), (NEWCOMERS, Some(10)));
+    }
+
+    #[test]
+    fn what_is_confirmed_or_refuted_leaves_its_place() {
+        let mut pep = Pep::new(Config::default());
+        let data = |value| segment(1_000, 1, 100, Flags::ACK, value, 1);
+        let reply = |echo| segment(1, 1_100, 0, Flags::ACK, 50, echo);
+        // The receiver answers something else: the next newcomer need not wait for a second.
+        pep.on_data(1, &data(10), 152, Time::ZERO);
+        pep.on_reply(1, &reply(11), Time::ZERO);
+        assert_eq!((pep.newcomers.len(), pep.stats().flows), (0, 0));
+        pep.on_data(1, &data(12), 152, Time::ZERO);
+        pep.on_reply(1, &reply(12), Time::ZERO);
+        assert_eq!((pep.newcomers.len(), pep.stats().flows), (0, 1));
+        // A receiver's SYN, and the sender's answer beside it.
+        pep.on_reply(2, &segment(499, 0, 0, Flags::SYN, 40, 0), Time::ZERO);
+        pep.on_data(2, &segment(999, 500, 0, Flags::SYN | Flags::ACK, 10, 40), 60, Time::ZERO);
+        assert_eq!((pep.newcomers.len(), pep.openings.len()), (0, 1));
+        pep.on_reply(2, &segment(500, 1_000, 0, Flags::ACK, 41, 10), Time::ZERO);
+        assert_eq!((pep.openings.len(), pep.stats().flows), (0, 2));
+    }
+
+    #[test]
+    fn what_is_neither_a_syn_nor_an_acknowledgement_opens_nothing() {
+        let mut pep = Pep::new(Config::default());
+        for flags in [Flags(0), Flags::FIN, Flags::PSH] {
+            pep.on_reply(1, &segment(499, 0, 0, flags, 40, 0), Time::ZERO);
+        }
+        assert_eq!(pep.openings.len(), 0);
+    }
+
+    #[test]
+    fn a_connection_that_was_over_for_long_is_not_served_and_passes_nothing_on() {
+        let mut pep = Pep::new(Config::default());
+        // The one that was idle for longest is another one, which goes on.
+        open(&mut pep, 2, 10);
+        open(&mut pep, 1, 10);
+        let fin = Flags::ACK | Flags::FIN;
+        pep.on_data(1, &segment(1_000, 500, 10, fin, 11, 50), 62, Time::ZERO);
+        pep.on_reply(1, &segment(500, 1_011, 0, fin, 51, 11), Time::ZERO);
+        let data = segment(1_000, 501, 10, Flags::ACK | Flags::PSH, 12, 51);
+        let later = Time::ZERO + CLOSING + Span::from_nanos(1);
+        // Data of the same addresses and ports is that of a newcomer, which has announced nothing.
+        let mut pushed = segment(1_011, 501, 100, Flags::ACK | Flags::PSH, 12, 51);
+        assert_eq!((pep.on_data(1, &data, 152, later), pep.on_data(1, &pushed, 152, later)), (None, None));
+        pep.on_reply(1, &segment(501, 1_010, 0, Flags::ACK, 52, 12), later);
+        for _ in 0..3 {
+            assert_eq!(pep.on_data(1, &pushed, 152, later), None);
+            pushed.seq += 100;
+            pep.on_reply(1, &segment(501, pushed.seq, 0, Flags::ACK, 52, 12), later);
+        }
+        let announced = |key: u32| pep.flows.get(&key).map(|flow| flow.announced);
+        assert_eq!((announced(1), announced(2), pep.stats().flows), (Some(false), Some(true), 2));
+    }
 }

@@ -131,6 +131,9 @@ fn an_answer_echoes_what_has_passed_and_is_near_in_both_directions() {
     assert!(flow.is_answered_by(&beyond(span), THEN) && !flow.is_answered_by(&beyond(span + 1), THEN));
     let below = |distance: u32| Segment { seq: REPLY.wrapping_sub(distance), ..ack(10_000) };
     assert!(flow.is_answered_by(&below(span), THEN) && !flow.is_answered_by(&below(span + 1), THEN));
+    // Of data, the end counts.
+    let with_data = |distance: u32| Segment { len: 100, ..beyond(distance) };
+    assert!(flow.is_answered_by(&with_data(span - 100), THEN) && !flow.is_answered_by(&with_data(span - 99), THEN));
     // An acknowledgement from long before the highest one answers nothing.
     flow = passed(roomy(), 3 * MB_8);
     flow.reply(&ack(2 * MB_8), THEN, Time::ZERO);
@@ -186,4 +189,108 @@ fn the_scale_of_windows_needs_the_offers_of_both() {
     assert_eq!(window_scale(&scaling, None, &ack(0)), None, "the receiver's SYN was not seen");
     assert_eq!(window_scale(&plain, Some(&opening(Some(5))), &syn(Some(3))), Some(0));
     assert_eq!(window_scale(&newcomer(&data(0, 100)), None, &syn(Some(3))), None);
+}
+
+/// A flow that was running when it was first seen: its data up to `offset` has been answered.
+fn adrift(offset: u64) -> Flow {
+    let newcomer = Newcomer::new(&data(offset - 100, 100), NOW, &ARRIVAL, Time::ZERO);
+    Flow::new(&newcomer, None, &ack(offset), THEN, Time::ZERO)
+}
+
+#[test]
+fn data_that_passed_unseen_widens_the_distance_until_some_is_seen() {
+    let far = 1_u64 << 28;
+    let mut flow = adrift(100);
+    assert!(flow.owns(&data(100 + far, 1), NOW) && !flow.owns(&data(101 + far, 1), NOW));
+    flow.pass(&data(100, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    assert!(flow.owns(&data(200 + MB_8, 1), NOW) && !flow.owns(&data(201 + MB_8, 1), NOW));
+    // It begins where it is seen, but not with what the receiver has already.
+    for (start, high) in [(5_000, 5_500), (5_200, 5_700), (4_000, 5_000), (4_900, 5_400)] {
+        let mut flow = adrift(5_000);
+        let base = flow.high - 5_000;
+        flow.pass(&data(start, 500), SENDERS, &ARRIVAL, Time::ZERO);
+        assert_eq!((flow.high - base, flow.open), (high, 0), "{start}");
+    }
+}
+
+#[test]
+fn the_window_of_a_syn_is_not_scaled() {
+    let syn = |seq: u32, ack: u32, flags| {
+        let options = wire::SynOptions { mss: 1460, window_scale: Some(3), sack_permitted: true, reports: true };
+        Segment { seq, ack, window: 1000, flags: Flags::SYN | flags, options: Options::Syn(options), ..data(0, 0) }
+    };
+    let newcomer = Newcomer::new(&syn(FIRST - 1, 0, Flags(0)), stamps(SENDERS, 0), &ARRIVAL, Time::ZERO);
+    let mut flow = Flow::new(&newcomer, None, &syn(REPLY - 1, FIRST, Flags::ACK), THEN, Time::ZERO);
+    assert!(flow.owns(&data(0, 1_000), NOW) && !flow.owns(&data(0, 1_001), NOW));
+    // In units of 8 bytes from then on.
+    flow.reply(&ack(0), THEN, Time::ZERO);
+    assert!(flow.owns(&data(0, 8_000), NOW) && !flow.owns(&data(0, 8_001), NOW));
+}
+
+#[test]
+fn a_flow_may_begin_at_the_first_sequence_number() {
+    let at = |offset: u32, len| Segment { seq: offset, ..data(0, len) };
+    let syn = Segment { flags: Flags::SYN, ..at(u32::MAX, 0) };
+    let newcomer = Newcomer::new(&syn, stamps(SENDERS, 0), &ARRIVAL, Time::ZERO);
+    let mut flow = Flow::new(&newcomer, None, &Segment { ack: 0, ..ack(0) }, THEN, Time::ZERO);
+    assert!(flow.owns(&at(0, 100), NOW) && flow.owns(&at(u32::MAX - 99, 100), NOW));
+    flow.announce();
+    flow.pass(&at(0, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    flow.pass(&at(100, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    flow.receiver.moved = true;
+    let news = flow.news(RANGES).expect("data has passed");
+    let (report, _) = flow.report(&news, None, 20).expect("more has come than it takes");
+    assert_eq!((report.ack, report.options), (u32::MAX, Options::Report(Report::new(1, 201))));
+}
+
+#[test]
+fn a_hole_is_not_split_where_there_is_no_room_for_another() {
+    let mut flow = roomy();
+    // Three missing segments, and seven of one.
+    for n in [0, 4, 6, 8, 10, 12, 14, 16, 18] {
+        flow.pass(&data(100 * n, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    }
+    let holes = |flow: &Flow| -> Vec<(u64, u64)> {
+        let base = flow.first;
+        flow.holes[..flow.open].iter().map(|hole| (hole.start - base, hole.end - base)).collect()
+    };
+    let before = holes(&flow);
+    assert_eq!((before.len(), before[0], before[7]), (HOLES, (100, 400), (1700, 1800)));
+    flow.pass(&data(200, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    assert_eq!((holes(&flow), flow.due), (before.clone(), Due::Nothing));
+    // Its ends need no room.
+    flow.pass(&data(100, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    flow.pass(&data(300, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    assert_eq!(holes(&flow)[..2], [(200, 300), before[1]]);
+    flow.pass(&data(1700, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    assert_eq!(holes(&flow).len(), HOLES - 1);
+}
+
+#[test]
+fn reordering_is_learnt_up_to_three_hundred_and_never_unlearnt() {
+    let mut flow = roomy();
+    // Sent before what overtook it, or after.
+    let late = |flow: &mut Flow, at: u64, overtaking: u64, stamp: u32| {
+        for n in (0..=overtaking).filter(|&n| n != 1) {
+            flow.pass(&data(at + 10 * n, 10), SENDERS, &ARRIVAL, Time::ZERO);
+        }
+        flow.pass(&data(at + 10, 10), stamp, &ARRIVAL, Time::ZERO);
+        flow.reordering
+    };
+    assert_eq!(late(&mut flow, 0, 8, SENDERS - 1), 7);
+    assert_eq!(late(&mut flow, 90, 4, SENDERS - 1), 7);
+    assert_eq!(late(&mut flow, 140, 20, SENDERS), 7, "it was sent again");
+    assert_eq!(late(&mut flow, 350, 500, SENDERS - 1), 300);
+}
+
+#[test]
+fn a_segment_that_fills_a_hole_and_shows_another_missing_is_reported_with_all() {
+    let mut flow = roomy();
+    for n in [0, 2, 4] {
+        flow.pass(&data(100 * n, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    }
+    flow.pass(&data(300, 100), SENDERS, &ARRIVAL, Time::ZERO);
+    assert_eq!((flow.due, flow.open, flow.holes[0].missing), (Due::All, 1, true));
+    let news = flow.news(RANGES).expect("a hole is missing");
+    assert_eq!((news.through - flow.first, news.is_nack()), (500, true));
 }
