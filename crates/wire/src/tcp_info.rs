@@ -227,6 +227,10 @@ mod tests {
         assert_eq!((info.ssthresh(), info.min_rtt(), info.pacing_rate()), (None, None, None));
         info = TcpInfo { snd_ssthresh: 10, min_rtt: 7, pacing_rate: u64::MAX, ..info };
         assert_eq!((info.ssthresh(), info.min_rtt(), info.pacing_rate()), (Some(10), Some(7), None));
+        info.min_rtt = 0;
+        assert_eq!(info.min_rtt(), None);
+        let limited = |flags| TcpInfo { flags, ..TcpInfo::default() }.delivery_rate_app_limited();
+        assert_eq!([0, 1, 2, 3, 0xfe].map(limited), [false, true, false, true, false]);
         let info = TcpInfo { unacked: 10, sacked: 3, lost: 2, retrans: 1, ..info };
         assert_eq!(info.in_flight(), 6);
         let hostile = TcpInfo { unacked: u32::MAX, retrans: u32::MAX, lost: u32::MAX, sacked: u32::MAX, ..info };
@@ -241,5 +245,7 @@ mod tests {
         assert_eq!((info.bandwidth, info.min_rtt), (1_250_000 | 1 << 32, Some(40_000)));
         assert_eq!((info.pacing_gain, info.cwnd_gain), (739.0 / 256.0, 2.0));
         assert_eq!(BbrInfo::decode(&bytes[..19]), None);
+        let unknown = [&bytes[..8], &[0xff; 4], &bytes[12..]].concat();
+        assert_eq!(BbrInfo::decode(&unknown).map(|info| info.min_rtt), Some(None));
     }
 }

@@ -95,7 +95,11 @@ fn read(packet: &[u8]) -> Option<Headers> {
     };
     let ip = ip.expect("its headers were read");
     assert_eq!((ip.bytes().len(), ip.header_len() + ip.payload().len()), (headers.len as usize, headers.len as usize));
-    assert!(ip.bytes().len() <= packet.len() && ip.header_len() >= 20);
+    assert!(ip.bytes().len() <= packet.len() && ip.header_len() >= 20 && !ip.is_empty());
+    // All of it was captured. Of a TCP header that is cut off, more is read then.
+    if (headers.protocol, headers.transport) != (ip::TCP, Transport::Other) {
+        assert_eq!(Headers::parse_captured(packet, 0), Ok(headers));
+    }
     assert!(headers.payload_len < headers.len);
     assert_eq!(headers.source.is_ipv4(), packet[0] >> 4 == 4);
     match headers.transport {
@@ -259,6 +263,8 @@ fn what_fits_no_header_is_an_error() {
     let v6 = ends(true).1;
     assert_eq!(segment_headers(&fits, source, v6, 0, &[]), Err(Error::MixedAddresses));
     assert_eq!(datagram_headers(1, v6, source, 0, &[]), Err(Error::MixedAddresses));
+    assert_eq!(tcp::header(&fits, v6, source, &[]), Err(Error::MixedAddresses));
+    assert_eq!(udp::header(source, v6, 1, &[]), Err(Error::MixedAddresses));
     assert_eq!(icmp::too_big(v6.ip(), source.ip(), 1_280, &[]), Err(Error::MixedAddresses));
 }
 
@@ -310,6 +316,8 @@ fn options_are_read_in_any_order_and_unknown_ones_are_skipped() {
         (vec![time, &[0], sack], stamped, Sack::NONE),
         (vec![&[8, 9, 0, 0, 0, 11, 0, 0, 0], nops], None, Sack::NONE),
         (vec![time, &[5, 0], sack], stamped, Sack::NONE),
+        // Of two, the last counts, as in Linux.
+        (vec![nops, &[5, 10, 0, 0, 0, 8, 0, 0, 0, 9], nops, sack], None, blocks),
     ] {
         let segment = segment_of(&tcp_v4(&options.concat(), 0x10));
         assert_eq!((segment.timestamps, segment.options), (timestamps, Options::Sack(sack)), "{options:?}");
@@ -326,6 +334,22 @@ fn a_syn_has_its_options_or_the_defaults() {
     let all = [2, 4, 5, 180, 4, 2, 1, 3, 3, 200, 253, 4, 0x52, 0x57];
     let expected = SynOptions { mss: 1_460, window_scale: Some(14), sack_permitted: true, reports: true };
     assert_eq!(syn(&all), Options::Syn(expected));
+    // Timestamps alone, aligned as in other segments.
+    let stamped = segment_of(&tcp_v4(&[1, 1, 8, 10, 0, 0, 0, 11, 0, 0, 0, 12], 0x02));
+    assert_eq!((stamped.options, stamped.timestamps), (Options::Syn(none), Some(Timestamps { value: 11, echo: 12 })));
+}
+
+#[test]
+fn of_selective_acknowledgements_four_are_held_and_the_first_is_the_newest() {
+    let mut sack = Sack::NONE;
+    let sacked = |sack| Segment { options: Options::Sack(sack), ..Segment::default() }.first_sacked();
+    assert_eq!(sacked(sack), None);
+    (1..=5).for_each(|n| sack.push(Block { start: 10 * n, end: 10 * n + 5 }));
+    assert_eq!(sack.blocks().iter().map(|block| block.start).collect::<Vec<_>>(), [10, 20, 30, 40]);
+    assert_eq!(sacked(sack), Some(15));
+    assert_eq!(Segment { options: Options::Announcement, ..Segment::default() }.first_sacked(), None);
+    sack.clear();
+    assert_eq!((sack.is_empty(), sacked(sack)), (true, None));
 }
 
 #[test]
@@ -338,6 +362,24 @@ fn a_captured_syn_has_all_its_options_or_none() {
         assert_eq!((known, headers.payload_len), (captured == 48, 100), "{captured}");
         assert!(known || segment.options == Options::default(), "{captured}");
     }
+}
+
+#[test]
+fn a_captured_segment_that_is_no_syn_keeps_the_options_that_are_there() {
+    // A block, and then timestamps, which are cut off.
+    let whole = tcp_v4(&[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 8, 10, 0, 0, 0, 11, 0, 0, 0, 12], 0x10);
+    let mut block = Sack::NONE;
+    block.push(Block { start: 1, end: 2 });
+    for (captured, timestamps) in [(52, None), (63, None), (64, Some(Timestamps { value: 11, echo: 12 }))] {
+        let headers = Headers::parse_captured(&whole[..captured], whole.len()).unwrap();
+        let Transport::Tcp(segment) = headers.transport else { panic!("{headers:?}") };
+        assert_eq!((segment.options, segment.timestamps), (Options::Sack(block), timestamps), "{captured}");
+        assert_eq!((headers.len as usize, headers.payload_len), (whole.len(), 100));
+    }
+    // A header that says that it is longer than its packet has no payload.
+    let mut long = tcp_v4(&[], 0x10)[..44].to_vec();
+    (long[2], long[3], long[32]) = (0, 44, 0xf0);
+    assert_eq!(Headers::parse_captured(&long, 44).map(|headers| headers.payload_len), Ok(0));
 }
 
 #[test]
@@ -373,6 +415,9 @@ fn a_length_of_zero_is_that_of_a_packet_to_be_segmented() {
     assert_eq!((len(&v4, 3_000), len(&zero, 3_000)), (Ok(v4.len()), Ok(3_000)));
     assert_eq!(len(&zero, 19), Err(Error::Malformed), "less than a header");
     assert_eq!((len(&v6(0), 3_000), len(&v6(0), 0), len(&v6(1), 3_000)), (Ok(3_000), Ok(40), Ok(41)));
+    // A packet may end with its header.
+    let alone = [&v4[..2], &[0, 20], &v4[4..]].concat();
+    assert_eq!((len(&zero, 20), len(&alone, 0)), (Ok(20), Ok(20)));
 }
 
 #[test]
@@ -456,6 +501,7 @@ fn echoes_of_both_versions_are_read() {
     }
     let request = Echo { reply: false, id: 300, seq: 7 };
     assert_eq!(request.header(false), v4[20..28]);
+    assert_eq!(request.header(true), [128, 0, 0, 0, 1, 44, 0, 7], "the kernel adds the checksum");
     assert_eq!(Echo::parse(true, &Echo { reply: true, ..request }.header(true)), Ok(Echo { reply: true, ..request }));
 }
 
@@ -531,4 +577,122 @@ fn a_segment_without_a_connection_is_refused_as_rfc_9293_says() {
     let without_ack = Flags::SYN | Flags::FIN;
     assert_eq!(refused(without_ack), Some((0, 11, Flags::RST | Flags::ACK, 0, None)));
     assert_eq!(refused(Flags::RST | Flags::ACK), None);
+}
+
+/// What a view says of fragments: part, offset, whether more follow, and what they share.
+fn fragment(bytes: &[u8]) -> (ip::Fragment, u32, bool, Option<u32>) {
+    let view = ip::View::parse(bytes).unwrap();
+    (view.fragment, view.offset, view.more, view.identification)
+}
+
+#[test]
+fn a_fragment_says_where_it_belongs() {
+    use ip::Fragment::{First, Later, Whole};
+    let mut v4 = tcp_v4(&[], 0x10);
+    (v4[4], v4[5]) = (0x12, 0x34);
+    // Flags and offset in units of 8 bytes: don't fragment, more, more at 8 and at 65,528 bytes, the last.
+    for (word, part, offset, more) in [
+        (0x4000_u16, Whole, 0, false),
+        (0x2000, First, 0, true),
+        (0x2001, Later, 8, true),
+        (0x3fff, Later, 65_528, true),
+        (0x0100, Later, 2_048, false),
+    ] {
+        v4[6..8].copy_from_slice(&word.to_be_bytes());
+        assert_eq!(fragment(&v4), (part, offset, more, Some(0x1234)), "{word:#x}");
+        let view = ip::View::parse(&v4).unwrap();
+        assert_eq!((view.may_be_fragmented(), view.is_rewritable), (word & 0x4000 == 0, true));
+        assert_eq!(Headers::parse_captured(&v4, 0), Headers::parse(&v4));
+    }
+    for (word, part, offset, more) in [
+        (0x0000_u16, First, 0, false),
+        (0x0001, First, 0, true),
+        (0x0008, Later, 8, false),
+        (0xfff9, Later, 65_528, true),
+        // Reserved bits.
+        (0x0006, First, 0, false),
+    ] {
+        let [high, low] = word.to_be_bytes();
+        let bytes = v6(44, &[17, 0, high, low, 0, 0, 0x12, 0x34, 0, 1, 0, 2, 0, 8, 0, 0]);
+        assert_eq!(fragment(&bytes), (part, offset, more, Some(0x1234)), "{word:#x}");
+        assert!(!ip::View::parse(&bytes).unwrap().may_be_fragmented());
+        assert_eq!(Headers::parse(&bytes).unwrap().source_port, if part == First { 1 } else { 0 });
+        assert_eq!(Headers::parse_captured(&bytes, 0), Headers::parse(&bytes));
+    }
+    assert_eq!(fragment(&v6(17, &[0, 1, 0, 2, 0, 8, 0, 0])), (Whole, 0, false, None));
+}
+
+/// A packet of IPv6 with this behind its header.
+fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+    [&[0x60, 0, 0, 0, 0, payload.len() as u8, next, 64], &A6[..], &B6, payload].concat()
+}
+
+#[test]
+fn extension_headers_are_as_long_as_they_say() {
+    const OPTIONS: [u8; 8] = [60, 0, 1, 4, 0, 0, 0, 0];
+    let udp = [0, 1, 0, 2, 0, 8, 0, 0];
+    let to = |next: u8, len: u8, bytes: usize| {
+        let mut extension = vec![0; bytes];
+        // The two words behind would be an offset, in a fragment header.
+        extension[..4].copy_from_slice(&[next, len, 1, 4]);
+        extension
+    };
+    for (first, extensions, protocol, header_len) in [
+        // Units of 8 bytes beyond the first 8, and of 4 bytes in an authentication header.
+        (60, to(17, 2, 24), 17, 64),
+        (43, to(17, 1, 16), 17, 56),
+        (51, to(17, 4, 24), 17, 64),
+        (51, to(17, 1, 12), 17, 52),
+        // Two and three in a row.
+        (60, [&OPTIONS[..], &to(17, 0, 8)].concat(), 17, 56),
+        (0, [&OPTIONS[..], &OPTIONS, &to(17, 0, 8)].concat(), 17, 64),
+        // Hop-by-hop options anywhere but first are none.
+        (60, [&to(0, 0, 8)[..], &to(17, 0, 8)].concat(), 0, 48),
+        // What is no extension.
+        (50, to(17, 0, 8), 50, 40),
+    ] {
+        let bytes = v6(first, &[&extensions[..], &udp].concat());
+        let view = ip::View::parse(&bytes).unwrap();
+        assert_eq!((view.protocol, view.header_len()), (protocol, header_len), "{first} {extensions:?}");
+        assert_eq!(view.is_rewritable, first != 43 && first != 51);
+        assert_eq!(Headers::parse(&bytes).unwrap().destination_port, if protocol == 17 { 2 } else { 0 });
+        // Nothing has to follow the last one; without its last byte it is not there.
+        if protocol == 17 {
+            let ends = |bytes: &[u8]| ip::View::parse(&v6(first, bytes)).unwrap().protocol;
+            assert_eq!(ends(&extensions), 17);
+            assert_ne!(ends(&extensions[..extensions.len() - 1]), 17);
+        }
+    }
+    // What a later fragment begins with is no extension, whatever its number says.
+    let later = v6(44, &[&[60, 0, 0, 8, 0, 0, 0, 9], &to(17, 0, 8)[..], &udp].concat());
+    let view = ip::View::parse(&later).unwrap();
+    assert_eq!((view.protocol, view.header_len()), (60, 48));
+}
+
+#[test]
+fn too_big_is_told_in_both_versions_with_a_checksum() {
+    for quoted in [&[][..], &[0x45, 7, 9], &[1; 1_200]] {
+        let v4 = icmp::too_big(A.into(), B.into(), 1_400, quoted).unwrap();
+        assert_eq!((v4[..2].to_vec(), v4[4..].to_vec()), (vec![3, 4], vec![0, 0, 5, 120]));
+        assert_eq!(checksum::Sum::default().with(&v4).with(quoted).checksum(), 0);
+        let v6 = icmp::too_big(A6.into(), B6.into(), 1_280, quoted).unwrap();
+        assert_eq!((v6[..2].to_vec(), v6[4..].to_vec()), (vec![2, 0], vec![0, 0, 5, 0]));
+        let len = 8 + quoted.len() as u16;
+        let sum = checksum::Sum::pseudo_header(A6.into(), B6.into(), ip::ICMP_V6, len);
+        assert_eq!(sum.with(&v6).with(quoted).checksum(), 0);
+    }
+    let longest = usize::from(u16::MAX) - 8;
+    assert!(icmp::too_big(A.into(), B.into(), 1_400, &ZEROS[..longest]).is_ok());
+    assert_eq!(icmp::too_big(A.into(), B.into(), 1_400, &ZEROS[..=longest]), Err(Error::TooLong));
+}
+
+#[test]
+fn a_tcp_view_has_the_checksum_field_and_no_more_payload_than_a_packet() {
+    let packet = tcp_v4(&[], 0x10);
+    let header = TcpHeader::from_slice(&packet[20..]).unwrap().0;
+    assert_eq!(tcp::View::parse(&packet[20..]).map(|view| view.checksum()), Ok(header.checksum));
+    for (payload, len) in [(65_535, 65_535), (65_536, 65_535)] {
+        let bytes = [&packet[20..40], &vec![0; payload]].concat();
+        assert_eq!(tcp::View::parse(&bytes).map(|view| view.segment().len), Ok(len));
+    }
 }
