@@ -388,13 +388,22 @@ mod tests {
         space.measure_segment(1448, 65_160);
         // 131,072 * 160 / 256, all of which may be announced; what was announced is not withdrawn.
         assert_eq!((space.full(), space.limit(), space.ssthresh), (81_920, 81_920, 65_160));
+        // But no more than fits is allowed for a window that was larger.
+        let mut larger = established(Kernel::V6_18);
+        larger.measure_segment(1448, 90_000);
+        assert_eq!(larger.ssthresh, 81_920);
         // 173,760 bytes of window take 278,016 of memory.
         space.grow_buffer(173_760);
         assert_eq!((space.buffer, space.full()), (278_016, 173_760));
         // Segments of 536 bytes: 986 take 1024, with the structure 1280: 107. The window shrinks to 116,202.
         space.ssthresh = 170_000;
+        assert_eq!(space.copied, 14_480);
         space.measure_segment(536, 65_160);
-        assert_eq!((space.full(), space.ssthresh), (116_202, 116_202));
+        assert_eq!((space.full(), space.ssthresh, space.copied), (116_202, 116_202, 14_480));
+        // Of 88 bytes: 538 take 1024, with the structure 1280: 17. No more than that was read in a round trip.
+        let mut space = established(Kernel::V6_18);
+        space.measure_segment(88, 65_160);
+        assert_eq!((space.full(), space.copied), (8_704, 8_704));
     }
 
     #[test]
@@ -478,6 +487,14 @@ mod tests {
         // 20,000 / 16 = 1250, of which 14 * 88 = 1232.
         assert_eq!(space.select(20_000 - 1_250, 88, 0, 0), (1_232, true));
         assert_eq!(space.select(20_000 - 1_249, 88, 0, 0), (0, true));
+    }
+
+    #[test]
+    fn a_scaled_window_is_rounded_up_to_what_its_field_can_say() {
+        // 17,103 bytes are free.
+        for (scale, window) in [(1, 17_104), (2, 17_104), (7, 17_152)] {
+            assert_eq!(small(20_000).select(2_897, 1448, 17_376, scale), (window, false), "{scale}");
+        }
     }
 
     #[test]
@@ -637,6 +654,16 @@ mod tests {
         assert_eq!(space.full(), 2 * 14_480 + 50_000);
         space.provide(40_000);
         assert_eq!(space.full(), 2 * 14_480 + 50_000);
+    }
+
+    #[test]
+    fn a_segment_stays_free_until_the_buffer_grows() {
+        // 65,536 bytes of window take the 131,072 that there are, and a byte more takes two of them.
+        let mut space = established(Kernel::V6_18);
+        space.grow_buffer(65_536);
+        assert_eq!((space.buffer, space.limit()), (131_072, 64_088));
+        space.grow_buffer(65_537);
+        assert_eq!((space.buffer, space.limit()), (131_074, 65_537));
     }
 
     #[test]

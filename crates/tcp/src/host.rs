@@ -99,6 +99,8 @@ mod tests {
         assert_eq!(after(None, CALM), Some(50));
         assert_eq!(after(Some(500), CALM), Some(50));
         assert_eq!(after(Some(5), Closing { ssthresh: 70, ..CALM }), Some(70));
+        // A window that is at the threshold has left slow start.
+        assert_eq!(after(Some(500), Closing { ssthresh: 100, ..CALM }), Some(100));
     }
 
     #[test]
@@ -129,5 +131,13 @@ mod tests {
         metrics.update(CALM, Time::ZERO);
         assert_eq!(metrics.ssthresh(Time::ZERO + METRICS_TIMEOUT), Some(50));
         assert_eq!(metrics.ssthresh(Time::ZERO + METRICS_TIMEOUT + Span::from_nanos(1)), None);
+        // Each connection keeps it for another hour, whether it changes it or not.
+        let half_an_hour = Time::ZERO + METRICS_TIMEOUT / 2;
+        metrics.update(Closing { ssthresh: INFINITE_SSTHRESH, ..CALM }, half_an_hour);
+        assert_eq!(metrics.ssthresh(half_an_hour + METRICS_TIMEOUT), Some(50));
+        // What has expired is not kept.
+        let later = half_an_hour + METRICS_TIMEOUT + Span::from_nanos(1);
+        metrics.update(Closing { ssthresh: INFINITE_SSTHRESH, ..CALM }, later);
+        assert_eq!(metrics.ssthresh(later), None);
     }
 }

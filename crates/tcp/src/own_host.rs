@@ -113,3 +113,55 @@ impl<C: Controller> Endpoint<C> {
         metrics.update(closing, now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use cc::INFINITE_SSTHRESH;
+    use cc::new_reno::NewReno;
+    use units::Span;
+
+    fn connection() -> Endpoint<NewReno> {
+        Endpoint::connect(&Config::default(), NewReno::new(10), 0, Time::ZERO)
+    }
+
+    /// What the host remembers of a connection in congestion avoidance, with a window of 100 and a threshold of 40, that has
+    /// been changed like this.
+    fn remembered(change: impl FnOnce(&mut Sender<NewReno>)) -> Metrics {
+        let mut endpoint = connection();
+        let sender = &mut endpoint.sender;
+        sender.take_rtt(Span::from_millis(100), None, Time::ZERO);
+        (sender.limits.cwnd, sender.limits.ssthresh) = (100, 40);
+        change(sender);
+        let mut metrics = Metrics::default();
+        endpoint.remember(&mut metrics, Time::ZERO);
+        metrics
+    }
+
+    #[test]
+    fn a_connection_leaves_its_threshold_to_the_next() {
+        let at = |metrics: Metrics, now: Time| {
+            let mut endpoint = connection();
+            endpoint.begin_with(&metrics, now);
+            (endpoint.sender.limits.ssthresh, endpoint.controller().limits().ssthresh)
+        };
+        let metrics = remembered(|_| {});
+        assert_eq!(at(metrics, Time::ZERO), (50, 50));
+        assert_eq!(at(metrics, Time::ZERO + Span::from_secs(3_601)), (INFINITE_SSTHRESH, INFINITE_SSTHRESH));
+    }
+
+    #[test]
+    fn nothing_is_learnt_of_a_connection_that_was_not_calm() {
+        let changes: [fn(&mut Sender<NewReno>); 5] = [
+            |s| s.backoff = 1,
+            |s| s.rtt = crate::rtt::Rtt::new(Span::from_millis(200)),
+            |s| s.recovery.phase = Phase::Recovery,
+            |s| s.limits.cwnd = 39,
+            |s| s.limits.ssthresh = INFINITE_SSTHRESH,
+        ];
+        for change in changes {
+            assert_eq!(remembered(change).ssthresh(Time::ZERO), None);
+        }
+    }
+}

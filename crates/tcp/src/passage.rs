@@ -4,6 +4,8 @@
 //! `docs/src/pep-messages.md` for what makes a report acceptable.
 
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::Context;
 use crate::queue::{ANNOUNCED, EVER_RETRANSMITTED, Queue, SACKED};

@@ -522,4 +522,20 @@ mod tests {
         }
         assert_eq!(q.oldest_before_edge(), None);
     }
+
+    #[test]
+    fn a_packet_counts_until_the_last_of_its_segments_is_gone() {
+        let mut q = Queue::default();
+        for (n, flags) in (0..).zip([PACKET, 0, 0, PACKET, 0]) {
+            q.push(Record { seq: n * 100, len: 100, flags, ..Record::default() });
+        }
+        let counts: Vec<u32> = (0..5)
+            .map(|_| {
+                let count = q.packets();
+                q.pop();
+                count
+            })
+            .collect();
+        assert_eq!((counts, q.packets()), (vec![2, 2, 2, 1, 1], 0));
+    }
 }

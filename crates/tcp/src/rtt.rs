@@ -276,4 +276,14 @@ mod tests {
         rtt.sample(Span::from_secs(100), 0, 10);
         assert_eq!(rtt.rto(), Some(RTO_MAX));
     }
+
+    #[test]
+    fn a_fall_by_little_more_than_the_deviation_counts_an_eighth() {
+        // A deviation of 10 ns, and falls by 1, 7, 8 and 16 more: an eighth of those, rounded down.
+        for (more, mdev4) in [(0, 40), (1, 40), (7, 40), (8, 41), (16, 42)] {
+            let mut rtt = Rtt { srtt8: 8_000, mdev4: 40, ..Rtt::new(MS(200)) };
+            rtt.sample(Span::from_nanos(1_000 - 10 - more), 0, 10);
+            assert_eq!(rtt.mdev4, mdev4, "{more}");
+        }
+    }
 }

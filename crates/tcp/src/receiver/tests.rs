@@ -197,6 +197,8 @@ fn an_acknowledgement_is_due_for_more_than_a_segment_if_the_window_may_advance()
     // More than 1448 bytes, of which the application has read all, or the window need not shrink.
     assert!(!check(11_449, 0, 60_000, false) && check(11_450, 0, 60_000, false));
     assert!(!check(11_450, 1_449, 60_000, false) && check(11_450, 1_449, 1_448, false));
+    // Of 58,551 bytes that are free, the window is the next multiple of 1024.
+    assert!(check(11_450, 1_449, 59_392, false) && !check(11_450, 1_449, 59_393, false));
     // Who reads as data arrives has room.
     assert!(check(11_450, 1_449, 60_000, true));
 }
@@ -299,5 +301,62 @@ fn segments_of_128_bytes_or_more_open_the_window() {
         r.space.set_full(1 << 20);
         r.on_arrival(len, false, DELAYS, at(1_010));
         assert_eq!(r.quick, quick, "{len}");
+    }
+}
+
+#[test]
+fn the_peers_segments_are_taken_to_be_as_long_as_both_sides_allow() {
+    // 536 bytes at most, what this side announces less its options, and half of the window but 88 bytes.
+    for (mss, payload, window, full) in
+        [(1_460, 1_448, 60_000, 536), (500, 488, 60_000, 488), (1_460, 1_448, 1_000, 500), (1_460, 1_448, 100, 88)]
+    {
+        let mut r = Receiver::new(&Config { mss, ..Config::default() });
+        r.window = window;
+        r.begin(payload, true);
+        assert_eq!((r.full_segment(), r.max_mss), (full, payload.into()), "{mss} {window}");
+    }
+}
+
+#[test]
+fn the_last_quick_acknowledgement_resets_the_gap() {
+    for (quick, owed, left, ato) in [(1, true, 0, 40), (2, true, 1, 90), (1, false, 1, 90), (0, true, 0, 90)] {
+        let mut r = receiver(Kernel::V6_18);
+        (r.quick, r.owed, r.ato) = (quick, owed, MS(90));
+        r.announce();
+        assert_eq!((r.quick, r.ato), (left, MS(ato)), "{quick} {owed}");
+    }
+}
+
+#[test]
+fn an_unscaled_window_is_at_most_what_its_field_can_say() {
+    let mut r = receiver(Kernel::V6_18);
+    r.scale = 0;
+    r.space.provide(1 << 20);
+    r.space.grow_window(0, 1 << 20);
+    assert_eq!((r.announce(), r.open_window()), (65_535, 65_535));
+}
+
+#[test]
+fn an_acknowledgement_is_due_once_all_gaps_are_filled() {
+    let mut r = receiver(Kernel::V6_18);
+    let mut take = |seq| {
+        r.now_due = false;
+        r.on_data(payload(seq, 100), DELAYS, at(1_100), &mut Stats::default());
+        (r.now_due, r.next)
+    };
+    assert_eq!(take(10_101), (false, 10_001));
+    assert_eq!(take(10_301), (false, 10_001));
+    assert_eq!(take(10_001), (false, 10_201));
+    assert_eq!(take(10_201), (true, 10_401));
+    assert_eq!(take(10_401), (false, 10_501));
+}
+
+#[test]
+fn who_begins_to_read_as_data_arrives_reads_what_is_there() {
+    for (auto_read, unread) in [(true, 0), (false, 100)] {
+        let mut r = receiver(Kernel::V6_18);
+        r.next = 10_101;
+        r.set_auto_read(auto_read, at(2_000));
+        assert_eq!(r.unread(), unread);
     }
 }

@@ -217,3 +217,63 @@ fn d_sacks_of_the_probe_that_is_out_are_awaited_too() {
         assert_eq!(s.retransmissions_in_flight(), count, "{retrans_out} {probe_end} {again}");
     }
 }
+
+#[test]
+fn the_controller_hears_of_what_is_lost_and_not_under_way_again() {
+    let mut s = flying(8, 20);
+    for (lost, again, told) in [(3, 1, 2), (3, 3, 0), (0, 0, 0), (1, 2, 0)] {
+        (s.queue.lost_out, s.queue.retrans_out) = (lost, again);
+        let congestion = s.congestion(Sign::Loss, true);
+        assert_eq!((congestion.lost, congestion.in_flight), (told, 8 + again - lost));
+        assert_eq!((congestion.una, congestion.next, congestion.announced), (1, 8_001, true));
+    }
+}
+
+#[test]
+fn a_reduction_that_a_mark_asked_for_restores_nothing() {
+    let mut recovery = super::state::Recovery { restores: true, marker: Some(1), ..Default::default() };
+    recovery.forget_undo();
+    assert_eq!((recovery.restores, recovery.has_marker()), (false, false));
+}
+
+#[test]
+fn an_undo_forgets_the_episode_unless_the_first_segment_was_sent_again() {
+    for again in [false, true] {
+        let mut s = flying(8, 20);
+        (s.recovery.phase, s.recovery.marker, s.recovery.retransmitted_at) =
+            (Phase::Recovery, Some(1), Some(at(1_100)));
+        s.queue.get_mut(0).flags |= if again { EVER_RETRANSMITTED } else { 0 };
+        let seen = seen(|seen| seen.echo = Some(1_099));
+        assert!(!with_context(1_200, |cx| s.try_undo_partial(1, &seen, cx)));
+        assert_eq!((s.stats.undone_timestamp, s.recovery.retransmitted_at.is_some()), (1, again));
+        assert_eq!(s.recovery.phase, if again { Phase::Disorder } else { Phase::Open });
+    }
+}
+
+#[test]
+fn a_time_out_without_sack_that_was_needless_ends_f_rto_and_the_retries() {
+    let mut s = flying(8, 20);
+    (s.sack, s.recovery.phase, s.recovery.marker) = (false, Phase::Loss, Some(1));
+    (s.recovery.f_rto, s.retries) = (true, 3);
+    assert!(with_context(1_200, |cx| s.try_undo_loss(false, None, cx)));
+    assert_eq!((s.recovery.f_rto, s.retries, s.recovery.phase), (false, 0, Phase::Loss));
+    assert_eq!(s.stats.undone_timestamp, 1);
+}
+
+#[test]
+fn the_answer_to_a_window_probe_ends_the_retries() {
+    let mut s = sender(20, &crate::Config::default());
+    s.retries = 5;
+    acked(&mut s, 1, 0, 1_200);
+    assert_eq!((s.retries, s.window), (0, 0));
+}
+
+#[test]
+fn a_pause_lets_the_buffer_go_that_nothing_fills_any_more() {
+    let mut s = sender(4, &crate::Config { tso: false, ..crate::Config::default() });
+    s.write_unlimited();
+    assert_eq!(poll(&mut s, 1_000), 4);
+    assert!(s.buffer.blocked && s.buffer.held > s.next);
+    s.pause();
+    assert_eq!((s.buffer.blocked, s.buffer.held, s.unsent()), (false, s.next, 0));
+}

@@ -8,7 +8,7 @@ use rand_core::SeedableRng;
 use wire::Sack;
 
 const MS: fn(u64) -> Span = Span::from_millis;
-const MSS: u32 = 1000;
+pub(crate) const MSS: u32 = 1000;
 
 pub(crate) fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -23,7 +23,7 @@ pub(crate) fn sender(cwnd: u32, config: &Config) -> Sender<NewReno> {
     s
 }
 
-fn plain() -> Config {
+pub(crate) fn plain() -> Config {
     Config { tso: false, send_buffer: crate::SendBuffer::Fixed(u64::MAX), ..Config::default() }
 }
 
@@ -96,8 +96,12 @@ fn probes_of_a_closed_window_double_up_to_two_minutes() {
     assert_eq!(s.probe_interval(), MS(2_400));
     s.backoff = 40;
     assert_eq!(s.probe_interval(), RTO_MAX);
+    assert_eq!(s.rto(), RTO_MAX);
     (s.path.rto, s.backoff) = (MS(10), 0);
     assert_eq!(s.probe_interval(), MS(200));
+    // So does the retransmission time-out.
+    (s.path.rto, s.backoff) = (MS(300), 5);
+    assert_eq!(s.rto(), MS(9_600));
 }
 
 #[test]
@@ -123,6 +127,12 @@ fn a_tail_is_probed_after_two_round_trips_or_a_time_out_if_that_is_sooner() {
         assert_eq!(s.deadline, at((1_100 + due.min(if srtt.is_none() { 300 } else { due })).min(1_300)));
         assert!(s.schedule_loss_probe(true, at(1_100)));
         assert_eq!(s.deadline, at(1_100 + due));
+    }
+    // A time-out that is overdue bounds nothing.
+    for (ms, due) in [(1_299, 1_300), (1_300, 1_502), (1_301, 1_503)] {
+        let mut s = flying(2, 10);
+        assert!(s.schedule_loss_probe(false, at(ms)));
+        assert_eq!(s.deadline, at(due), "{ms}");
     }
     // Only where nothing is being recovered, with SACK, and something in flight.
     let mut s = sender(10, &plain());
@@ -420,7 +430,14 @@ fn round_trip_times_come_from_the_last_segment_and_the_variance_from_the_first()
 #[test]
 fn an_echo_tells_the_round_trip_of_a_retransmission() {
     // Milliseconds, one at least, and no time from the future.
-    for (echo, rtt) in [(1_040, Some(60)), (1_100, Some(1)), (1_101, None)] {
+    let ago = |millis: u32| 1_100_u32.wrapping_sub(millis);
+    for (echo, rtt) in [
+        (ago(60), Some(60)),
+        (ago(0), Some(1)),
+        (1_101, None),
+        (ago(1 << 31), None),
+        (ago((1 << 31) - 1), Some((1 << 31) - 1)),
+    ] {
         let mut s = flying(1, 20);
         s.queue.get_mut(0).flags |= EVER_RETRANSMITTED;
         (s.rtt, s.backoff) = (Rtt::new(MS(200)), 3);
@@ -620,6 +637,8 @@ fn a_growing_buffer_holds_whole_packets_until_one_exceeds_it() {
         (s.buffer.limit, s.buffer.held, s.buffer.blocked, s.written) = (limit, 1, false, 1);
         assert_eq!((s.write(100_000), s.buffer.blocked), (held * 1_000, true), "{limit}");
     }
+    (s.buffer.limit, s.buffer.held, s.buffer.blocked, s.written) = (1, 2, false, 2);
+    assert_eq!((s.write(5_000), s.buffer.held), (999, 1_001), "of which a byte is there");
     // The last packet takes what fits into it, even where there is no room for another.
     (s.buffer.limit, s.buffer.held, s.buffer.blocked, s.written) = (1, 301, false, 301);
     assert_eq!((s.write(5_000), s.buffer.held), (700, 1_001));
@@ -702,90 +721,79 @@ fn an_echo_of_congestion_reduces_once_a_round_trip() {
     assert_eq!((s.stats.undone_dsack, s.stats.undone_timestamp), (0, 0));
 }
 
-/// Ten segments are in flight since 1000 ms, past a PEP that is listened to.
-fn reported() -> Sender<NewReno> {
-    let mut s = flying(10, 20);
-    let listens = cc::Listens { passages: true, early_retransmission: true, ..cc::Listens::default() };
-    s.pep = Pep::new(listens, None, at(900));
-    s
-}
-
-/// A report on bytes `from..through` of the stream without those missing, at `ms`; whether it was taken.
-fn report(s: &mut Sender<NewReno>, from: u32, through: u32, missing: &[(u32, u32)], echo: u32, ms: u64) -> bool {
-    let mut report = wire::report::Report::new(from, through);
-    missing.iter().for_each(|&(start, end)| assert!(report.push(wire::Block { start, end })));
-    let taken = with_context(ms, |cx| s.on_report(1, &report, wire::Timestamps { value: 0, echo }, cx));
-    s.queue.audit(true);
-    taken
-}
-
 #[test]
-fn a_report_is_taken_if_it_is_of_what_is_in_flight_and_no_older_than_the_last() {
-    for (from, through, echo, taken) in [
-        (0, 1_000, 1_000, true),
-        (0, 10_000, 1_000, true),
-        (0, 10_001, 1_000, false),
-        (5, 6, 1_000, true),
-        (5, 5, 1_000, false),
-        (0, 1_000, 1_050, true),
-        (0, 1_000, 1_051, false),
-        (0, 1_000, 900, true),
-        (0, 1_000, 899, false),
+fn a_window_probe_has_what_fits_and_the_fin_if_that_fits_too() {
+    // The bytes that are left, the room in the window, and the length of the probe; less than a segment leaves in part.
+    for (unsent, room, len, fin) in [
+        (100, 101, 100, true),
+        (100, 100, 100, false),
+        (100, 40, 40, false),
+        (2_000, 5_000, 1_000, false),
+        (1, 1, 1, false),
     ] {
-        let mut s = reported();
-        assert_eq!(report(&mut s, from, through, &[], echo, 1_050), taken, "{from} {through} {echo}");
-        assert!(!s.announcement_is_due(at(2_000)), "the controller misses no passages");
-        if taken {
-            let again = [echo.wrapping_sub(1), echo].map(|echo| report(&mut s, 0, 1_000, &[], echo, 1_050));
-            assert_eq!(again, [false, true]);
-        }
+        let mut s = sender(10, &plain());
+        s.write(unsent);
+        s.finish();
+        (s.window, s.forced, s.backoff) = (room, Forced::WindowProbe, 3);
+        let out = with_context(1_000, |cx| s.poll(0, cx)).expect("a probe");
+        assert_eq!((out.seq, out.len, out.fin, out.new), (1, len, fin, true), "{unsent} {room}");
+        assert_eq!((s.backoff, s.stats.window_probes, s.fin_sent), (0, 1, fin));
     }
+    // Without room, a byte that was acknowledged already.
+    let mut s = sender(10, &plain());
+    s.write(100);
+    (s.window, s.forced, s.backoff) = (0, Forced::WindowProbe, 3);
+    let out = with_context(1_000, |cx| s.poll(0, cx)).expect("a probe");
+    assert_eq!((out.seq, out.len, out.new, s.backoff, s.next), (0, 0, false, 3, 1));
 }
 
 #[test]
-fn what_is_missing_is_lost_unless_it_left_after_what_has_passed() {
-    // The echo, whether the segment was sent before, and what becomes of it.
-    for (echo, again, lost) in
-        [(1_000, 0, 1), (999, 0, 0), (1_000, EVER_RETRANSMITTED, 0), (1_001, EVER_RETRANSMITTED, 1)]
-    {
-        let mut s = reported();
-        s.queue.get_mut(2).flags |= again;
-        assert!(report(&mut s, 0, 5_000, &[(2_000, 3_000)], echo, 1_050));
-        assert_eq!((s.queue.lost_out, s.stats.lost, s.rate.lost), (lost, lost.into(), lost.into()), "{echo}");
-        assert_eq!(s.recovery.phase == Phase::Recovery, lost > 0);
-        assert!(s.queue.get(2).has(crate::queue::ANNOUNCED));
-        // All of what was marked had been announced, which is told once.
-        assert_eq!(s.stats.recoveries, u64::from(lost));
-        assert_eq!(s.recovery.early, if lost > 0 { 3_001 } else { 0 });
-    }
-    // What the receiver has is not missing, and neither is a segment of which a part has passed.
-    let mut s = reported();
-    sacked(&mut s, 0, &[(2, 3)], 1_040);
-    assert!(report(&mut s, 0, 9_000, &[(2_000, 3_000), (5_001, 6_000)], 1_000, 1_050));
-    assert_eq!((s.queue.lost_out, s.queue.sacked_out), (0, 1));
+fn a_part_of_a_segment_that_is_acknowledged_moves_no_timer() {
+    let mut s = flying(2, 10);
+    let before = (s.timer, s.deadline);
+    acked(&mut s, 501, 1 << 30, 1_050);
+    assert_eq!(((s.timer, s.deadline), s.stats.bytes_acked, s.queue.len()), (before, 500, 2));
 }
 
 #[test]
-fn announcements_begin_a_second_after_the_last_report_and_double_up_to_64() {
-    let mut s = Sender::new(&plain(), cc::multi_domain::MultiDomain::new(Default::default(), 10), 0, Time::ZERO);
-    s.take_rtt(MS(100), Some(MS(100)), at(100));
-    s.begin(MSS, true, at(100));
-    assert!(!s.announcement_is_due(at(1_000)), "there was no PEP");
-    s.pep = Pep::new(s.controller.listens(), None, at(100));
-    assert!(!s.announcement_is_due(at(1_000)), "none was heard");
-    s.window = 1 << 20;
-    s.write(1_000);
-    with_context(1_000, |cx| s.poll(0, cx));
-    let report = wire::report::Report::new(0, 500);
-    assert!(with_context(1_010, |cx| s.on_report(1, &report, wire::Timestamps { value: 0, echo: 1_000 }, cx)));
-    assert!(!s.announcement_is_due(at(1_010)), "the controller has just heard it");
-    // It has not for a while.
-    s.controller = cc::multi_domain::MultiDomain::new(Default::default(), 10);
-    assert!(s.announcement_is_due(at(1_010)));
-    let mut now = 1_010;
-    for wait in [1, 2, 4, 8, 16, 32, 64, 64] {
-        s.note_announcement(at(now));
-        now += wait * 1_000;
-        assert!(!s.announcement_is_due(at(now - 1)) && s.announcement_is_due(at(now)), "{wait} s");
+fn a_d_sack_of_what_is_in_flight_takes_back_its_retransmission() {
+    // Not marked lost any more, after an undo, and reported twice within a block.
+    let mut s = flying(10, 20);
+    s.stats.retransmitted_fast = 10;
+    s.queue.get_mut(5).flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+    s.queue.retrans_out = 1;
+    sacked(&mut s, 0, &[(5, 6), (5, 8)], 1_100);
+    assert_eq!((s.queue.retrans_out, s.queue.sacked_out, s.stats.dsacks_received), (0, 3, 1));
+    assert!(!s.queue.get(5).has(RETRANSMITTED) && s.queue.get(5).has(EVER_RETRANSMITTED));
+}
+
+#[test]
+fn a_single_byte_is_new_data() {
+    let mut s = sender(10, &plain());
+    s.write(1);
+    let out = with_context(1_000, |cx| s.poll(0, cx)).expect("a byte");
+    assert_eq!((out.len, out.new, out.push), (1, true, true));
+}
+
+#[test]
+fn a_window_probe_is_not_put_off_by_what_happens_meanwhile() {
+    let mut s = sender(10, &plain());
+    s.write(100);
+    s.window = 0;
+    poll(&mut s, 1_000);
+    assert_eq!((s.timer, s.deadline), (Timer::WindowProbe, at(1_300)));
+    s.touch();
+    poll(&mut s, 1_100);
+    assert_eq!((s.timer, s.deadline), (Timer::WindowProbe, at(1_300)));
+}
+
+#[test]
+fn only_new_data_lets_f_rto_wait_for_its_answer() {
+    for (high, holds) in [(5_001, false), (5_000, true)] {
+        let mut s = flying(5, 20);
+        (s.recovery.high, s.recovery.f_rto, s.recovery.new_data_first) = (high, true, true);
+        s.touch();
+        poll(&mut s, 1_100);
+        assert_eq!((s.recovery.hold, s.recovery.f_rto, s.recovery.new_data_first), (holds, holds, false), "{high}");
     }
 }

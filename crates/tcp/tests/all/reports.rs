@@ -74,6 +74,9 @@ fn what_has_passed_is_counted_once_whoever_tells_it() {
     assert_eq!(told(&p), [(2, 0), (3, 0), (0, 0)]);
     let first = &p.client.controller().passages[0];
     assert_eq!((first.rtt, first.next - first.una, first.in_flight), (Some(ms(10)), 6 * u64::from(MSS), 8));
+    // What has passed in a row from the acknowledged offset on; not what lies beyond a gap.
+    let ends = p.client.controller().passages.iter().map(|p| (p.next - p.una) / u64::from(MSS)).collect::<Vec<_>>();
+    assert_eq!(ends, [6, 3, 3]);
     // The receiver acknowledges all: three segments of it are new.
     p.run_until(at(2000));
     let implied: u32 = p.client.controller().passages.iter().filter(|p| !p.reported).map(|p| p.passed).sum();
@@ -94,6 +97,8 @@ fn what_is_missing_is_retransmitted_at_once_and_its_loss_was_announced() {
         let expected = if retransmit { 1010 } else { 1100 };
         assert_eq!(p.data_story(Client)[8..], [(expected, 1)]);
         assert_eq!(told(&p), [(7, 1)]);
+        let passage = &p.client.controller().passages[0];
+        assert_eq!(passage.next - passage.una, 7 * u64::from(MSS), "the first alone has passed before the gap");
         assert_eq!(
             (&p.client.controller().signs[..], &p.client.controller().announced[..]),
             (&[Sign::Loss][..], &[true][..])

@@ -354,6 +354,11 @@ fn both_sides_must_want_ecn_and_say_so_as_rfc_3168_has_it() {
         endpoint.write(100);
         let data = endpoint.poll_transmit(&mut cx).expect("data");
         assert_eq!((data.segment.len, data.ect), (100, used), "{flags:?}");
+        // A mark that comes back.
+        let ack = Segment { seq: 701, options: Options::Sack(Sack::NONE), ..syn(Flags::ACK | Flags::ECE, 200) };
+        endpoint.handle_segment(&ack, false, &mut cx);
+        let sample = endpoint.controller().last.as_ref().expect("an acknowledgement");
+        assert_eq!((sample.ece, sample.delivered_ce), (used, u32::from(used)), "{flags:?}");
     }
 }
 
@@ -521,6 +526,10 @@ fn a_server_waits_for_the_acknowledgement_of_its_own_syn() {
     assert_eq!(server.poll_transmit(&mut cx).map(|t| t.segment.flags), Some(Flags::SYN | Flags::ACK));
     server.handle_segment(&ack(99, Flags::ACK), false, &mut cx);
     assert_eq!((server.state(), server.poll_transmit(&mut cx)), (State::SynReceived, None));
+    // What lies outside the window is acknowledged.
+    server.handle_segment(&Segment { seq: 701 + (1 << 28), len: 10, ..ack(100, Flags::ACK) }, false, &mut cx);
+    let answer = server.poll_transmit(&mut cx).map(|t| (t.segment.flags, t.segment.seq, t.segment.ack));
+    assert_eq!((answer, server.state()), (Some((Flags::ACK, 100, 701)), State::SynReceived));
     cx.now = at(60);
     server.handle_segment(&Segment { window: 300, ..ack(100, Flags::ACK) }, false, &mut cx);
     assert_eq!((server.state(), server.poll_event()), (State::Established, Some(Event::Connected)));
@@ -581,8 +590,10 @@ fn an_abort_resets_a_peer_that_there_is() {
     let mut c = Client::new(&blind(), 10, u16::MAX);
     c.write(500);
     c.endpoint.poll_event();
+    assert!(c.endpoint.poll_timeout().is_some());
     c.endpoint.abort();
     assert!(!c.endpoint.is_over() && c.endpoint.has_news());
+    assert_eq!(c.endpoint.poll_timeout(), None);
     assert_eq!((c.endpoint.poll_event(), c.endpoint.in_flight() > 0), (Some(Event::Reset), true));
     assert_eq!((c.poll(), c.endpoint.is_over()), (vec![(500, 0)], true));
     // A listener that closes has closed.
@@ -606,4 +617,128 @@ fn a_connection_that_is_closed_before_it_is_open_sends_its_fin_once_it_is() {
     let sent: Vec<_> = std::iter::from_fn(|| endpoint.poll_transmit(&mut cx)).map(|t| t.segment).collect();
     assert_eq!(sent.len(), 1, "{sent:?}");
     assert_eq!((sent[0].len, sent[0].flags.has(Flags::FIN), sent[0].ack), (100, true, 701));
+}
+
+#[test]
+fn what_a_segment_did_is_told_at_once() {
+    let mut c = Client::new(&blind(), 10, 20_000);
+    assert_eq!(c.write(2 * u64::from(MSS)).len(), 2);
+    c.wait(50);
+    let (mut random, mut now) = (<cc::Random as rand_core::SeedableRng>::seed_from_u64(1), c.now);
+    let mut hear = |endpoint: &mut Endpoint<Fixed>, segment: &Segment| {
+        now += Span::from_millis(1);
+        endpoint.handle_segment(segment, false, &mut Context { now, random: &mut random, log: None })
+    };
+    let told = |rtt, delivered, acked| tcp::Outcome { rtt, delivered, acked, quiet: false };
+    let first = c.segment(1 + MSS, 20_000);
+    assert_eq!(hear(&mut c.endpoint, &first), told(Some(ms(51)), 0, u64::from(MSS)));
+    assert_eq!(hear(&mut c.endpoint, &first), told(None, 0, 0));
+    let data = |seq, len| Segment { seq, len, ..first };
+    assert_eq!(hear(&mut c.endpoint, &data(1, 300)), told(None, 300, 0));
+    assert_eq!(hear(&mut c.endpoint, &data(401, 300)), told(None, 0, 0), "beyond a gap");
+    assert_eq!(hear(&mut c.endpoint, &data(201, 200)), told(None, 400, 0), "and all of it");
+}
+
+#[test]
+fn an_application_sets_its_buffer_and_pauses() {
+    let mut c = Client::new(&blind(), 4, u16::MAX);
+    c.endpoint.set_receive_buffer(30_000);
+    assert_eq!(c.endpoint.snapshot().receive_buffer, 30_000);
+    c.endpoint.write_unlimited();
+    assert_eq!(c.poll().len(), 4);
+    c.endpoint.pause();
+    assert_eq!(c.endpoint.unsent(), 0);
+    c.wait(50);
+    c.acked(4, &[]);
+    assert_eq!(c.poll(), []);
+    // What is written to a stream that has an end stays.
+    c.endpoint.write(100);
+    c.endpoint.pause();
+    assert_eq!(c.poll(), [(4 * MSS, 100)]);
+}
+
+#[test]
+fn a_signal_that_opens_the_window_is_followed_at_once() {
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: at(10), random: &mut random, log: None };
+    let controller = cc::Directed::new(cc::new_reno::NewReno::new(2));
+    let mut endpoint = Endpoint::connect(&blind(), controller, 99, Time::ZERO);
+    endpoint.poll_transmit(&mut cx);
+    endpoint.handle_segment(&syn(Flags::SYN | Flags::ACK, 100), false, &mut cx);
+    endpoint.write(20_000);
+    let sent = |endpoint: &mut Endpoint<_>, cx: &mut Context| {
+        std::iter::from_fn(|| endpoint.poll_transmit(cx)).filter(|t| t.segment.len > 0).count()
+    };
+    assert_eq!(sent(&mut endpoint, &mut cx), 2);
+    let target = cc::Target { window: units::Bytes::new(3 * u64::from(MSS)), pacing: None };
+    endpoint.signal(&cc::Signal::Target(Some(target)), &mut cx);
+    assert_eq!(sent(&mut endpoint, &mut cx), 1);
+}
+
+#[test]
+fn a_lone_short_segment_marks_its_sample() {
+    for (bytes, lone) in [(100, true), (u64::from(MSS), false)] {
+        let mut c = Client::new(&blind(), 10, u16::MAX);
+        assert_eq!(c.write(bytes).len(), 1);
+        c.wait(50);
+        let ack = c.segment(1 + bytes as u32, u16::MAX);
+        c.hear(&ack);
+        let sample = c.endpoint.controller().last.as_ref().expect("an acknowledgement");
+        assert_eq!((sample.rate.maybe_delayed, sample.acked), (lone, 1), "{bytes}");
+        assert_eq!((sample.delivered, sample.delivered_ce, sample.ece), (1, 0, false));
+    }
+}
+
+#[test]
+fn a_window_is_scaled_by_fourteen_bits_at_most() {
+    for (shift, scale) in [(13, 13), (14, 14), (15, 14)] {
+        let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut cx = Context { now: at(10), random: &mut random, log: None };
+        let mut endpoint = Endpoint::connect(&plain(), fixed(10), 99, Time::ZERO);
+        endpoint.poll_transmit(&mut cx);
+        let options =
+            Options::Syn(SynOptions { mss: 1460, window_scale: Some(shift), sack_permitted: true, reports: false });
+        let answer = Segment { options, ..syn(Flags::SYN | Flags::ACK, 100) };
+        endpoint.handle_segment(&answer, false, &mut cx);
+        assert_eq!(endpoint.snapshot().send_window, 5_000, "that of the SYN-ACK is as it is");
+        let ack = Segment { seq: 701, window: 3, flags: Flags::ACK, options: Options::Sack(Sack::NONE), ..answer };
+        endpoint.write(10);
+        endpoint.poll_transmit(&mut cx);
+        endpoint.poll_transmit(&mut cx);
+        endpoint.handle_segment(&Segment { ack: 110, ..ack }, false, &mut cx);
+        assert_eq!(endpoint.snapshot().send_window, 3 << scale, "{shift}");
+    }
+}
+
+#[test]
+fn the_answer_to_a_repeated_syn_tells_the_round_trip_by_its_echo() {
+    // The second SYN left at 1000 ms, and is answered 40 ms later; a time that has not come yet is none.
+    for (echo, srtt) in [(1_000, Some(40)), (1_040, Some(1)), (1_041, None)] {
+        let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut cx = Context { now: Time::ZERO, random: &mut random, log: None };
+        let mut endpoint = Endpoint::connect(&plain(), fixed(10), 99, Time::ZERO);
+        assert!(endpoint.poll_transmit(&mut cx).is_some());
+        cx.now = at(1_000);
+        endpoint.handle_timeout(&mut cx);
+        assert!(endpoint.poll_transmit(&mut cx).is_some());
+        cx.now = at(1_040);
+        let timestamps = Some(Timestamps { value: 7, echo });
+        endpoint.handle_segment(&Segment { timestamps, ..syn(Flags::SYN | Flags::ACK, 100) }, false, &mut cx);
+        assert_eq!((endpoint.state(), endpoint.snapshot().srtt), (State::Established, srtt.map(ms)), "{echo}");
+    }
+}
+
+#[test]
+fn a_listener_scales_windows_if_the_peer_offers_to() {
+    // Its own scale of 1, for a window of 65,536 bytes; the peer's may be 0.
+    let config = Config { window_clamp: Some(65_536), ..plain() };
+    for (offered, scale) in [(Some(0), Some(1)), (Some(7), Some(1)), (None, None)] {
+        let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut cx = Context { now: at(10), random: &mut random, log: None };
+        let mut server = Endpoint::listen(&config, fixed(10), 99);
+        let options = SynOptions { mss: 1460, window_scale: offered, sack_permitted: true, reports: false };
+        server.handle_segment(&Segment { options: Options::Syn(options), ..syn(Flags::SYN, 0) }, false, &mut cx);
+        let answer = server.poll_transmit(&mut cx).expect("a SYN-ACK").segment.options;
+        assert!(matches!(answer, Options::Syn(options) if options.window_scale == scale), "{answer:?}");
+    }
 }
