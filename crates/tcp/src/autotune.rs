@@ -504,6 +504,8 @@ mod tests {
         assert_eq!(space.select(0, 1448, 0, 0), (1_000, false));
         assert_eq!(space.select(0, 1448, 500, 0), (500, false));
         assert_eq!(space.select(0, 1448, 499, 0), (1_000, false));
+        // One of more than a segment waits for a whole one.
+        assert_eq!(small(2_000).select(0, 1448, 400, 0), (400, false));
     }
 
     #[test]

@@ -277,3 +277,17 @@ fn a_pause_lets_the_buffer_go_that_nothing_fills_any_more() {
     s.pause();
     assert_eq!((s.buffer.blocked, s.buffer.held, s.unsent()), (false, s.next, 0));
 }
+
+#[test]
+fn a_closed_window_is_probed_as_often_as_the_retries_allow() {
+    let mut s = sender(20, &crate::Config { retries: 2, tso: false, ..crate::Config::default() });
+    s.write(100);
+    s.window = 0;
+    poll(&mut s, 1_000);
+    for (ms, lives, retries) in [(1_300, true, 1), (2_000, true, 2), (4_000, false, 2)] {
+        assert_eq!(s.timer, Timer::WindowProbe);
+        assert_eq!(with_context(ms, |cx| s.on_timer(cx)), lives, "{ms}");
+        assert_eq!((s.retries, u32::from(s.backoff)), (retries, retries));
+        poll(&mut s, ms);
+    }
+}
