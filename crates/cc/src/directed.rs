@@ -61,6 +61,10 @@ impl<C: Controller> Controller for Directed<C> {
         self.beneath.gauges(each);
     }
 
+    fn begin_at(&mut self, ssthresh: u32) {
+        self.beneath.begin_at(ssthresh);
+    }
+
     fn buffered_windows(&self) -> u32 {
         self.beneath.buffered_windows()
     }
@@ -127,6 +131,7 @@ mod tests {
                 })*
             };
         }
+        all!(d => d.c.begin_at(25));
         all!(d => d.acked_singly(30));
         all!(d => d.react(crate::Sign::Loss, 30));
         all!(d => d.undo());
