@@ -236,6 +236,10 @@ mod tests {
         let mut d = starting(40);
         (d.path.paced, d.path.stack_rate) = (true, StackRate::new(8_000 * 1_000_000, Span::from_secs(1)));
         assert_eq!(train(&mut d, 403), Some((100, ExitCause::AckTrain)));
+        // 262,144 bytes take 500 us at 524,288,000 bytes a second, and less at one more; half of it counts without pacing.
+        let threshold = |rate: u64, paced| train_threshold(0, Some(Rate::from_bits_per_sec(8 * rate)), paced);
+        assert_eq!([524_288_000, 524_288_001].map(|rate| threshold(rate, true)), [500, 499]);
+        assert_eq!([524_288_000, 262_143_999, 0].map(|rate| threshold(rate, false)), [250, 500, 0]);
     }
 
     #[test]

@@ -174,6 +174,10 @@ mod tests {
         // (7.875 + 2) / 8 = 1.234375; (7.109375 + 1.234375) / 8 = 1.04296875.
         bandwidth.sample(200_000, ms(100));
         assert_eq!(bandwidth, Bandwidth { rough: 1_234_375, smooth: 1_042_968 });
+        // To the byte at 16 Gbit/s.
+        let mut fast = Bandwidth::default();
+        fast.sample(2_000_000_001, Span::from_secs(1));
+        assert_eq!(fast.rough, 2_000_000_001);
     }
 
     #[test]
