@@ -254,6 +254,19 @@ mod tests {
     }
 
     #[test]
+    fn a_tag_is_the_hash_of_the_words_of_the_page() {
+        // `docs/src/pep-messages.md`: acknowledgement and `TSval`, `TSecr` and from, through and start, end and the count of
+        // ranges; zeros without a range.
+        let (key, timestamps) = (Key::new([7; 16]), Timestamps { value: 3, echo: 4 });
+        let mut report = Report::new(1, 9);
+        let words = [0x5_0000_0003, 0x4_0000_0001, 0x9_0000_0000, 0];
+        assert_eq!(report.expected_tag(key, 5, timestamps), sip_hash(key, &words));
+        assert!(report.push(Block { start: 2, end: 6 }));
+        let words = [0x5_0000_0003, 0x4_0000_0001, 0x9_0000_0002, 0x6_0000_0001];
+        assert_eq!(report.expected_tag(key, 5, timestamps), sip_hash(key, &words));
+    }
+
+    #[test]
     fn every_number_of_a_report_changes_its_tag() {
         let key = Key::new(core::array::from_fn(|i| i as u8));
         let report = |from, through, range: Option<(u32, u32)>| {

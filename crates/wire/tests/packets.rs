@@ -696,3 +696,12 @@ fn a_tcp_view_has_the_checksum_field_and_no_more_payload_than_a_packet() {
         assert_eq!(tcp::View::parse(&bytes).map(|view| view.segment().len), Ok(len));
     }
 }
+
+#[test]
+fn flags_are_added_to_flags() {
+    let mut flags = Flags::SYN;
+    flags |= Flags::ACK;
+    assert_eq!(flags, Flags(0x12));
+    assert_eq!(flags | Flags::FIN, Flags(0x13));
+    assert!(flags.has(Flags::SYN | Flags::ACK) && !flags.has(Flags::SYN | Flags::FIN));
+}
