@@ -125,7 +125,10 @@ impl Foreseen {
         let (end, waited) = (after(served, self.delay), start.saturating_since(at));
         self.total.packets += 1;
         self.total.bytes += u64::from(len);
-        self.total.waited += waited;
+        // Those that are never served would wait for longer than a span can be together.
+        if start < Time::MAX {
+            self.total.waited += waited;
+        }
         self.passages.push_back(Passage { arrived: at, start, end, sums: self.total });
         if self.loss.loses() {
             return Err(self.lose(Lost { reason: DropReason::Loss, at: start, end, len }));

@@ -582,6 +582,20 @@ fn managed_queues_traces_and_jitter_are_not_foreseen() {
     assert!(link::Foreseen::new(&Config::default(), random(1)).is_some());
 }
 
+/// A link that never recovers: one packet is in service, and any number wait.
+#[test]
+fn packets_behind_an_outage_without_an_end_are_never_delivered() {
+    let service = Service::Rate(Schedule::new(Rate::from_mbps(12), vec![(ms(2), Rate::from_mbps(0))]).unwrap());
+    let mut link =
+        link::Foreseen::new(&Config { service, ..Config::default() }, random(1)).expect("it is of that kind");
+    let ends: Vec<Time> = (0..6).map(|_| link.pass(1500, ms(0)).expect("nothing is lost").0).collect();
+    assert_eq!(ends, [ms(1), ms(2), Time::MAX, Time::MAX, Time::MAX, Time::MAX]);
+    let stats = link.stats(ms(1000));
+    assert_eq!((stats.served.packets, stats.delivered.packets, stats.service_ends), (3, 2, Time::MAX));
+    // 0, 1 and 2 ms.
+    assert_eq!((stats.total_sojourn, link.backlog(ms(1000)).packets), (Span::from_millis(3), 3));
+}
+
 #[test]
 fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
     // Gaps of 1 to 65 us, 40 to 1500 bytes, one input in eight a rate; the first byte picks the configuration.
