@@ -57,9 +57,15 @@ fn an_outage_leaves_opportunities_of_a_trace_unused_and_gives_an_unlimited_link_
         let trace = Trace::parse(b"10\n20\n30\n").expect("it is one");
         Service::Trace { trace: Arc::new(trace), sharing: Sharing::Whole, offset: Span::ZERO }
     };
-    for (service, sent, times) in [(trace(), 5, [ms(50), ms(60)]), (Service::Infinite, 15, [ms(45), ms(45)])] {
+    for (service, until, sent, times) in [
+        (trace(), ms(45), 5, [ms(50), ms(60)]),
+        // The opportunity at its end is the first.
+        (trace(), ms(50), 5, [ms(50), ms(60)]),
+        (trace(), at(50_000_001), 5, [ms(60), ms(70)]),
+        (Service::Infinite, ms(45), 15, [ms(45), ms(45)]),
+    ] {
         let mut driver = Driver::new(Config { service, ..Config::default() });
-        driver.link.pause(ms(45), ms(5));
+        driver.link.pause(until, ms(5));
         driver.run_until(ms(sent));
         for id in 0..2 {
             driver.link.handle_packet(TestPacket::new(id, 0, 1500), ms(sent), &mut no_drops);

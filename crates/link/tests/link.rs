@@ -474,6 +474,8 @@ type Fates = Vec<(Option<DropReason>, Time)>;
 enum Input {
     Packet(u32),
     Rate(Rate),
+    /// Until then.
+    Pause(Time),
 }
 
 /// Counters, backlog, and the longest wait since the last look.
@@ -495,6 +497,7 @@ fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<Seen
                 link.handle_packet(packet, at, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), at));
             }
             Input::Rate(rate) => assert!(link.set_rate(rate, at), "it has a rate"),
+            Input::Pause(until) => link.pause(until, at),
         }
         while let Some(packet) = link.poll_delivery(at) {
             fates[packet.id as usize].1 = at;
@@ -575,11 +578,31 @@ fn managed_queues_traces_and_jitter_are_not_foreseen() {
     for config in [
         Config { queue: aqm::Config::Codel(aqm::codel::Config::default()), ..Config::default() },
         Config { queue: aqm::Config::DropTail(oldest), ..Config::default() },
+        Config { service: tiny_trace(Sharing::Bytes), ..Config::default() },
         Config { jitter, ..Config::default() },
+        Config { reordering: Reordering { share: 0.1, ..Reordering::default() }, ..Config::default() },
     ] {
         assert!(link::Foreseen::new(&config, random(1)).is_none(), "{config:?}");
     }
-    assert!(link::Foreseen::new(&Config::default(), random(1)).is_some());
+    let never = Reordering { share: 0.0, delay: Span::from_millis(1), ..Reordering::default() };
+    for reordering in [Reordering::default(), never] {
+        assert!(link::Foreseen::new(&Config { reordering, ..Config::default() }, random(1)).is_some());
+    }
+}
+
+#[test]
+fn a_foreseen_link_is_full_until_some_of_its_packets_are_settled() {
+    let mut link = link::Foreseen::new(&Config::default(), random(1)).expect("it is of that kind");
+    let mut passed = 0;
+    while !link.is_full() {
+        link.pass(1500, ms(passed)).expect("nothing is lost");
+        passed += 1;
+    }
+    assert!(passed >= 16);
+    link.settle(ms(0));
+    assert!(!link.is_full());
+    link.pass(1500, ms(passed)).expect("nothing is lost");
+    assert!(link.is_full());
 }
 
 /// A link that never recovers: one packet is in service, and any number wait.
@@ -597,8 +620,8 @@ fn packets_behind_an_outage_without_an_end_are_never_delivered() {
 }
 
 #[test]
-fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
-    // Gaps of 1 to 65 us, 40 to 1500 bytes, one input in eight a rate; the first byte picks the configuration.
+fn rates_and_outages_that_are_set_do_what_a_schedule_that_had_them_from_the_start_does() {
+    // Gaps of 1 to 65 us, 40 to 1500 bytes, one input in eight a rate and one an outage; the first byte picks the configuration.
     check!().with_type::<(u8, Vec<(u8, u8)>)>().with_iterations(3_000).for_each(|(kind, ops)| {
         let first = vec![
             (at(40_000), Rate::from_mbps(3)),
@@ -606,16 +629,23 @@ fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
             (at(900_000), Rate::from_mbps(70)),
         ];
         let (mut inputs, mut changes) = (Vec::new(), first.clone());
+        let initial = Rate::from_mbps(200);
         let mut now = Time::ZERO;
         for &(gap, what) in ops {
             now += Span::from_nanos(u64::from(gap) * 255 + 1);
             if what % 8 == 0 {
                 let rate = Rate::from_bits_per_sec([0, 1_000, 7_000_001, 999_999_999][usize::from(what) / 8 % 4]);
-                if changes == first {
-                    changes.retain(|change| change.0 < now);
-                }
+                changes.retain(|change| change.0 < now);
                 changes.push((now, rate));
                 inputs.push((now, Input::Rate(rate)));
+            } else if what % 8 == 1 {
+                let until = now + Span::from_micros(u64::from(what) * 3);
+                let then = changes.iter().rfind(|change| change.0 <= until).map_or(initial, |change| change.1);
+                changes.retain(|change| change.0 < now || change.0 > until);
+                let outage = [(now, Rate::default()), (until, then)];
+                let place = changes.partition_point(|change| change.0 < now);
+                changes.splice(place..place, outage);
+                inputs.push((now, Input::Pause(until)));
             } else {
                 inputs.push((now, Input::Packet(40 + u32::from(what) * 5)));
             }
@@ -626,7 +656,6 @@ fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
             1 => aqm::Config::FqCodel(aqm::fq_codel::Config { packets: Some(9), params, ..Default::default() }),
             _ => aqm::Config::default(),
         };
-        let initial = Rate::from_mbps(200);
         let late = Reordering { share: 0.3, delay: Span::from_micros(15), spread: Span::from_micros(10) };
         let config = |changes| Config {
             queue,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bolero::check;
 use link::Random;
-use link::trace::{Synthetic, Trace, TraceError, TraceFault, synthetic};
+use link::trace::{Synthetic, Trace, TraceError, TraceFault, Variation, synthetic};
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Rate, Span};
 
@@ -153,4 +153,42 @@ fn a_made_up_trace_without_variation_is_a_constant_rate() {
     assert_eq!(times(18.0, 100, 4), [1, 2, 2, 3, 4, 4]);
     assert_eq!(times(48.0, 12, 4), [1, 2, 3, 4], "the peak");
     assert_eq!(times(4.0, 100, 7), [3, 6, 7], "the last one ends the trace");
+}
+
+/// The same faults as of a file, in the same lines.
+#[test]
+fn a_trace_of_numbers_is_that_of_their_text() {
+    for times in
+        [vec![], vec![0], vec![0, 0], vec![0, 1], vec![1], vec![5, 5], vec![5, 4], vec![0, 7, 6, 5], vec![0, 3, 3, 10]]
+    {
+        let text: String = times.iter().map(|time| format!("{time}\n")).collect();
+        assert_eq!(Trace::from_times(times), Trace::parse(&text), "{text:?}");
+    }
+}
+
+/// Log-normal, as the module's text says: mean 1, and a logarithm of standard deviation 0.5, whose autocorrelation is 1/e after 20 steps.
+#[test]
+fn capacity_varies_with_its_spread_and_correlation() {
+    let mut random = Random::seed_from_u64(11);
+    let mut variation = Variation::new(0.5, Span::from_millis(20), &mut random);
+    let factors: Vec<f64> = (0..400_000).map(|_| variation.next(&mut random)).collect();
+    let mean = |values: &mut dyn Iterator<Item = f64>| {
+        let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+        sum / f64::from(count)
+    };
+    // About 20 000 independent values.
+    let average = mean(&mut factors.iter().copied());
+    assert!((average - 1.0).abs() < 0.015, "{average}");
+    let logs: Vec<f64> = factors.iter().map(|factor| factor.ln() + 0.125).collect();
+    let correlation = |lag: usize| mean(&mut logs.iter().zip(&logs[lag..]).map(|(one, other)| one * other)) / 0.25;
+    for (lag, wanted) in [(0, 1.0), (20, 0.368), (40, 0.135)] {
+        let got = correlation(lag);
+        assert!((got - wanted).abs() < 0.03, "after {lag} ms: {got}");
+    }
+    // It begins as it goes on: with a random value.
+    let first = |seed| {
+        Variation::new(1.0, Span::MAX, &mut Random::seed_from_u64(seed)).next(&mut Random::seed_from_u64(1)).ln() + 0.5
+    };
+    let square = mean(&mut (0..2_000).map(|seed| f64::powi(first(seed), 2)));
+    assert!((square - 1.0).abs() < 0.15, "{square}");
 }
