@@ -102,4 +102,30 @@ mod tests {
         }
         assert_eq!(TransportBlocks::Reported.bits(&slot(25, Some(28), 1), 25), None);
     }
+
+    /// More blocks than a carrier has are several carriers, more layers than a UE has are as many, and none are one.
+    #[test]
+    fn blocks_and_layers_are_those_of_carriers_and_of_ues() {
+        let nr = TransportBlocks::Nr { mcs_table: McsTable::Qam64, elements: 144 };
+        for (of, most, most_layers) in [(TransportBlocks::Lte, 110, 8), (nr, 275, 4)] {
+            let bits = |layers, prbs| of.bits(&slot(100, Some(10), layers), prbs).expect("it is known");
+            let (all, one) = (bits(1, most), bits(1, 1));
+            assert!(all > bits(1, most - 10));
+            let carriers = [most + 1, 2 * most, 2 * most + 1].map(|prbs| bits(1, prbs));
+            assert_eq!(carriers, [all + one, 2.0 * all, 2.0 * all + one], "{of:?}");
+            assert!(bits(most_layers, 50) > bits(most_layers - 1, 50));
+            assert_eq!(bits(most_layers + 1, 50), bits(most_layers, 50), "{of:?}");
+            let unknown = RadioReport { layers: None, ..slot(100, Some(10), 1) };
+            assert_eq!([bits(0, 50), of.bits(&unknown, 50).expect("it is known")], [bits(1, 50); 2], "{of:?}");
+            // An interval without a slot has the blocks of one.
+            let empty = RadioReport { slots: 0, ..slot(100, Some(10), 1) };
+            assert_eq!(of.bits(&empty, 50), Some(bits(1, 50)), "{of:?}");
+            assert_eq!(of.bits(&slot(100, Some(10), 1), 65_536), None, "{of:?}: no cell has so many");
+        }
+        // A block has 168 elements, and no more carry data.
+        let all = TransportBlocks::Nr { mcs_table: McsTable::Qam64, elements: 168 };
+        let more = TransportBlocks::Nr { mcs_table: McsTable::Qam64, elements: 255 };
+        let bits = |of: TransportBlocks| of.bits(&slot(100, Some(10), 1), 50);
+        assert!(bits(all) > bits(nr) && bits(more) == bits(all));
+    }
 }

@@ -330,4 +330,97 @@ mod tests {
         let empty = RadioReport { slots: 0, acked_bits: 500, ..used(0, 0, 1, 10) };
         assert_eq!(used_of(&empty), 1.0);
     }
+
+    /// Fifty times the blocks of a slot each second are enough for what was decoded to count alone.
+    #[test]
+    fn a_few_blocks_tell_less_of_what_a_block_carries_than_its_scheme() {
+        // 500 bits were decoded per block, and the scheme has 1000.
+        let per_block = |own, blocks, failed, bits_per_prb| {
+            let report = RadioReport { blocks, failed, bits_per_prb, ..used(own, own, 1, 10) };
+            let mut capacity = Capacity::default();
+            capacity.on_report(&report, report.time);
+            capacity.per_block(&report)
+        };
+        let nominal = Some(1000.0);
+        // 5000 blocks a second are 50 in 10 ms.
+        assert_eq!(per_block(50, 0, 0, nominal), Some(500.0));
+        assert_eq!(per_block(25, 0, 0, nominal), Some(750.0));
+        assert_eq!(per_block(10, 0, 0, nominal), Some(900.0));
+        assert_eq!(per_block(25, 4, 1, nominal), Some(625.0), "a quarter was lost");
+        assert_eq!(per_block(0, 4, 1, nominal), Some(750.0));
+        assert_eq!(per_block(0, 4, 9, nominal), Some(0.0), "no more than all");
+        assert_eq!([per_block(25, 0, 0, None), per_block(0, 0, 0, None)], [Some(500.0), None]);
+    }
+
+    /// After 20 ms, the time constant, an average is half of the way.
+    #[test]
+    fn what_reports_tell_is_averaged() {
+        let mut capacity = Capacity::default();
+        for (own, at) in [(2000, 20), (0, 40)] {
+            let report = RadioReport { slots: 20, interval: SMOOTHING, ..used(own, own, 1, at) };
+            capacity.on_report(&report, report.time);
+        }
+        // Of 100 000 block-slots a second, 50 000 are used. A UE that had no data comes on top of the active one.
+        let averages = [capacity.bits, capacity.blocks, capacity.used, capacity.all, capacity.ues];
+        assert_eq!(averages, [25e6, 50e3, 50e3, 100e3, 1.5]);
+        let fair = capacity.fair().expect("it is known");
+        assert!((fair - (50e3 + 50e3 / 1.5) * 500.0 / 8.0).abs() < 1e-3, "{fair}");
+    }
+
+    /// Without the blocks of all UEs, none is unused.
+    #[test]
+    fn what_a_report_leaves_out_is_as_bad_as_it_may_be() {
+        let report = used(300, 600, 2, 10);
+        let of = |block_slots: f64| block_slots * 500.0 / 8.0 / 0.01;
+        assert_eq!(capacity(&RadioReport { cell_prbs: None, ..report.clone() }).1, of(500.0));
+        assert_eq!(capacity(&RadioReport { cell_prbs: Some(1001), ..report.clone() }).0, of(300.0));
+        assert_eq!(capacity(&RadioReport { prbs: None, ..report.clone() }).0, of(400.0));
+        // It is the only one, and could have all.
+        assert_eq!(capacity(&RadioReport { active_ues: None, ..report.clone() }).1, of(1000.0));
+        assert_eq!(capacity(&RadioReport { active_ues: Some(0), ..report }).1, of(1000.0));
+    }
+
+    /// A clock may be ahead: a report is not younger than its arrival.
+    #[test]
+    fn a_report_is_believed_for_three_intervals_and_at_least_100_ms() {
+        let ms = Span::from_millis;
+        for (interval, period, believed) in
+            [(0, 0, 100), (33, 33, 100), (34, 34, 102), (2_000, 2_000, 6_000), (2_001, 2_000, 6_000)]
+        {
+            let mut capacity = Capacity::default();
+            let first = used(300, 600, 2, 50);
+            assert!(capacity.on_report(&first, Time::ZERO + ms(40)));
+            assert_eq!((capacity.age(Time::ZERO + ms(45)), capacity.period()), (Some(ms(5)), ms(10)));
+            let now = Time::ZERO + ms(40 + interval);
+            assert!(capacity.on_report(&used(300, 600, 2, 40 + interval), now), "not before the other");
+            assert_eq!((capacity.period(), capacity.believed()), (ms(period), ms(believed)), "{interval} ms");
+        }
+    }
+
+    #[test]
+    fn a_queue_is_known_while_its_report_is_fresh() {
+        let mut capacity = Capacity::default();
+        let told = RadioReport { queue_bytes: Some(700), ..used(300, 600, 2, 10) };
+        assert_eq!(capacity.queue(told.time, Span::MAX), None);
+        capacity.on_report(&told, told.time);
+        let fresh = Span::from_millis(50);
+        let queue = |age| capacity.queue(told.time + age, fresh);
+        assert_eq!([fresh, fresh + Span::from_nanos(1)].map(queue), [Some(700.0), None]);
+    }
+
+    /// 10^12 bits a second.
+    #[test]
+    fn a_capacity_beyond_any_cell_is_none() {
+        let fair = |bits: f64| {
+            let mut report = used(0, 0, 0, 10);
+            (report.n_prb, report.interval, report.bits_per_prb) = (1000, Span::from_micros(10), Some(bits));
+            let mut capacity = Capacity::default();
+            capacity.on_report(&report, report.time);
+            (capacity.fair(), capacity.published(&TransportBlocks::Reported))
+        };
+        let is_near = |capacity: Option<f64>| capacity.is_some_and(|capacity| (capacity / 124.9e9 - 1.0).abs() < 1e-9);
+        let (low, high) = (fair(999.2), fair(1000.8));
+        assert!(is_near(low.0) && is_near(low.1), "{low:?}");
+        assert_eq!(high, (None, None));
+    }
 }

@@ -96,3 +96,34 @@ impl Decision {
 pub(crate) fn rate(bytes_per_sec: f64) -> Rate {
     Rate::from_bits_per_sec((bytes_per_sec * 8.0) as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a leg receives tells its time better than what it sends, and neither is less than the least.
+    #[test]
+    fn the_wired_legs_round_trip_time_is_the_one_measured_by_what_it_receives() {
+        let ms = |ms: Option<u64>| ms.map(Span::from_millis);
+        for (receive, send, least, rtt) in [
+            (None, None, None, None),
+            (None, Some(20), None, Some(20)),
+            (Some(30), Some(20), Some(10), Some(30)),
+            (Some(15), Some(20), Some(10), Some(15)),
+            (Some(5), Some(20), Some(10), Some(10)),
+            (None, None, Some(10), Some(10)),
+        ] {
+            let (wan_receive_rtt, wan_rtt, wan_min_rtt) = (ms(receive), ms(send), ms(least));
+            let sample = Sample { wan_receive_rtt, wan_rtt, wan_min_rtt, ..Sample::default() };
+            assert_eq!(sample.wired_rtt(), ms(rtt), "{receive:?}, {send:?}, {least:?}");
+        }
+    }
+
+    /// The counts of the two legs may be of slightly different times.
+    #[test]
+    fn the_proxy_holds_what_has_arrived_and_was_not_sent_on() {
+        let held = |arrived, delivered, in_flight| Sample { arrived, delivered, in_flight, ..Sample::default() }.held();
+        assert_eq!([held(10, 3, 2), held(10, 3, 7), held(10, 3, 9), held(3, 10, 0)], [5, 0, 0, 0]);
+        assert_eq!(rate(1000.0).bits_per_sec(), 8000);
+    }
+}

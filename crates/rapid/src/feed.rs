@@ -59,7 +59,7 @@ pub(crate) fn is_impossible(report: &RadioReport) -> bool {
 mod tests {
     use super::*;
     use crate::fluid::report;
-    use crate::{Config, Control, Rapid};
+    use crate::{Config, Control, Rapid, Sample};
 
     #[test]
     fn a_report_is_possible_up_to_what_a_cell_can_do() {
@@ -118,5 +118,37 @@ mod tests {
         let slow = RadioReport { interval: Span::from_secs(1), ..made(Span::from_millis(900)) };
         rapid.on_report(0, &slow, now);
         assert_eq!(rapid.rejected().ahead, 1);
+    }
+
+    /// Reports are believed for 100 ms, and what they told fades for a second.
+    #[test]
+    fn a_feed_is_stale_once_its_latest_report_is_too_old_for_decisions() {
+        let mut rapid = Rapid::<u32, u32>::new(Config::default());
+        let now = Time::ZERO + Span::from_secs(10);
+        let told = RadioReport { bits_per_prb: Some(500.0), ..report(now, Span::from_millis(10), 0.0) };
+        [1, 2].into_iter().for_each(|ue| rapid.on_report(ue, &told, now));
+        rapid.open(0, 1, 1448, now);
+        rapid.open(1, 3, 1448, now);
+        let feeds = |rapid: &Rapid<u32, u32>, age: Span| {
+            let mut feeds = Vec::new();
+            rapid.feeds(now + age, &mut |ue, feed| feeds.push((ue, feed.age, feed.is_stale)));
+            feeds
+        };
+        // One UE has no flows, and of another one there are no reports.
+        let longest = Span::from_millis(1_100);
+        let longer = longest + Span::from_nanos(1);
+        assert_eq!(feeds(&rapid, longest), [(1, longest, false)]);
+        assert_eq!(feeds(&rapid, longer), [(1, longer, true)]);
+        // A thousand bytes in a tenth of a second, of which the average shows half.
+        let mut delivered = 0;
+        for at in [now, now + Span::from_millis(100)] {
+            rapid.update(at, &mut |_| Sample { arrived: delivered, delivered, ..Sample::default() }, &mut |_, _| {});
+            delivered = 1_000;
+        }
+        let mut averages = Vec::new();
+        rapid.feeds(now, &mut |_, feed| averages.push(feed.delivered));
+        assert_eq!(averages, [5_000.0]);
+        rapid.close(0);
+        assert!(feeds(&rapid, longest).is_empty());
     }
 }

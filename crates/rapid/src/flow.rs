@@ -226,4 +226,51 @@ mod tests {
         assert_eq!([1, 1, 2, 0].map(&mut least_after), [Some(8), Some(8), Some(20), None]);
         assert_eq!((ue.awake, ue.asleep.len()), (vec![0, 1, 2], 0), "in the order of their opening");
     }
+
+    #[test]
+    fn a_flow_is_active_while_it_is_not_silent_for_long_or_something_of_it_waits() {
+        let is_active = |arrived, in_flight, silence: Span| {
+            let sample = Sample { arrived, in_flight, ..Sample::default() };
+            let (state, active) = (State::MilliProxy, Time::ZERO);
+            let flow = Flow { key: 0, ue: (), number: 0, mss: 1448, sample, gained: 0, active, asleep: None, state };
+            flow.is_active(Time::ZERO + silence)
+        };
+        let long = ACTIVE + Span::from_nanos(1);
+        assert_eq!([ACTIVE, long].map(|silence| is_active(0, 0, silence)), [true, false]);
+        // A byte in the proxy, on the radio leg, or both.
+        assert_eq!([(1, 0), (1, 1), (2, 1)].map(|(arrived, flight)| is_active(arrived, flight, long)), [true; 3]);
+    }
+
+    /// Four flows sleep. An eighth of a second is the turn of half a flow.
+    #[test]
+    fn flows_that_sleep_are_renewed_one_after_the_other_or_at_once_if_their_share_has_doubled_or_halved() {
+        let start = || {
+            let mut ue = Ue { asleep: VecDeque::from([0, 1, 2, 3]), ..Ue::default() };
+            ue.told = (Some(100.0), Time::ZERO);
+            ue
+        };
+        let terms = |share: f64| Some(Terms { share, ..Terms::default() });
+        let renewed = |ue: &mut Ue, share: Option<f64>, span: f64, now: Span| {
+            ue.renewals(share.and_then(terms), span, Time::ZERO + now)
+        };
+        let mut ue = start();
+        let mut turn = |share: f64| renewed(&mut ue, Some(share), 0.125, Span::from_millis(500));
+        let turns = [100.0, 50.0, 200.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0].map(&mut turn);
+        assert_eq!(turns, [vec![], vec![0], vec![], vec![1], vec![], vec![2], vec![], vec![3], vec![], vec![0]]);
+        // The next in turn is the second. What was due is not, once all have had theirs.
+        assert_eq!([100.0, 49.0, 49.0, 49.0].map(&mut turn), [vec![], vec![1, 2, 3, 0], vec![], vec![1]]);
+        assert_eq!(renewed(&mut start(), Some(201.0), 0.125, Span::ZERO), [0, 1, 2, 3]);
+        assert_eq!(renewed(&mut start(), Some(100.0), 1.0, Span::ZERO), [0, 1, 2, 3]);
+        assert_eq!(renewed(&mut start(), Some(100.0), 5.0, Span::ZERO), [0, 1, 2, 3], "there are no more");
+        // A capacity that becomes unknown or known changes everything.
+        let mut ue = start();
+        let mut turn = |share| renewed(&mut ue, share, 0.0, Span::ZERO).len();
+        assert_eq!([None, None, Some(100.0), Some(100.0)].map(&mut turn), [4, 0, 4, 0]);
+        // After a second, all have been told what it was then: its double is that of then.
+        for (after, at_once) in [(RENEWAL, 0), (RENEWAL - Span::from_nanos(1), 4)] {
+            let mut ue = start();
+            assert!(renewed(&mut ue, Some(150.0), 0.0, after).is_empty());
+            assert_eq!(renewed(&mut ue, Some(210.0), 0.0, after).len(), at_once, "{after:?}");
+        }
+    }
 }

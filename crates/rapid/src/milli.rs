@@ -42,8 +42,8 @@ pub(crate) fn update<F: Copy, U>(
 
 #[cfg(test)]
 mod tests {
-    use crate::fluid::alone;
-    use crate::{Policy, Sample};
+    use crate::fluid::{alone, together};
+    use crate::{Category, Policy, Sample};
 
     /// A flow alone at 20 MB/s with `in_flight` bytes on the radio leg. Returns the windows of both legs.
     fn windows(in_flight: u64) -> (u64, u64) {
@@ -60,6 +60,21 @@ mod tests {
             let (receive, radio) = windows(in_flight);
             assert!(receive.abs_diff(expected) <= expected / 100, "{in_flight}: {receive}");
             assert!(radio.abs_diff(300_000) <= 3_000, "{radio}");
+        }
+    }
+
+    /// Half of the radio's 20 MB/s for each of two, while the other one is active.
+    #[test]
+    fn a_silent_flow_has_no_share() {
+        let bulk = |ms: u64| Sample { arrived: ms * 20_000, delivered: ms * 20_000, ..Sample::default() };
+        let short = |ms: u64| bulk(ms.min(500));
+        for (end, window, category) in [(1_500, 150_000, Category::Fast), (1_501, 300_000, Category::Idle)] {
+            let [one, other] = together(Policy::MilliProxy, end, &[&bulk, &short])[..] else { panic!("there are two") };
+            let windows = [one.receive_window, one.window, other.window].map(Option::unwrap_or_default);
+            assert!(windows.iter().all(|got| got.abs_diff(window) <= window / 100), "{end} ms: {windows:?}");
+            assert_eq!((one.category, other.category), (Category::Fast, category), "{end} ms");
+            let rate = one.rate.expect("it is promised one").bits_per_sec();
+            assert!(rate.abs_diff(window * 8_000 / 15) <= rate / 100, "{end} ms: {rate}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Any sequence of calls, with any numbers.
 
-use crate::fluid::report;
-use crate::{Best, Config, Control, FORGET, MOST_UES, Policy, Published, Rapid, Sample};
+use crate::fluid::{alone, report};
+use crate::{Best, Category, Config, Control, FORGET, MOST_UES, Policy, Published, Rapid, Sample};
 use rnis::state::KEEP;
 use units::{Span, Time};
 
@@ -91,4 +91,37 @@ fn reports_on_more_ues_than_are_remembered_are_ignored_unless_they_are_known() {
     rapid.open(0, MOST_UES as u32, 1448, now);
     rapid.on_report(MOST_UES as u32, &told, now);
     assert_eq!(rapid.ues[&(MOST_UES as u32)].capacity.age(now), Some(Span::ZERO));
+}
+
+#[test]
+fn updates_are_due_each_tick_while_there_are_flows() {
+    let mut rapid: Rapid<u32, u32> = Rapid::new(Config { tick: Span::from_millis(5), ..Config::default() });
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    let update = |rapid: &mut Rapid<u32, u32>, ms: u64| {
+        let mut decided = Vec::new();
+        rapid.update(at(ms), &mut |_| Sample::default(), &mut |flow, _| decided.push(flow));
+        (decided, rapid.poll_timeout())
+    };
+    assert_eq!((rapid.poll_timeout(), update(&mut rapid, 1)), (None, (vec![], None)));
+    rapid.open(7, 2, 1448, at(3));
+    rapid.open(8, 1, 1448, at(4));
+    assert_eq!(rapid.poll_timeout(), Some(at(3)), "at once");
+    assert_eq!(update(&mut rapid, 4), (vec![8, 7], Some(at(9))), "by UE");
+    rapid.close(7);
+    rapid.close(7);
+    assert_eq!(update(&mut rapid, 9), (vec![8], Some(at(14))));
+    rapid.close(8);
+    assert_eq!(rapid.poll_timeout(), None);
+    rapid.open(7, 1, 1448, at(20));
+    assert_eq!(rapid.poll_timeout(), Some(at(20)));
+}
+
+/// A flow that only receives from the server, or only delivers to the UE, is not silent.
+#[test]
+fn a_flow_is_silent_once_nothing_has_arrived_and_nothing_was_delivered_for_a_second() {
+    for (arrives, delivers, category) in [(0, 0, Category::Idle), (1, 0, Category::Fast), (0, 1, Category::Fast)] {
+        // Nothing waits: more has been delivered than has arrived.
+        let sample = |ms: u64| Sample { arrived: ms * arrives, delivered: 5_000 + ms * delivers, ..Sample::default() };
+        assert_eq!(alone(Policy::MilliProxy, 1_500, sample).category, category, "{arrives}, {delivers}");
+    }
 }

@@ -177,3 +177,6 @@ impl BestFlow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -431,3 +431,60 @@ fn a_feed_is_judged_for_as_long_as_its_latest_report_is_believed() {
     let believed = Span::from_millis(100);
     assert_eq!([holds(believed), holds(believed + Span::from_nanos(1))], [true, false]);
 }
+
+/// Fresh for 100 ms, and then fading for a second. A feed that tells far less than what is delivered is judged first.
+#[test]
+fn a_capacity_without_reports_fades_to_what_is_delivered_and_is_unknown_in_the_end() {
+    let capacity = |bits_per_prb, delivered, age: Span| {
+        let mut ue = crate::flow::Ue::default();
+        let mut told = report(Time::ZERO + Span::from_millis(1), Span::from_millis(1), 0.0);
+        (told.bits_per_prb, told.active_ues) = (Some(bits_per_prb), Some(0));
+        ue.capacity.on_report(&told, told.time);
+        (ue.best.delivered, ue.best.gain) = (delivered, 1.5);
+        super::judge(&mut ue, (0, 0.02, 0.02), true, 0.001, told.time);
+        super::capacity(&ue, told.time + age)
+    };
+    // 100 blocks of 1600 bits each millisecond, corrected.
+    let reported = 20e6 * super::PAYLOAD * 1.5;
+    for (ms, wanted) in
+        [(0, reported), (100, reported), (350, 0.75 * reported + 1e6), (600, 0.5 * reported + 2e6), (1_100, 4e6)]
+    {
+        let got = capacity(1600.0, 4e6, Span::from_millis(ms)).expect("it is known");
+        assert!((got - wanted).abs() < 1.0, "{ms} ms: {got} for {wanted}");
+    }
+    assert_eq!(capacity(1600.0, 4e6, Span::from_millis(1_100) + Span::from_nanos(1)), None);
+    assert_eq!(capacity(1.0, 4e6, Span::ZERO), Some(4e6), "what is delivered holds");
+    let more = capacity(1600.0, 1e6, Span::ZERO).expect("it is known");
+    assert!((more - reported).abs() < 1.0, "less says nothing");
+}
+
+/// 1 MB/s in segments of 1000 bytes, with 50 ms to the server. By hand: half of the 2 ms that the proxy keeps are 1 kB, and four segments.
+#[test]
+fn windows_and_pacing_are_for_the_promise_on_each_leg() {
+    let ms = |ms: u64| Some(Span::from_millis(ms));
+    let sample = |least: u64, now: u64| Sample {
+        wan_rtt: ms(50),
+        ran_min_rtt: ms(least),
+        ran_rtt: ms(now),
+        ..Sample::default()
+    };
+    let unknown = Sample { ran_min_rtt: None, ran_rtt: None, ..sample(0, 0) };
+    // The time on the leg and the target of 5 ms, twice.
+    for (what, promise, sample, base, follows_queue, receive, unsent, window, pacing) in [
+        ("the leg's own time", 1e6, sample(10, 60), Some(0.02), false, 67_500, 5_000, 50_000, 1.05e6),
+        ("not less than the flow's", 1e6, sample(30, 60), Some(0.02), false, 67_500, 5_000, 70_000, 1.05e6),
+        ("the flow's least", 1e6, sample(10, 60), None, false, 67_500, 5_000, 30_000, 1.05e6),
+        ("unknown, it is 20 ms", 1e6, unknown, None, true, 67_500, 5_000, 50_000, 1.05e6),
+        ("in a queue of others", 1e6, sample(10, 60), Some(0.02), true, 67_500, 5_000, 66_000, 1.05e6),
+        ("without a queue", 1e6, sample(10, 30), Some(0.02), true, 67_500, 5_000, 50_000, 1.05e6),
+        ("ten segments at least", 1e3, sample(10, 60), Some(0.02), false, 10_000, 4_001, 10_000, 0.21e6),
+    ] {
+        let leg = (base, 0.005, 2.0, 0.25);
+        let got = super::settings(&Best::default(), 10, &sample, (1000.0, promise), leg, follows_queue);
+        let is_near = |got: Option<u64>, wanted: u64| got.is_some_and(|got| got.abs_diff(wanted) <= 1);
+        assert!(is_near(got.receive_window, receive) && got.receive_buffer == got.receive_window, "{what}: {got:?}");
+        assert!(is_near(got.unsent, unsent) && is_near(got.window, window), "{what}: {got:?}");
+        let paced = got.pacing.expect("it is paced").bits_per_sec() as f64 / 8.0;
+        assert!((paced / pacing - 1.0).abs() < 1e-6, "{what}: {paced} for {pacing}");
+    }
+}

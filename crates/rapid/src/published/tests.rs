@@ -1,8 +1,8 @@
 use super::period;
 use super::state::{Published, RadioWindow, Released, RoundTrip};
-use crate::fluid::{Lab, Reports, alone, together};
-use crate::{Category, Decision, Policy, Sample};
-use units::Span;
+use crate::fluid::{Lab, Reports, alone, report, together};
+use crate::{Category, Config, Control, Decision, Policy, Rapid, Sample};
+use units::{Span, Time};
 
 #[test]
 fn a_period_is_as_long_as_slow_start() {
@@ -155,4 +155,47 @@ fn radio_windows_are_those_of_the_paper_of_its_simulator_or_of_its_kernel_module
         let got = decision.window.expect("the round-trip time is known");
         assert!(got.abs_diff(expected) <= 1, "{radio_window:?}: {got} instead of {expected}");
     }
+}
+
+/// A flow that uses its 20 MB/s has periods of nine round trips of 10 ms, from 1 ms on.
+#[test]
+fn the_radio_legs_time_is_an_average_over_periods() {
+    let radio_rtt = |ms: u64| if ms <= 100 { 5 } else { 13 };
+    for (end, window) in [(90, 100_000), (180, 100_000), (181, 120_000), (270, 120_000), (271, 137_500)] {
+        let sample = |ms: u64| {
+            let ran_min_rtt = Some(Span::from_millis(radio_rtt(ms)));
+            Sample { arrived: ms * 20_000, delivered: ms * 20_000, ran_min_rtt, ..Sample::default() }
+        };
+        let decision = alone(Policy::Published(Published::default()), end, sample);
+        let got = decision.window.expect("the round-trip time is known");
+        assert!(got.abs_diff(window) <= 1, "{end} ms: {got} instead of {window}");
+    }
+}
+
+#[test]
+fn radio_windows_have_a_floor_and_need_a_round_trip_time() {
+    let window = |radio_window, ran_min_rtt: Option<Span>, wan_min_rtt: u64| {
+        let mut rapid = Rapid::new(Config {
+            policy: Policy::Published(Published { radio_window, ..Published::default() }),
+            ..Config::default()
+        });
+        let now = Time::ZERO + Span::from_millis(1);
+        rapid.open(0, 0, 1448, now);
+        let mut told = report(now, Span::from_millis(1), 0.0);
+        told.bits_per_prb = Some(1600.0);
+        rapid.on_report(0, &told, now);
+        let (wan_rtt, wan_min_rtt) = (Some(Span::from_millis(10)), Some(Span::from_millis(wan_min_rtt)));
+        let sample = Sample { ran_min_rtt, wan_rtt, wan_min_rtt, ..Sample::default() };
+        let mut window = None;
+        rapid.update(now, &mut |_| sample, &mut |_, decision| window = decision.window);
+        window
+    };
+    let (none, short, long) = (None, Some(Span::ZERO), Some(Span::from_millis(5)));
+    assert_eq!(window(RadioWindow::Bdp, long, 10), Some(100_000));
+    assert_eq!(window(RadioWindow::Bdp, short, 10), Some(14_480), "ten segments");
+    assert_eq!(window(RadioWindow::Bdp, none, 10), None);
+    assert_eq!(window(RadioWindow::Rounded, none, 10), None);
+    assert_eq!(window(RadioWindow::ReceiveWindow, none, 10), Some(200_000));
+    // Without a least time to the server, the floor of the receive window lasts for the present 10 ms: 21 segments in 21 ms.
+    assert_eq!(window(RadioWindow::Rounded, long, 0), Some(32 * 1448));
 }

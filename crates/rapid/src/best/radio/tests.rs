@@ -1,5 +1,8 @@
 use super::*;
 
+mod leg;
+mod reports;
+
 /// A radio of 1 MB/s whose shares were all used, with a target of 5 ms, seen 10 s after the start and 20 ms after the last
 /// correction.
 struct Story {
