@@ -1,5 +1,7 @@
 use super::*;
 
+mod conversations;
+
 const MS: Span = Span::from_millis(1);
 const PACKET: u32 = 1500;
 
