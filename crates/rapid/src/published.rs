@@ -21,7 +21,7 @@ use units::{Span, Time};
 
 /// Returns the length of a period in round trips (equations 6 and 7): so long takes slow start to fill the window.
 fn period(window: f64, mss: u32) -> u64 {
-    let segments = (window / f64::from(mss)).ceil().max(1.0) as u64;
+    let segments = (window / f64::from(mss)).ceil() as u64;
     u64::from(segments.next_power_of_two().trailing_zeros()) + 1
 }
 

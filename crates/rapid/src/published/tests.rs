@@ -7,7 +7,7 @@ use units::{Span, Time};
 #[test]
 fn a_period_is_as_long_as_slow_start() {
     // Equation 7: log2 of the window in segments, and one.
-    assert_eq!([1.0, 1448.0, 2896.0, 2897.0, 14_480.0, 148_000.0].map(|w| period(w, 1448)), [1, 1, 2, 3, 5, 8]);
+    assert_eq!([0.0, 1.0, 1448.0, 2896.0, 2897.0, 14_480.0, 148_000.0].map(|w| period(w, 1448)), [1, 1, 1, 2, 3, 5, 8]);
 }
 
 /// The paper says that the fast flow takes all that the slow one leaves (3.5, 4.3). Its equations do not: a slow flow's
