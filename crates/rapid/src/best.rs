@@ -223,7 +223,8 @@ pub(crate) fn update<F: Copy, U>(
         };
         state.share = promise;
         state.potential = potential(share);
-        if is_active && state.demand == Demand::Everything {
+        // That of a silent flow is unknown.
+        if state.demand == Demand::Everything {
             used &= sample.held() > 0 || state.last > 0.9 * promise;
             expected += promise;
         }
