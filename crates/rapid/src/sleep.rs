@@ -65,7 +65,8 @@ fn compare(periods: &[Period]) -> [usize; 2] {
             now += TICK;
             for ue in (0..2).filter(|_| capacity > 0) {
                 let mut report = report(now, TICK, 0.0);
-                report.bits_per_prb = Some((capacity % 3_000_000) as f64 / 10.0);
+                // Up to what a cell can do.
+                report.bits_per_prb = Some((capacity % 3_000_000) as f64 / 300.0);
                 watchful.on_report(ue, &report, now);
                 lazy.on_report(ue, &report, now);
             }
@@ -125,4 +126,17 @@ fn a_silent_flow_costs_about_one_decision_a_second() {
     assert!(all > 12 * 500 * FLOWS, "{all}");
     // The first seconds are not over at once.
     assert!(some < all / 4 && some >= FLOWS * 30, "{some} of {all}");
+}
+
+/// Four seconds are long enough to sleep, and the shares change meanwhile.
+#[test]
+fn a_flow_that_goes_on_after_sleep_is_judged_as_if_it_had_been_awake() {
+    let send = |ticks: u16, flow: u8, rate: u8| (ticks, [0x30, flow, rate, 40, 255, 0]);
+    let rest = |ticks: u16, flow: u8| (ticks, [0x31, flow, 0, 0, 255, 0]);
+    let mut periods = vec![send(1, 0, 10), send(1, 1, 20), send(200, 2, 250)];
+    for pause in [599, 400, 599] {
+        periods.extend([rest(1, 0), rest(pause, 1), send(pause, 3, 5), send(1, 0, 10), send(200, 1, 20), rest(200, 3)]);
+    }
+    let [all, some] = compare(&periods);
+    assert!(some < all, "none slept: {some} of {all}");
 }

@@ -488,3 +488,36 @@ fn windows_and_pacing_are_for_the_promise_on_each_leg() {
         assert!((paced / pacing - 1.0).abs() < 1e-6, "{what}: {paced} for {pacing}");
     }
 }
+
+/// Beside a flow of short segments, of which more and more are in flight.
+#[test]
+fn segments_of_a_silent_flow_are_no_burst() {
+    let windows = |mss: u32| {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let mut rapid = Rapid::new(Config { policy: Policy::Best(Best::default()), ..Config::default() });
+        [(0, 100), (1, mss)].into_iter().for_each(|(flow, mss)| rapid.open(flow, (), mss, at(0)));
+        let mut windows = Vec::new();
+        for ms in 1..=500 {
+            let mut told = report(at(ms), Span::from_millis(1), 8_000.0);
+            (told.prbs, told.cell_prbs) = (Some(100), Some(100));
+            rapid.on_report((), &told, at(ms));
+            let rtt = |ms: u64| Some(Span::from_millis(ms));
+            let busy = Sample {
+                arrived: ms * 2_000,
+                delivered: ms * 1_000,
+                in_flight: 20_000 + ms * 300,
+                wan_rtt: rtt(10),
+                ran_rtt: rtt(20 + ms / 4),
+                ran_min_rtt: rtt(20),
+                ..Sample::default()
+            };
+            let mut sample = |flow| if flow == 0 { busy } else { Sample::default() };
+            let mut decide = |flow, decision: &crate::Decision| windows.extend((flow == 0).then_some(*decision));
+            rapid.update(at(ms), &mut sample, &mut decide);
+        }
+        (windows, rapid.ues[&()].best.gain)
+    };
+    let (short, gain) = windows(100);
+    assert!(gain < 0.9, "the queue is seen: {gain}");
+    assert_eq!(windows(60_000).0, short);
+}

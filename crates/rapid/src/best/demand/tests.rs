@@ -108,6 +108,8 @@ fn a_flow_of_which_all_has_passed_on_and_nothing_comes_wants_nothing() {
             assert_eq!(becomes(demand, rtt, longest, sample(0, 0)), demand);
             assert_eq!(becomes(demand, rtt, longest + just, sample(0, 0)), Limited(0.0));
             assert_eq!(becomes(demand, rtt, longest + just, sample(0, 1)), demand, "data waits");
+            let one = Sample { arrived: 1, delivered: 1, ..Sample::default() };
+            assert_eq!(becomes(demand, rtt, longest + just, one), Limited(0.0));
             assert_eq!(becomes(demand, rtt, longest + just, Sample::default()), demand, "it has not begun");
         }
     }

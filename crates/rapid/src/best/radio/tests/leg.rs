@@ -187,7 +187,7 @@ fn a_reported_queue_is_the_least_of_an_interval_but_for_a_burst_if_reports_are_r
 fn a_queue_far_longer_than_our_flows_can_fill_is_shared_by_others() {
     let most = 0.03 * RATE + 1.1 * 50_000.0;
     for (queue, period, is_shared) in [
-        (most - 0.1, CORRECTION, false),
+        (most, CORRECTION, false),
         (most + 0.1, CORRECTION, true),
         (most + 0.1, CORRECTION + Span::from_nanos(1), false),
     ] {
@@ -399,9 +399,7 @@ fn a_queue_is_ours_if_it_shrinks_as_our_flows_slow_down() {
         let mut leg = start(0.125);
         let now = NOW + after;
         leg.ue.unseen = unseen;
-        if is_told {
-            leg.ue.report = now;
-        }
+        leg.ue.report = if is_told { now } else { NOW };
         leg.ue.drain(&Best::default(), &leg.seen, queue, now);
         let row = format!("{after:?}, {queue} s, {is_told}, {unseen}");
         assert_eq!(drains(&leg), goes_on, "{row}");
