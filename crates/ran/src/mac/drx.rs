@@ -437,3 +437,6 @@ impl State {
         long.min(short(self.short_phase())).min(short(self.short_before))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -452,3 +452,58 @@ impl Activity {
         (self.mean + (1.0 - self.mean) * f64::from(self.background)) as f32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A window of 100 resource blocks, and the empty ones after it.
+    fn window(empty: i32) -> Window {
+        Window { blocks: 100, fade: (1.0 - WEIGHT).powi(empty) }
+    }
+
+    /// Each window counts half, and those before it as much together.
+    #[test]
+    fn a_mean_follows_the_newest_window_and_fades_in_empty_ones() {
+        let is_near = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1e-12, "{got} for {wanted}");
+        is_near(window(0).mean(50.0, 0.2), 0.35);
+        is_near(window(2).mean(50.0, 0.2), 0.0875);
+        is_near(Window { blocks: 0, ..window(0) }.mean(50.0, 0.2), 0.1);
+        // Nearly nothing is nothing.
+        is_near(window(0).mean(0.0, 0.002), LEAST);
+        is_near(window(0).mean(0.0, 0.001_99), 0.0);
+    }
+
+    #[test]
+    fn the_blocks_without_data_interfere_in_part() {
+        let activity = Activity {
+            is_shared: [true, false],
+            background: 0.4,
+            used: 0,
+            had: [0; 2],
+            mean: 0.5,
+            heard: 0.0,
+            rise: 0.0,
+        };
+        assert_eq!(activity.load(), 0.7);
+        assert!(activity.is_heard() && !Activity { is_shared: [false, true], ..activity }.is_heard());
+    }
+
+    #[test]
+    fn each_beam_has_its_share_while_it_is_used() {
+        let mut beams = Beams::new(3);
+        let mut after = |used: &[(u32, u16)], load: f64| {
+            used.iter().for_each(|&(beam, prbs)| beams.add(beam, prbs));
+            let changed = beams.advance(window(0), load);
+            (changed, beams.means.iter().map(|mean| (mean.beam, mean.share)).collect::<Vec<_>>())
+        };
+        assert_eq!(after(&[(5, 10), (2, 20), (5, 30)], 1.0), (true, vec![(2, 0.1), (5, 0.2)]));
+        assert_eq!(after(&[(2, 10), (5, 20)], 1.0), (false, vec![(2, 0.1), (5, 0.2)]), "as before");
+        assert_eq!(after(&[(7, 50)], 1.0), (true, vec![(2, 0.05), (5, 0.1), (7, 0.25)]));
+        // No beam has more than the cell.
+        assert_eq!(after(&[(7, 50)], 0.125), (true, vec![(2, 0.025), (5, 0.05), (7, 0.125)]));
+        // A beam that is not used any more is forgotten, and the others keep theirs.
+        (0..4).for_each(|_| drop(after(&[(7, 50)], 0.125)));
+        assert_eq!(after(&[(7, 50)], 0.125), (true, vec![(5, 0.05 / 32.0), (7, 0.125)]));
+    }
+}
