@@ -48,7 +48,12 @@ fn after_an_outage_a_link_goes_on_where_it_would_be_without_one() {
         driver.run_until(ms(500));
         assert!(driver.link.set_rate(Rate::from_mbps(12), ms(500)));
     };
-    assert_eq!(left(Service::Rate(steps), &ended), [at(500_500_000), at(501_500_000)]);
+    assert_eq!(left(Service::Rate(steps.clone()), &ended), [at(500_500_000), at(501_500_000)]);
+    // It ends as the rate halves, or has ended before it begins.
+    let until_then = |driver: &mut Driver| driver.link.pause(ms(200), at(100_500_000));
+    assert_eq!(left(Service::Rate(steps.clone()), &until_then), [ms(201), ms(203)]);
+    let over = |driver: &mut Driver| driver.link.pause(ms(50), at(100_500_000));
+    assert_eq!(left(Service::Rate(steps), &over), [ms(101), ms(102)]);
 }
 
 #[test]
@@ -108,4 +113,30 @@ fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
         assert_eq!(driver.lost, [(1, DropReason::Loss), (2, DropReason::Loss)]);
         assert_eq!(driver.link.stats(ms(100)).losses, 2);
     }
+}
+
+/// 1500 bytes take 1 714 285.71 ns at 7 Mbit/s. What the last nanosecond of one leaves is for the next.
+#[test]
+fn a_rate_that_is_set_again_as_a_packet_ends_costs_no_part_of_a_nanosecond() {
+    let mut driver = Driver::new(Config { service: rate(7_000_000), ..Config::default() });
+    let ends = [1_714_286, 3_428_572, 5_142_858, 6_857_143, 8_571_429].map(at);
+    driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
+    driver.run_until(ends[0]);
+    assert!(driver.link.set_rate(Rate::from_mbps(7), ends[0]));
+    for id in 1..5 {
+        driver.link.handle_packet(TestPacket::new(id, 0, 1500), ends[0], &mut no_drops);
+    }
+    driver.run_until(ms(100));
+    assert_eq!(driver.times(), ends);
+}
+
+#[test]
+fn a_bit_a_second_is_a_rate() {
+    let config = Config { service: rate(8), ..Config::default() };
+    let mut driver = Driver::new(config);
+    driver.link.handle_packet(TestPacket::new(0, 0, 2), ms(0), &mut no_drops);
+    // One of two bytes has left.
+    assert!(driver.link.set_rate(Rate::from_bits_per_sec(1), ms(1000)));
+    driver.run_until(ms(100_000));
+    assert_eq!(driver.times(), [ms(9000)]);
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use aqm::{DropReason, drop_tail};
-use common::{at, ms, no_drops, random, rate};
-use link::{Config, Link, Loss};
+use common::{Driver, at, ms, no_drops, random, rate};
+use link::{Config, Link, Loss, Reordering};
 use testkit::queue::TestPacket;
 use units::Span;
 
@@ -64,4 +64,21 @@ fn reading_a_link_that_may_lose_packets_serves_none() {
         assert_eq!(link.backlog(ms(1)).packets, 1);
         assert_eq!((link.stats(ms(1)).served.packets, link.take_longest_sojourn(ms(1))), (2, Span::from_millis(1)));
     }
+}
+
+/// Nobody is called for a service while a packet is on the wire.
+#[test]
+fn a_service_that_is_due_as_a_packet_arrives_makes_room_for_it() {
+    let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(1), ..drop_tail::Config::default() });
+    let config = Config { queue, service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let driver = Driver::new(config).run([(ms(0), 1500), (ms(0), 1500), (ms(0), 1500), (ms(1), 1500)]);
+    assert_eq!(driver.lost, [(2, DropReason::Overflow)]);
+    assert_eq!(driver.delivered, [(ms(21), 0), (ms(22), 1), (ms(23), 3)]);
+}
+
+#[test]
+fn late_packets_of_one_time_keep_their_order() {
+    let reordering = Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO };
+    let driver = Driver::new(Config { reordering, ..Config::default() }).run((0..5).map(|_| (ms(1), 100)));
+    assert_eq!(driver.delivered, [0, 1, 2, 3, 4].map(|id| (ms(4), id)));
 }

@@ -149,6 +149,12 @@ fn a_made_up_trace_without_variation_is_a_constant_rate() {
         synthetic(&parameters, &mut Random::seed_from_u64(7)).times().to_vec()
     };
     assert_eq!(times(12.0, 100, 4), [1, 2, 3, 4], "a duration is rounded up to a millisecond");
+    let nothing = Synthetic { duration: Span::ZERO, ..Synthetic::default() };
+    assert_eq!(
+        synthetic(&nothing, &mut Random::seed_from_u64(7)).period(),
+        Span::from_millis(1),
+        "and is one at least"
+    );
     assert_eq!(times(24.0, 100, 3), [1, 1, 2, 2, 3, 3]);
     assert_eq!(times(18.0, 100, 4), [1, 2, 2, 3, 4, 4]);
     assert_eq!(times(48.0, 12, 4), [1, 2, 3, 4], "the peak");
