@@ -3,8 +3,8 @@
 mod common;
 
 use aqm::{DropReason, drop_tail};
-use common::{Driver, at, ms, no_drops, random, rate};
-use link::{Config, Link, Loss, Reordering};
+use common::{Driver, at, ms, no_drops, random, rate, tiny_trace};
+use link::{Config, Link, Loss, Reordering, Sharing};
 use testkit::queue::TestPacket;
 use units::Span;
 
@@ -51,8 +51,14 @@ fn a_queue_is_full_for_a_packet_if_and_only_if_it_loses_the_packet() {
 #[test]
 fn reading_a_link_that_may_lose_packets_serves_none() {
     let codel = aqm::Config::Codel(aqm::codel::Config::default());
-    for (queue, loss) in [(codel, Loss::None), (aqm::Config::default(), Loss::Independent { probability: 1.0 })] {
+    let all = Loss::Independent { probability: 1.0 };
+    for (queue, loss, then) in
+        [(codel, Loss::None, Loss::None), (aqm::Config::default(), all, all), (aqm::Config::default(), Loss::None, all)]
+    {
         let mut link = Link::new(Config { queue, loss, service: rate(12_000_000), ..Config::default() }, random(1));
+        if then != loss {
+            link.set_loss(then, ms(0));
+        }
         let mut lost = 0;
         let mut drops = |_: TestPacket, _: DropReason| lost += 1;
         for id in 0..3 {
@@ -81,4 +87,27 @@ fn late_packets_of_one_time_keep_their_order() {
     let reordering = Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO };
     let driver = Driver::new(Config { reordering, ..Config::default() }).run((0..5).map(|_| (ms(1), 100)));
     assert_eq!(driver.delivered, [0, 1, 2, 3, 4].map(|id| (ms(4), id)));
+}
+
+/// Opportunities are at 2, 2 and 5 ms. What is left of a turn is lost once one of them has found no packet.
+#[test]
+fn a_flow_keeps_its_turn_until_an_opportunity_has_found_nothing() {
+    for (comes, order) in [(3, [0, 1, 1, 2]), (6, [0, 1, 2, 1])] {
+        let queue = aqm::Config::Fq(aqm::fq::Config::default());
+        let config = Config { queue, service: tiny_trace(Sharing::Whole), ..Config::default() };
+        let mut link = Link::new(config, random(1));
+        let mut served = Vec::new();
+        let mut call = |link: &mut Link<TestPacket>, end| {
+            while let Some(now) = link.poll_timeout().filter(|now| *now <= end) {
+                link.handle_timeout(now, &mut no_drops);
+                served.extend(link.poll_delivery(now).map(|packet| packet.flow));
+            }
+        };
+        for (id, (time, flow)) in [(1, 0), (1, 1), (comes, 2), (comes, 1)].into_iter().enumerate() {
+            call(&mut link, ms(time));
+            link.handle_packet(TestPacket::new(id as u64, flow, 500), ms(time), &mut no_drops);
+        }
+        call(&mut link, ms(100));
+        assert_eq!(served, order, "{comes} ms");
+    }
 }
