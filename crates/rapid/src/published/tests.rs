@@ -199,3 +199,14 @@ fn radio_windows_have_a_floor_and_need_a_round_trip_time() {
     // Without a least time to the server, the floor of the receive window lasts for the present 10 ms: 21 segments in 21 ms.
     assert_eq!(window(RadioWindow::Rounded, long, 0), Some(32 * 1448));
 }
+
+#[test]
+fn round_trip_times_are_those_of_one_leg_or_of_both_and_never_nothing() {
+    let ms = Span::from_millis;
+    let sample =
+        Sample { wan_min_rtt: Some(ms(10)), wan_rtt: Some(ms(20)), ran_min_rtt: Some(ms(5)), ..Sample::default() };
+    assert_eq!(RoundTrip::Wired.of(&sample), (0.010, ms(20)));
+    assert_eq!(RoundTrip::Path.of(&sample), (0.015, ms(25)));
+    let least = Span::from_micros(1);
+    assert_eq!([RoundTrip::Wired, RoundTrip::Path].map(|of| of.of(&Sample::default())), [(0.0, least); 2]);
+}
