@@ -94,4 +94,20 @@ mod tests {
         assert!(!modem.has_room(Time::ZERO + Span::from_secs(1)));
         assert!(modem.has_room(Time::ZERO + Span::from_millis(1491)));
     }
+
+    /// There is room below the target, and a nanosecond after it.
+    #[test]
+    fn it_says_when_there_will_be_room() {
+        let at = |nanos: u64| Time::ZERO + Span::from_nanos(nanos);
+        for (target, room) in [(0, 1_500_001), (1_000_000, 500_001)] {
+            let mut modem = Fixed::new(Rate::from_mbps(8), Span::from_nanos(target));
+            assert_eq!((modem.has_room(at(0)), modem.poll_timeout(at(0))), (true, None), "{target}");
+            modem.handed(1500, None, at(0));
+            assert_eq!((modem.has_room(at(0)), modem.poll_timeout(at(0))), (false, Some(at(room))), "{target}");
+            assert_eq!((modem.has_room(at(room)), modem.poll_timeout(at(room))), (true, None), "{target}");
+        }
+        let mut exact = Fixed::new(Rate::from_mbps(8), Span::from_nanos(1_500_000));
+        exact.handed(1500, None, at(0));
+        assert_eq!((exact.has_room(at(0)), exact.poll_timeout(at(0))), (false, Some(at(1))));
+    }
 }

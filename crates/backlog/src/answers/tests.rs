@@ -509,3 +509,17 @@ fn the_modem_runs_half_empty_for_a_round_trip_every_ten_seconds() {
         assert_eq!(room(1_000_000 + ms, ms), (true, !while_half_empty), "{ms} ms");
     }
 }
+
+/// At the end of the time in which it runs half empty, the whole window counts again.
+#[test]
+fn there_may_be_room_again_when_the_modem_has_run_half_empty() {
+    let again = |handed: u64, end: u64| {
+        let mut drain = draining(handed, Some(101_000));
+        (drain.count, drain.drains) = (1, Drains::Until(at(end)));
+        drain.poll_timeout(at(500)).map(|again| (again - at(500)).as_micros())
+    };
+    // 10 001 bytes of 60 000, at 1250 a millisecond; until its end, 10 ms from now, 50 001 bytes of 20 000.
+    assert_eq!(again(170_000, 500), Some(8_000));
+    assert_eq!(again(170_000, 510), Some(10_000));
+    assert_eq!(again(125_000, 510), Some(4_000));
+}

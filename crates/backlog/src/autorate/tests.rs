@@ -173,3 +173,46 @@ fn it_hands_down_at_its_rate() {
     // 1.25 MB in a second, and what it holds.
     assert!((1_250_000..=1_250_000 + 4_000).contains(&passed), "{passed}");
 }
+
+/// A load that is complete when a reply comes counts for it.
+#[test]
+fn a_reply_ends_the_interval_in_which_the_load_is_measured() {
+    let mut line = Line::new();
+    line.drain.handed(250_000, None, line.now);
+    for (millis, rate) in [(199, 10.0), (1, 10.4)] {
+        line.now += MS * millis;
+        line.drain.reflected(0, MS * 40, line.now);
+        assert_near(line.rate(), rate);
+    }
+}
+
+#[test]
+fn a_pause_lasts_to_its_very_end() {
+    let just = Span::from_nanos(1);
+    // With little load, 1 % a second; the sixth of six delayed samples is bufferbloat, which lowers the rate once in 300 ms.
+    let after = |pause: Span, delayed: bool| {
+        let mut line = Line::new();
+        line.drain.rate = Rate::from_mbps(20);
+        (line.drain.decayed, line.drain.bufferbloat) = (line.now, line.now);
+        line.drain.samples = [Sample { delta: MS * 30, delayed }; WINDOW];
+        line.drain.step(line.now + pause).as_mbps()
+    };
+    assert_near(after(DECAY_PAUSE, false), 20.0);
+    assert_near(after(DECAY_PAUSE + just, false), 19.8);
+    assert_near(after(BUFFERBLOAT_PAUSE, true), 20.0);
+    assert_near(after(BUFFERBLOAT_PAUSE + just, true), 19.8);
+}
+
+/// 30 ms, and the millisecond of a packet at 12 Mbit/s; the baseline has followed a thousandth of the delay.
+#[test]
+fn a_sample_is_delayed_above_the_threshold_and_a_packet() {
+    for (more, delta, delayed) in [(31_031_031, 31_000_000, false), (31_031_032, 31_000_001, true)] {
+        let mut line = Line::new();
+        line.drain.rate = Rate::from_mbps(12);
+        line.drain.reflected(0, MS * 40, line.now);
+        line.drain.rate = Rate::from_mbps(12);
+        line.drain.reflected(0, MS * 40 + Span::from_nanos(2 * more), line.now);
+        let sample = line.drain.samples[1];
+        assert_eq!((sample.delta.as_nanos(), sample.delayed), (delta, delayed), "{more}");
+    }
+}
