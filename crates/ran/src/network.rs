@@ -723,3 +723,24 @@ pub(crate) fn strongest(air: &mut Air, cells: usize, now: Time) -> usize {
     }
     best.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_divides_the_slots_and_the_decoding_delays_of_all_cells() {
+        let of = |decoding: &[u64]| {
+            let cell = |nanos: &u64| {
+                let mut cell = CellConfig::default();
+                cell.mac.decoding = Span::from_nanos(*nanos);
+                cell
+            };
+            tick(&decoding.iter().map(cell).collect::<Vec<_>>()).as_nanos()
+        };
+        assert_eq!(of(&[3_000_000]), 1_000_000);
+        assert_eq!(of(&[0]), 1_000_000);
+        assert_eq!(of(&[3_000_000, 1_500_000, 750_000]), 250_000);
+        assert_eq!([of(&[1_000_002]), of(&[1_000_001])], [2, 1]);
+    }
+}

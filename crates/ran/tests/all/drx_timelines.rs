@@ -397,3 +397,20 @@ fn nr_grants_the_repetition_of_an_uplink_block_while_its_timer_runs() {
     // In the on-duration from 80 on: slot 81 grants 84.
     assert_eq!(repeated(Drx { uplink_retransmission: 0, ..brief() }), [29, 84]);
 }
+
+/// A slot to repeat each block, a slot after it. The report in 29 is known in 31, which grants the rest for 34; until then, it
+/// sleeps again.
+#[test]
+fn nr_listens_after_a_block_that_it_has_sent_between_two_active_times() {
+    let beside = |slot| {
+        let mut world = nr(Drx { uplink_retransmission: 1, ..brief() });
+        world.run(at(20));
+        world.send(Direction::Uplink, 0, 3000);
+        world.run(at(slot) - EARLY);
+        world.send(Direction::Downlink, 0, 100);
+        world.run(at(400));
+        assert_eq!(slots(&world, Direction::Uplink), [29, 34]);
+        slots(&world, Direction::Downlink)[0]
+    };
+    assert_eq!([31, 32, 33, 34, 36, 37].map(beside), [31, 36, 36, 36, 36, 80]);
+}

@@ -140,3 +140,22 @@ fn decoding_takes_as_long_as_configured() {
         assert_eq!(world.arrivals[0].at, ms(10 + arrives));
     }
 }
+
+/// Nobody else would know: packets are not numbered.
+#[test]
+fn a_packet_of_transparent_mode_is_lost_with_the_last_transmission_of_its_block() {
+    let mut config = lossy(Mode::Tm);
+    each_mac(&mut config, |mac| mac.transmissions = 1);
+    let mut world = World::new(&config);
+    for i in 0..500 {
+        world.send(Direction::Downlink, 0, 600);
+        world.send(Direction::Uplink, 0, 600);
+        world.run(ms(4 * (i + 1)));
+    }
+    world.run(ms(3000));
+    let stats = world.ran.stats(0);
+    assert!(stats.downlink.residual_errors > 5, "{stats:?}");
+    let lost = world.drops.iter().filter(|(_, reason)| *reason == aqm::DropReason::Loss).count();
+    assert!(lost > 5 && lost == world.drops.len(), "{lost} of {}", world.drops.len());
+    assert_eq!(world.ran.held(), 0, "each one has arrived or is lost");
+}
