@@ -203,6 +203,7 @@ fn the_ce_threshold_marks_every_packet_that_waited_longer() {
         let packet = queue.dequeue(ms(t), &mut |_, _| panic!("too early for a drop")).unwrap();
         assert_eq!(packet.ecn() == Ecn::Ce, t > 20, "at {t} ms");
     }
+    assert_eq!(queue.marks(), 19);
 }
 
 /// RFC 8289 section 5.4: `count` is kept if the drop that was not carried out is less than 16 intervals ago.

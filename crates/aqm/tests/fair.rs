@@ -1,6 +1,6 @@
 //! The fair disciplines: shares, order of service, victims.
 
-use aqm::{AnyQueue, Backlog, Config, DropReason, Ecn, Queue, codel, fq, fq_codel};
+use aqm::{AnyQueue, Backlog, Config, DropReason, Ecn, Queue, fq, fq_codel};
 use testkit::queue::TestPacket;
 use units::{Span, Time};
 
@@ -142,8 +142,8 @@ fn memory_is_given_back_when_packets_are_served() {
 
 #[test]
 fn each_flow_has_a_control_law_of_its_own() {
-    let params = codel::Params { ecn: true, ..Default::default() };
-    let mut queue = AnyQueue::new(&Config::FqCodel(fq_codel::Config { params, ..Default::default() }));
+    // FQ-CoDel marks by default.
+    let mut queue = AnyQueue::new(&Config::FqCodel(fq_codel::Config::default()));
     // Flow 1 is ECN-capable and stands; flow 2 sends a packet a millisecond and is served at once, being sparse.
     for id in 0..3000 {
         queue.enqueue(TestPacket::new(id, 1, 1500).with_ecn(Ecn::Ect0), ms(0), &mut |_, _| panic!("a drop"));

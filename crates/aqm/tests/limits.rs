@@ -283,6 +283,7 @@ fn dyn_rlc_counts_sdus_whichever_of_them_leave() {
     }
     let next = |gate: &mut Gate<TestPacket>, now| gate.release(now, &mut |_: TestPacket, _: DropReason| {});
     assert!(next(&mut gate, ms(0)).is_some() && next(&mut gate, ms(0)).is_some() && gate.is_stopped());
+    assert!(next(&mut gate, ms(0)).is_none(), "the quota is used up");
     // The newer of the two is discarded: as many bytes as a part of the older one.
     gate.settle(Backlog { packets: 1, bytes: 1000 }, ms(1));
     assert!(next(&mut gate, ms(1)).is_some() && gate.is_stopped());
