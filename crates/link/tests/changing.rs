@@ -140,3 +140,13 @@ fn a_bit_a_second_is_a_rate() {
     driver.run_until(ms(100_000));
     assert_eq!(driver.times(), [ms(9000)]);
 }
+
+#[test]
+fn a_packet_that_comes_before_there_is_any_rate_takes_its_time_once_there_is_one() {
+    let mut driver = Driver::new(Config { service: rate(0), ..Config::default() });
+    driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
+    assert_eq!(driver.link.poll_timeout(), None);
+    assert!(driver.link.set_rate(Rate::from_mbps(12), ms(1000)));
+    driver.run_until(ms(2000));
+    assert_eq!(driver.times(), [ms(1001)]);
+}
