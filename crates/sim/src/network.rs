@@ -319,7 +319,10 @@ impl Network {
                 Err((at, why)) => return traffic.lose(Hop::Link(link), &packet, why, at, now),
                 Ok((due, waited)) => {
                     at = due;
-                    place.waits.record(waited);
+                    // What is never served waits for no time that could be told.
+                    if due < Time::MAX {
+                        place.waits.record(waited);
+                    }
                 }
             }
             if foreseen.is_full() {

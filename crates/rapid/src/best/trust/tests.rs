@@ -127,7 +127,12 @@ fn a_feed_in_doubt_is_believed_again_after_twice_as_long_each_time() {
     assert_eq!(first(&|step| if step == 10 { LOW } else { RIGHT }), Some(10 + 16 - (9 - 4)));
     assert_eq!(first(&|step| if step <= 10 { LOW } else { RIGHT }), Some(26));
     // Nothing is learnt while little is delivered, or no data waits.
-    for unclear in [Evidence { delivered: LITTLE, ..RIGHT }, Evidence { has_backlog: false, ..RIGHT }] {
+    let unclear = [
+        Evidence { delivered: LITTLE, ..RIGHT },
+        Evidence { told: LITTLE, delivered: LITTLE, ..RIGHT },
+        Evidence { has_backlog: false, ..RIGHT },
+    ];
+    for unclear in unclear {
         assert_eq!(first(&|step| if step <= 10 { unclear } else { RIGHT }), Some(26), "{unclear:?}");
     }
     // It agrees between a half and three times what is delivered.
