@@ -18,6 +18,22 @@ fn ago(span: Span) -> Time {
     Time::from_nanos((NOW - Time::ZERO - span).as_nanos())
 }
 
+/// A radio that has served a backlog at its capacity in bytes a second, with this least time on the leg in seconds.
+fn busy(capacity: f64, radio_rtt: f64) -> Seen {
+    Seen {
+        capacity,
+        service: capacity,
+        in_flight: 0,
+        segments: 0.0,
+        segment: 0.0,
+        radio_rtt,
+        queue: None,
+        late_queue: None,
+        period: Span::from_millis(1),
+        has_backlog: true,
+    }
+}
+
 impl Story {
     fn new() -> Story {
         let ue = BestUe {
@@ -29,18 +45,7 @@ impl Story {
             corrected: ago(CORRECTION),
             ..BestUe::default()
         };
-        let seen = Seen {
-            capacity: 1e6,
-            service: 1e6,
-            in_flight: 0,
-            segments: 0.0,
-            segment: 0.0,
-            radio_rtt: 0.02,
-            queue: None,
-            late_queue: None,
-            period: Span::from_millis(1),
-            has_backlog: true,
-        };
+        let seen = busy(1e6, 0.02);
         Story { ue, seen, queue: 0.0, rate: 0.0 }
     }
 

@@ -1,7 +1,7 @@
 //! What the time on the radio leg and reported queues say, interval by interval.
 
 use super::super::*;
-use super::NOW;
+use super::{NOW, busy};
 
 /// The time of an interval, its inverse, and what a radio that is always busy delivers in it. Powers of two make all quotients exact.
 const STEP: Span = Span::from_micros(31_250);
@@ -30,18 +30,7 @@ impl Leg {
             base: Some(1.0 / PER_SEC),
             ..BestUe::default()
         };
-        let seen = Seen {
-            capacity: RATE,
-            service: RATE,
-            in_flight: 0,
-            segments: 0.0,
-            segment: 0.0,
-            radio_rtt: 1.0 / PER_SEC,
-            queue: None,
-            late_queue: None,
-            period: Span::from_millis(1),
-            has_backlog: true,
-        };
+        let seen = busy(RATE, 1.0 / PER_SEC);
         Leg { ue, seen, now: NOW }
     }
 
