@@ -44,9 +44,7 @@ impl Deref for Net {
 impl Net {
     /// Returns `None`, with a message, where namespaces or eBPF are not available.
     fn new() -> Option<Net> {
-        granted(emulate::lab::check())?;
-        granted(ebpf::divert::check("this test"))?;
-        own_mounts(&[]);
+        is_granted()?;
         let mut net = Spaces::new(&[HOST, ROUTER, RADIO, FAR]);
         net.join((HOST, "h0", &["10.9.1.1/24"]), (ROUTER, "lan", &["10.9.1.2/24"]));
         net.join((ROUTER, "modem", &["10.9.3.1/24"]), (RADIO, "right", &[]));
@@ -118,6 +116,23 @@ impl Net {
         let rules = self.command(ROUTER, "ip").args(["rule"]).output().expect("ip");
         links.lines().filter(|line| line.contains("backlog")).collect::<String>() + &text(&rules.stdout)
     }
+}
+
+/// The router and the server alone, with nothing between them. Returns `None`, with a message, where that is not available.
+fn without_a_radio() -> Option<Spaces> {
+    is_granted()?;
+    let net = Spaces::new(&[ROUTER, FAR]);
+    net.join((ROUTER, "modem", &["10.9.3.1/24"]), (FAR, "s0", &["10.9.3.2/24"]));
+    net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
+    Some(net)
+}
+
+/// Returns `None`, with a message, where namespaces or eBPF are not available.
+fn is_granted() -> Option<()> {
+    granted(emulate::lab::check())?;
+    granted(ebpf::divert::check("this test"))?;
+    own_mounts(&[]);
+    Some(())
 }
 
 fn end(mut child: Child, signal: Signal) {
@@ -362,13 +377,7 @@ fn root_new_rates_are_taken_from_standard_input() {
 }
 
 fn new_rates_are_taken_from_standard_input(_: &mut Watch) {
-    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
-        return;
-    }
-    own_mounts(&[]);
-    let net = Spaces::new(&[ROUTER, FAR]);
-    net.join((ROUTER, "modem", &["10.9.3.1/24"]), (FAR, "s0", &["10.9.3.2/24"]));
-    net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
+    let Some(net) = without_a_radio() else { return };
     let mut backlog = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
     backlog.args(["backlog", "--modem", "modem", "--rate", "4 Mbit/s", "--follow", "--json"]);
     let mut backlog =
@@ -469,13 +478,7 @@ fn root_packets_that_come_too_fast_are_counted() {
 }
 
 fn packets_that_come_too_fast_are_counted(_: &mut Watch) {
-    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
-        return;
-    }
-    own_mounts(&[]);
-    let net = Spaces::new(&[ROUTER, FAR]);
-    net.join((ROUTER, "modem", &["10.9.3.1/24"]), (FAR, "s0", &["10.9.3.2/24"]));
-    net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
+    let Some(net) = without_a_radio() else { return };
     let mut backlog = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
     backlog.args(["backlog", "--modem", "modem", "--rate", "10 Mbit/s", "--json"]);
     let backlog = backlog.stdout(Stdio::piped()).spawn().expect("it starts");
