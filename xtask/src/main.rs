@@ -95,6 +95,9 @@ fn tests() -> Result<()> {
         eprint!("{lines}");
         eprintln!("In doubt: {} tests; run them again on a quiet machine", lines.lines().count());
     }
+    if let Ok(lines) = std::fs::read_to_string(AGAIN) {
+        eprintln!("Undecided beside others, and therefore run again, alone:\n{}", lines.trim_end());
+    }
     if let Ok(lines) = std::fs::read_to_string(SKIPPED) {
         eprintln!(
             "SKIPPED: {} Rust tests or parts of them for want of root or files; {SKIPPED} lists them",
@@ -133,26 +136,33 @@ fn processors() -> usize {
 const REAL_TIME: &str = "test(/(^|::)root_/) or test(a_thousand_flows_stay_usable_with_keyboard_and_contrast) or \
                          test(what_iperf3_writes_is_read)";
 
+/// Names of tests in real time that are undecided, a line each (`testkit::realtime`).
+const AGAIN: &str = "target/again.txt";
+
 /// Runs the Rust tests: first those that compute, then those in real time, which must be conclusive (`testkit::realtime`). Of these
-/// `.config/nextest.toml` lets few run at once, as they wait more than they compute.
+/// `.config/nextest.toml` lets few run at once, as they wait more than they compute. What that leaves undecided runs alone.
 fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
+    let _ = std::fs::remove_file(AGAIN);
+    let again = root().join(AGAIN).display().to_string();
     let strict = [required, &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
-    let lanes = [
-        // Some of these wait, too.
-        ("Rust tests", format!("not ({REAL_TIME})"), processors() + 2, required),
-        ("Rust tests in real time", REAL_TIME.to_owned(), processors() + 2, &strict),
-    ];
-    let mut failed = Ok(());
-    for (what, which, threads, variables) in lanes {
+    let beside = [required, &[("RANWAY_AGAIN", &again)]].concat();
+    let mut lane = |what: &str, which: &str, threads: usize, variables: &[(&str, &str)]| {
         let threads = threads.to_string();
-        let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", &which];
+        let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", which];
         Times::begin();
         let done = step_with(variables, what, "cargo", &args);
-        times.add()?;
-        // What one lane finds does not hide what the other does.
-        failed = failed.and(done);
-    }
-    failed
+        times.add().and(done)
+    };
+    // Some of those that compute wait, too. What one lane finds does not hide what the others do.
+    let computing = lane("Rust tests", &format!("not ({REAL_TIME})"), processors() + 2, required);
+    let in_real_time = lane("Rust tests in real time", REAL_TIME, processors() + 2, &beside);
+    let undecided = std::fs::read_to_string(AGAIN).unwrap_or_default();
+    let names: Vec<String> = undecided.lines().map(|name| format!("test(={name})")).collect();
+    let alone = match &names[..] {
+        [] => Ok(()),
+        names => lane("Rust tests in real time that were undecided, alone", &names.join(" or "), 1, &strict),
+    };
+    computing.and(in_real_time).and(alone)
 }
 
 /// Runs the determinism tests with our code compiled as in a release. Libraries of others stay as the tests have built them: a

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Adds a line to a file of `target`: test runners show nothing of a test that passes.
-fn remember(file: &str, line: &str) {
+fn remember(file: impl AsRef<Path>, line: &str) {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let _ = fs::create_dir_all(&target);
     let file = OpenOptions::new().create(true).append(true).open(target.join(file));
