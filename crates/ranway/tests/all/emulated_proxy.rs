@@ -196,13 +196,22 @@ fn root_nothing_is_left_after_the_end_or_a_crash_even_of_two_at_once() {
         return;
     }
     let dirs = [scratch(CELL), scratch(CELL)];
-    let wait = ["--quiet", "--", "sh", "-c", "curl -so /dev/null http://server/100kB && echo ready && read end"];
+    let download =
+        "while curl -so /dev/null http://server/100kB && echo ready && read more && [ \"$more\" ]; do :; done";
+    let wait = ["--quiet", "--", "sh", "-c", download];
     let start = |dir: &tempfile::TempDir| Running::start(dir.path(), &[&BEST[..], &wait].concat());
     let mut both = dirs.each_ref().map(start);
     both.iter_mut().for_each(Running::ready);
-    for running in &both {
-        let status = status(&running.id());
-        assert_eq!(status["totals"]["established"], 1, "{status}");
+    for running in &mut both {
+        // On a machine that stands still for a moment, a connection passes beside the proxy.
+        eventually("a connection is split", || {
+            let is_split = status(&running.id())["totals"]["established"] != 0;
+            if !is_split {
+                running.say("more\n");
+                running.ready();
+            }
+            is_split
+        });
         let socket = Path::new("/run/ranway").join(running.id()).join("reports");
         assert!(socket.exists(), "{}", socket.display());
     }
