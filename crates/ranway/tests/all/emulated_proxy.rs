@@ -35,12 +35,20 @@ fn may() -> bool {
     granted(emulate::lab::check()).is_some() && granted(emulate::uplink::check()).is_some()
 }
 
-/// `ranway proxy status` in the router of an emulation.
+/// `ranway proxy status` in the router of an emulation. A proxy that gets no processor for two seconds does not answer.
 fn status(id: &str) -> Value {
     let ranway = env!("CARGO_BIN_EXE_ranway");
     let in_router = ["netns", "exec", &format!("ranway-{id}-core"), ranway, "proxy", "status", "--json"];
-    let output = Command::new("ip").args(in_router).output().expect("it starts");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output.stderr)))
+    let mut status = None;
+    eventually("the proxy answers", || {
+        let output = Command::new("ip").args(in_router).output().expect("it starts");
+        status = serde_json::from_slice(&output.stdout).ok();
+        status.is_some() || {
+            eprintln!("{}", text(&output.stderr));
+            false
+        }
+    });
+    status.expect("it has answered")
 }
 
 /// The processes in the router of an emulation.
