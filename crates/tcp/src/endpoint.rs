@@ -769,10 +769,8 @@ impl<C: Controller> Endpoint<C> {
         // What is sent again keeps its size, so there may be no room for blocks.
         if blocks_len > 0 && self.sender.sack && u32::from(out.len) + blocks_len <= self.sender.path.mss {
             transmit.segment.options = Options::Sack(self.take_sack());
-        } else if out.new
-            && self.sender.announcement_is_due(now)
-            && u32::from(out.len) + ANNOUNCEMENT_LEN as u32 <= self.sender.path.mss
-        {
+        } else if out.new && self.sender.announcement_is_due(now) {
+            // New data leave room for it.
             transmit.segment.options = Options::Announcement;
             self.sender.note_announcement(now);
         }

@@ -262,6 +262,39 @@ fn a_sender_that_hears_a_pep_no_more_announces_itself_again_ever_more_seldom() {
 }
 
 #[test]
+fn only_new_data_announce_a_sender_again() {
+    let mdcc = cc::multi_domain::MultiDomain::new(cc::multi_domain::MultiDomainConfig::default(), 10);
+    let mut p = Pipe::new(&plain(), mdcc.clone(), mdcc);
+    p.run_until(at(1000));
+    p.write(Client, 8 * u64::from(MSS));
+    p.run_for(ms(10));
+    p.inject(Server, report(0, 8, &[], 1000));
+    // It hears the PEP no more.
+    for _ in 0..8 {
+        p.write(Client, u64::from(MSS));
+        p.run_for(ms(300));
+    }
+    assert!(p.sent(Client).iter().any(|e| e.segment.options == Options::Announcement));
+    // The next announcement is due, and only acknowledgements leave.
+    p.run_for(ms(20_000));
+    let start = p.now;
+    p.write(Server, 4 * u64::from(MSS));
+    p.run_for(ms(1_000));
+    // One segment with an announcement. It is lost, and sent again until after the next one is due.
+    let end = p.now + ms(70_000);
+    p.rescript(move |e| if e.from == Client && e.time < end { Fate::Drop } else { Fate::Pass });
+    p.write(Client, u64::from(MSS) / 2);
+    p.run_for(ms(200_000));
+    let since: Vec<&Entry> = p.sent(Client).into_iter().filter(|e| e.time >= start).collect();
+    assert!(since.iter().any(|e| !e.is_data()), "{since:?}");
+    let data = since.iter().filter(|e| e.is_data());
+    let announce: Vec<bool> = data.map(|e| e.segment.options == Options::Announcement).collect();
+    assert!(announce.len() > 5 && announce[0] && announce[1..].iter().all(|again| !again), "{announce:?}");
+    assert_eq!(since.iter().filter(|e| e.segment.options == Options::Announcement).count(), 1);
+    assert_eq!(p.delivered(Server), 16 * u64::from(MSS) + u64::from(MSS) / 2);
+}
+
+#[test]
 fn what_has_passed_after_all_is_lost_unannounced() {
     // Segment 1 is missing at the PEP; its retransmission passes, which a report tells, and is lost behind it.
     for passes in [true, false] {
