@@ -49,7 +49,7 @@ fn run() -> Result<()> {
         Some("package") => package::package(),
         Some("mutants") => mutants::run(std::env::args().skip(2)),
         Some("modules") => {
-            print!("{}", modules::page()?);
+            print!("{}", modules::graphs()?);
             modules::check()
         }
         Some("help" | "--help") | None => {
@@ -76,7 +76,7 @@ fn checks() -> Result<()> {
     step(
         "generated pages are fresh (`make docs`)",
         "git",
-        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", PAGE_TYPES, modules::PAGE],
+        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", PAGE_TYPES],
     )
 }
 
@@ -208,11 +208,10 @@ fn page_types() -> Result<()> {
     Ok(())
 }
 
-/// Writes what is generated from the code: module graphs, the report's types, the command line, the scenario keys, the
+/// Writes what is generated from the code: the report's types, the command line, the scenario keys, the
 /// schema, and what commands print.
 fn docs() -> Result<()> {
     page_types()?;
-    std::fs::write(modules::PAGE, modules::page()?).context(modules::PAGE)?;
     for (args, file) in [
         (&["schema"][..], "schema/scenario.json"),
         (&["reference", "scenario"], "docs/src/reference/scenario.md"),

@@ -16,9 +16,6 @@ use source::Sources;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The page that holds every crate's graph.
-pub(crate) const PAGE: &str = "MODULES.md";
-
 /// Crates whose rings are still to be broken, and whose lists of modules are still to be completed.
 const TOLERATED: &[&str] = &[];
 
@@ -41,21 +38,15 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Every crate's module graph, as [`PAGE`] shows it.
-pub(crate) fn page() -> Result<String> {
-    let mut page = "\
-# Modules
-
-Which files of each crate use which, from bottom to top: the layer, the module, and the modules whose items it uses.
-Modules that only declare and re-export others are left out. `cargo xtask docs` writes this page from the sources;
-`cargo xtask checks` rejects rings.
-"
-    .to_owned();
+/// Every crate's module graph, from bottom to top: the layer, the module, and the modules whose items it uses. Modules that only
+/// declare and re-export others are left out.
+pub(crate) fn graphs() -> Result<String> {
+    let mut graphs = String::new();
     for (name, root) in roots()? {
         let text = Graph::new(&read(&name, &root)?).text();
-        write!(page, "\n## {name}\n\n```text\n{text}```\n")?;
+        write!(graphs, "{name}\n\n{text}\n")?;
     }
-    Ok(page)
+    Ok(graphs)
 }
 
 fn read(name: &str, root: &Path) -> Result<Sources> {
