@@ -3,7 +3,19 @@
 //! proxy's radio legs ([`rapid`]), and the diversion of packets to a process ([`divert`]).
 //!
 //! The programs are written in C, in `src/bpf`, compiled when this crate is built and adapted to the running kernel
-//! when they are loaded (CO-RE). `docs/src/pep-messages.md` specifies the interface between sender and PEP.
+//! when they are loaded (CO-RE). `docs/src/pep-messages.md` specifies the interface between sender and PEP. The first lines of each
+//! file state what to read first and where it differs from its twin in the simulator.
+//!
+//! | source | contents | twin |
+//! | --- | --- | --- |
+//! | `mdcc_algorithm.h`, `mdcc_window.h`, `mdcc_passage.h` | both windows; each by itself; what has passed the PEP; in integer arithmetic without kernel types | `cc`, `tcp` |
+//! | `mdcc.bpf.c` | the congestion control, and a sockops program that reads reports from TCP options; both share the socket's storage (`mdcc_socket.h`) | |
+//! | `pep_flow.h`, `pep.bpf.c` | the PEP's state of a flow; three tcx programs at a router's two interfaces | `pep` |
+//! | `siphash.h` | the authentication tag of reports | `wire` |
+//! | `rapid.bpf.c` | the congestion control of a proxy's radio legs, whose windows [`rapid`] writes into the sockets' storage | `cc::directed` |
+//! | `congestion.h` | what `mdcc.bpf.c` and `rapid.bpf.c` share | |
+//! | `divert.bpf.c` | redirects packets that leave through one interface to another | |
+//! | `kernel.h` | the kernel types that are used | |
 // A loader has to read files and make system calls.
 #![allow(clippy::disallowed_methods)]
 

@@ -30,7 +30,9 @@
 //! A host sends it into its interface (`lab`), whose other end is a `port`. The `engine` reads it, has it counted by
 //! [`observe::Observer`], keeps its bytes (`held`) and sends a descriptor into `sim::Live`. When the network delivers that,
 //! the engine writes the bytes to the receiver's port, with a congestion mark if the network gave it one, and notes how late
-//! it was (`lateness`). A packet that passes a middlebox is shown to it by `border`. Programs for hosts, the web server and
+//! it was (`lateness`). All links are `link::Link`s here, because their rates may change during the run. With the scenario's
+//! `proxy`, the router has a port on each side, `ranway proxy` runs in it, and the cells' reports come from the same `Reports` as
+//! the simulated proxy's (`Live::poll_report`). A packet that passes a middlebox is shown to it by `border`. Programs for hosts, the web server and
 //! the kernel's senders run in threads and processes of their own.
 
 // This crate is where the program meets the machine.

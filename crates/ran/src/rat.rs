@@ -6,8 +6,14 @@
 //! a method here, and its values are in a file for each technology. [`reported`] holds what technologies share whose
 //! UEs report their buffers and their power.
 //!
-//! To add a technology, add a variant, a file with the same functions, and its tables in `channel`; the compiler lists
-//! what is missing.
+//! # Adding a technology
+//! 1. Add a variant to [`Rat`] and a file with the same functions; the compiler lists what is missing.
+//! 2. Put its tables in a module of `channel::tables`, and its block error model beside `channel::phy`.
+//! 3. Add its RLC and PDCP entities beside `rlc/lte`; `pdcp::Concatenation` states how a PDU contains parts of several SDUs.
+//! 4. Make it selectable per cell in the scenario: cells of different technologies and slot lengths share one network, whose
+//!    calendar ticks at the shortest slot of all cells.
+//! 5. Add a test with an independent oracle (the standard's tables, another simulator). `determinism.rs` shows that the other
+//!    technologies have not changed.
 
 mod grid;
 mod ideal;

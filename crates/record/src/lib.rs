@@ -17,6 +17,10 @@
 //! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge()`], in memory. The jobs of a
 //! large sweep have a file each in a [`SweepDir`], and [`assemble`] makes results of them in bounded memory.
 //!
+//! [`Results::write`] puts everything into a hidden directory beside the target, which one rename then puts in place. Each
+//! table is defined once, in `tables/`: a macro generates the row type, the columns and the schema with each column's meaning
+//! and unit.
+//!
 //! This crate touches files: it is the edge between the pure models and the disk.
 
 mod capture;

@@ -2,6 +2,22 @@
 //!
 //! A route leads through a middlebox by a hop of its own, [`Hop::Middlebox`]. The network gives out a packet that has come
 //! to one; [`Middleboxes::handle_packet`] shows it to the middlebox, whose [`Verdict`] says what becomes of it.
+//!
+//! Hosts own endpoints; an endpoint belongs to an application, or to a middlebox that terminates connections. A route belongs
+//! to a leg, which leads from one endpoint to the next. [`Middleboxes::place`] inserts a middlebox into a route. It has its
+//! own deadline in the agenda. In an emulation, packets are visitors, of which the simulator does not have the contents: the
+//! trait [`External`] gives the same middleboxes access to their headers and builds the packets that they emit.
+//!
+//! # Adding a middlebox
+//! 1. Implement [`Middlebox`]. Put the algorithm in a pure crate, so that the live program uses the same one.
+//! 2. Use [`Passing::flow`] as the key of per-flow state. To send later, store [`Passing::way`], which identifies the route.
+//! 3. Add a variant to `MiddleboxKind` and place it as `place_peps` does, controlled by a scenario key. Experiments need neither:
+//!    `Live::place` takes any `Box<dyn Middlebox>`.
+//! 4. For its own results, add a table to `record::tables` and fill it in `Middleboxes::finish`.
+//! 5. `tests/all/middlebox.rs` has an example of each kind: a delay, a firewall, a responder, a split proxy.
+//!
+//! A visitor's way is valid only during the call that showed its packet, so a middlebox cannot send packets to visitors from a
+//! timer. The real packets that it emits carry no payload.
 
 pub(crate) mod interface;
 mod pep;
