@@ -294,7 +294,9 @@ impl File {
             .iter()
             .find(|name| !(1..=15).contains(&name.len()) || !name.chars().all(is_plain) || name.starts_with('-'))
         {
-            return Err(format!("cc: {name:?} is no name of a congestion control, such as \"cubic\" or \"new-reno\""));
+            return Err(format!(
+                "cc: invalid name {name:?}; valid are names of congestion controls, such as \"cubic\" or \"new-reno\""
+            ));
         }
         let kernel: Vec<&str> = self.cc.iter().map(|name| if name == "reno" { "new-reno" } else { name }).collect();
         list("cc", &kernel)?;
@@ -506,7 +508,7 @@ mod tests {
         assert_eq!(with("[1, 4]", "[1, 0]"), "c.toml: flows: 0: expected 1 to 64");
         assert_eq!(with("[1, 4]", "[]"), "c.toml: flows: expected 1 to 64 values");
         assert_eq!(with("'bbr'", "'cubic'"), "c.toml: cc: \"cubic\" is listed twice");
-        assert!(with("'bbr'", "'../x'").contains("is no name of a congestion control"));
+        assert!(with("'bbr'", "'../x'").contains("cc: invalid name \"../x\"; valid are"));
         assert!(with("'cubic', 'bbr'", "'reno', 'new-reno'").contains("listed twice"));
         assert!(
             with("flows = [1, 4]", "directions = ['sideways']")
