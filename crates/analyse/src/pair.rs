@@ -7,7 +7,7 @@
 //! The files are read twice. First, a sample of the packets that both have gives the clocks ([`Clock`]) and tells on which
 //! side each host is; the sample is chosen by the packets' hashes, so that it is the same in both files. Then both are read
 //! in the order of the first clock's time: a packet enters at its sender's side and arrives at the other, or is lost if it
-//! has not after [`PATIENCE`].
+//! has not after [`LONGEST_DELAY`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -32,7 +32,7 @@ const LEAST_MATCHED: usize = 16;
 /// Hosts whose side is noted.
 const MOST_HOSTS: usize = 4_096;
 /// How long a packet may be on its way.
-const PATIENCE: Span = Span::from_secs(30);
+const LONGEST_DELAY: Span = Span::from_secs(30);
 /// Packets on their way, and those that seem to have arrived before they were sent, by the clocks' remaining error.
 const MOST_PENDING: usize = 1 << 20;
 const MOST_EARLY: usize = 4_096;
@@ -242,7 +242,7 @@ impl OnTheWay {
     fn expire(&mut self, now: Time) -> Option<u32> {
         loop {
             let front = self.queue.front()?;
-            let old = now.saturating_since(front.at) > PATIENCE || self.queue.len() > MOST_PENDING;
+            let old = now.saturating_since(front.at) > LONGEST_DELAY || self.queue.len() > MOST_PENDING;
             if !old && !front.arrived {
                 return None;
             }

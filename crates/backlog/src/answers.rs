@@ -41,7 +41,7 @@ const ROUND: Span = Span::from_millis(50);
 /// For how long the shortest round trip is remembered, as BBR's; then the modem is let run empty.
 const MEMORY: Span = Span::from_secs(10);
 /// Without an answer for so long nothing is known: the initial retransmission time-out of TCP (RFC 6298).
-const PATIENCE: Span = Span::from_secs(1);
+const SILENCE: Span = Span::from_secs(1);
 /// A receiver reads slowly if its window has fallen below this share of the widest, and for so long after that. Fitted: a
 /// receiver that keeps up has most of its buffer free.
 const NARROW: u32 = 4;
@@ -281,7 +281,7 @@ impl DrainModel for Answers {
         if out < window || out == 0 {
             return true;
         }
-        if now.saturating_since(self.heard) >= PATIENCE {
+        if now.saturating_since(self.heard) >= SILENCE {
             self.forget();
             return true;
         }
@@ -362,7 +362,7 @@ impl DrainModel for Answers {
         let missing = (out + 1).checked_sub(window)?;
         let until = match self.drains {
             Drains::Until(end) if now < end => end,
-            _ => self.heard + PATIENCE,
+            _ => self.heard + SILENCE,
         };
         Some(until.min(now + rate.mul_div(5, 4).time_for(Bytes::new(missing))).max(now + Span::from_micros(100)))
     }

@@ -47,7 +47,7 @@ pub const CWND_PEP: &str = "cwnd_pep";
 pub const CWND_E2E: &str = "cwnd_e2e";
 
 /// Round trips' worth of acknowledged data without a report after which the PEP counts as lost.
-const PATIENCE: u8 = 2;
+const MAX_SILENT_ROUNDS: u8 = 2;
 
 /// How losses reduce the windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl MultiDomain {
             self.silent_rounds = self.silent_rounds.saturating_add(1);
             self.silence_end = ack.next;
         }
-        if self.silent_rounds > PATIENCE && !self.recovering() && !self.pep.reducing() {
+        if self.silent_rounds > MAX_SILENT_ROUNDS && !self.recovering() && !self.pep.reducing() {
             self.part(ack.next, cx);
         }
     }

@@ -29,7 +29,7 @@ const EVER: Duration = Duration::from_secs(300);
 /// Time for a change to take effect: a few round trips of a full queue.
 const SETTLED: Duration = Duration::from_millis(300);
 /// The longest wait for what must happen.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// In a row: a sender `s`, a router `r` with a bottleneck of 20 Mbit/s whose queue holds 800 packets, a receiver `u`. Its names
 /// are in a mount namespace of the test.
@@ -126,8 +126,8 @@ impl Download {
         let mut socket = inside("s", || TcpStream::connect(to).expect("it is accepted"));
         let (mut receiving, _) = listener.accept().expect("it has connected");
         for stream in [&socket, &receiving] {
-            stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-            stream.set_write_timeout(Some(PATIENCE)).expect("a time");
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a time");
+            stream.set_write_timeout(Some(TEST_TIMEOUT)).expect("a time");
         }
         setsockopt(&socket, sockopt::TcpCongestion, &windows.name().into()).expect("it is available");
         let handle = socket.try_clone().expect("a descriptor");
@@ -188,7 +188,7 @@ impl Download {
             if holds(window) {
                 return window;
             }
-            assert!(start.elapsed() < PATIENCE, "not {what}: {window}");
+            assert!(start.elapsed() < TEST_TIMEOUT, "not {what}: {window}");
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -363,7 +363,7 @@ fn exists(name: &str) -> bool {
 fn gone(name: &str) {
     let start = Instant::now();
     while exists(name) {
-        assert!(start.elapsed() < PATIENCE, "{name} is still there");
+        assert!(start.elapsed() < TEST_TIMEOUT, "{name} is still there");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -409,7 +409,7 @@ fn root_nothing_is_left_of_a_process_that_is_killed() {
     gone(name);
     let start = Instant::now();
     while !self::programs().is_disjoint(&mine) {
-        assert!(start.elapsed() < PATIENCE, "programs are still there");
+        assert!(start.elapsed() < TEST_TIMEOUT, "programs are still there");
         thread::sleep(Duration::from_millis(50));
     }
 }

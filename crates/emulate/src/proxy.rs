@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use units::{Bytes, Span};
 
 /// The longest time until it splits connections.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between checks that it runs.
 const TURN: Duration = Duration::from_millis(50);
 /// The beginning of the line that it prints when it is ready.
@@ -108,8 +108,8 @@ impl Drop for Proxy {
 /// Waits until the proxy says that it is ready. Returns the error that it prints instead, if it does.
 fn wait_until_ready(said: &Receiver<String>) -> Result<(), String> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        match said.recv_timeout(PATIENCE) {
+    while start.elapsed() < START_TIMEOUT {
+        match said.recv_timeout(START_TIMEOUT) {
             Ok(line) if line.starts_with(READY) => return Ok(()),
             Ok(line) => match line.strip_prefix(ERROR) {
                 Some(why) => return Err(why.to_owned()),

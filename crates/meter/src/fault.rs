@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 /// Time without any progress after which a connection is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a measurement, or a flow of it, failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum Fault {
     #[error("the server closed the connection {0}")]
     Closed(&'static str),
     /// The server says nothing.
-    #[error("the server has not answered for {} s", PATIENCE.as_secs())]
+    #[error("the server has not answered for {} s", IDLE_TIMEOUT.as_secs())]
     Silent,
     /// The server refuses.
     #[error("the server refuses the measurement{}", because(.0))]

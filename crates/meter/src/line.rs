@@ -16,7 +16,7 @@ use rustls::ClientConnection;
 use units::{Span, Time};
 use wire::tcp_info::{self, TcpInfo};
 
-use crate::fault::{Fault, PATIENCE};
+use crate::fault::{Fault, IDLE_TIMEOUT};
 use crate::flow::Shared;
 use crate::tls::{self, Tls};
 
@@ -339,7 +339,7 @@ impl Line {
             if found.intersects(wanted | PollFlags::POLLHUP) {
                 return Ok(found);
             }
-            if self.moved.elapsed() > PATIENCE {
+            if self.moved.elapsed() > IDLE_TIMEOUT {
                 return Err(Fault::Silent);
             }
         }

@@ -32,7 +32,7 @@ pub const QUEUE: u32 = 10_000;
 /// (`net.core.netdev_max_backlog`). A packet that finds this queue full is lost silently.
 const UNTAKEN: i32 = 256 << 10;
 /// How long a writer waits for room at most.
-const PATIENCE: Duration = Duration::from_millis(100);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The kernel's counters of an interface, in the namespace of the thread that opened them, from whatever thread they are
 /// read.
@@ -126,7 +126,7 @@ impl Tun {
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
                 let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLOUT)];
                 // Interrupted is as good as ready: it is tried once more.
-                let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(PATIENCE)), None);
+                let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(WRITE_TIMEOUT)), None);
                 write()
             }
             done => done,

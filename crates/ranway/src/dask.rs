@@ -19,7 +19,7 @@ const MODULE: &str = "ranway._cluster";
 /// How often it is looked whether the user has interrupted.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long Python may take to end after an interruption.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A scheduler, and the Python that can reach it.
 pub(crate) struct Dask<'a> {
@@ -104,7 +104,7 @@ fn ended(mut child: Child) -> io::Result<Ended> {
     let status = loop {
         if interrupt::flag().load(Relaxed) {
             input = None;
-            if interrupted.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            if interrupted.get_or_insert_with(Instant::now).elapsed() > END_TIMEOUT {
                 child.kill()?;
             }
         }

@@ -21,6 +21,7 @@
 
 mod admission;
 mod book;
+mod busy_poll;
 mod control;
 mod ended;
 mod export;
@@ -55,7 +56,6 @@ mod syn;
 mod sysctl;
 mod thread;
 mod ues;
-mod vigil;
 mod window;
 mod worker;
 
@@ -713,7 +713,9 @@ fn reserve_patiently(interfaces: &[(String, u32)]) -> Result<Vec<Reservation>, E
     let reserve = |(name, number): &(String, u32)| Reservation::by_index(Role::Proxy, name, *number);
     loop {
         match interfaces.iter().map(reserve).collect() {
-            Err(Error::Wrong(_)) if start.elapsed() < listen::PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(Error::Wrong(_)) if start.elapsed() < listen::BIND_TIMEOUT => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             reserved => return reserved,
         }
     }

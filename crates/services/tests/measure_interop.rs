@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 /// The longest time that a client may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -32,7 +32,7 @@ fn stored(directory: &Path) -> Vec<Value> {
 }
 
 async fn run(command: &mut Command) -> Output {
-    let output = timeout(PATIENCE, command.kill_on_drop(true).output()).await;
+    let output = timeout(TEST_TIMEOUT, command.kill_on_drop(true).output()).await;
     output.expect("it ends in time").expect("it starts")
 }
 

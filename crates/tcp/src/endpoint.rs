@@ -588,7 +588,7 @@ impl<C: Controller> Endpoint<C> {
         {
             self.sender.stats.reports_received += 1;
             self.sender.stats.reports_taken += u64::from(self.sender.on_report(segment.ack, report, stamps, cx));
-            outcome.quiet = !self.sender.is_stirred() && !self.has_news();
+            outcome.quiet = !self.sender.may_have_output() && !self.has_news();
             return outcome;
         }
         if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps) {

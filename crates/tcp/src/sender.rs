@@ -330,7 +330,7 @@ impl<C: Controller> Sender<C> {
 
     /// Whether there may be something to send.
     #[inline]
-    pub(crate) fn is_stirred(&self) -> bool {
+    pub(crate) fn may_have_output(&self) -> bool {
         self.dirty || self.sent_some || self.forced != Forced::None
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::root::has_program;
 
 /// Longest time until the broker answers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a client sends first: AMQP 0-9-1.
 const GREETING: &[u8] = b"AMQP\0\0\x09\x01";
 
@@ -95,7 +95,7 @@ impl Broker {
         self.server = Some(spawn(&mut command));
         let start = Instant::now();
         while !self.answers() {
-            assert!(start.elapsed() < PATIENCE, "the broker did not start; logs: {}", self.logs());
+            assert!(start.elapsed() < TEST_TIMEOUT, "the broker did not start; logs: {}", self.logs());
             thread::sleep(Duration::from_millis(200));
         }
     }

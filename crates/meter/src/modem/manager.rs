@@ -40,7 +40,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Samples between two looks for new modems.
 const LOOKS: u64 = 10;
 /// Time for an answer of the bus, or of ModemManager.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time to set the intervals of signals back.
 const LAST_WORK: Duration = Duration::from_secs(3);
 /// The most modems, and connections of a modem.
@@ -135,7 +135,8 @@ struct Manager {
 impl Manager {
     async fn connect(bus: Option<&str>) -> Result<Manager, String> {
         let builder = bus.map_or_else(Builder::system, Builder::address);
-        let bus = builder.method_timeout(PATIENCE).build().await.map_err(|why| format!("no system bus: {why}"))?;
+        let bus =
+            builder.method_timeout(ANSWER_TIMEOUT).build().await.map_err(|why| format!("no system bus: {why}"))?;
         let manager = Manager {
             bus,
             modems: Vec::new(),

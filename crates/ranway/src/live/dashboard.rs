@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use units::Span;
 
 /// The longest time that an emulation may take for a command.
-const PATIENCE: Duration = Duration::from_secs(2);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 /// Points of which the first run's rows over time are shown, of several runs.
 const MOST_POINTS: u32 = 20;
 /// Rows of finished runs that may wait for the dashboard.
@@ -221,7 +221,7 @@ impl OfEmulation {
             options.emulated = true;
             options.control = Some(Box::new(move |line| {
                 let socket = place.get().ok_or("the emulation has not started yet")?;
-                control::ask(socket, line, PATIENCE).map_err(|why| why.to_string())
+                control::ask(socket, line, COMMAND_TIMEOUT).map_err(|why| why.to_string())
             }));
         })?;
         let Some(dashboard) = dashboard else { return Ok(None) };

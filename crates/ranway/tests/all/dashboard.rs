@@ -1,7 +1,7 @@
 //! `--dashboard`: the page's data against the run's own results, who may see it, and what it costs. `browser.rs` has tests of the page.
 
 use crate::common::prometheus::{self, Prometheus, await_values, queried, queries};
-use crate::common::shown::{PATIENCE, SCENARIO, Shown, columns, events, found, request, short};
+use crate::common::shown::{SCENARIO, Shown, TEST_TIMEOUT, columns, events, found, request, short};
 use crate::common::{eventually, may, scratch, text};
 use netio::realtime::thread_time;
 use record::Results;
@@ -225,11 +225,11 @@ fn a_reader_that_takes_nothing_is_disconnected_and_delays_nobody() {
     let readers = || shown.metric("ranway_dashboard_readers");
     let start = Instant::now();
     while readers() < 4.0 {
-        assert!(start.elapsed() < PATIENCE);
+        assert!(start.elapsed() < TEST_TIMEOUT);
         std::thread::sleep(Duration::from_millis(50));
     }
     while readers() > 0.0 {
-        assert!(start.elapsed() < PATIENCE, "they are still there");
+        assert!(start.elapsed() < TEST_TIMEOUT, "they are still there");
         std::thread::sleep(Duration::from_millis(500));
     }
     drop(idle);
@@ -273,7 +273,7 @@ fn a_hundred_flows_are_cheap(_: &mut Watch) {
     let flows = || shown.get("/metrics", &[]).1.matches("\nranway_flow_goodput_bytes_per_second{").count();
     let start = Instant::now();
     while flows() < 100 {
-        assert!(start.elapsed() < PATIENCE, "{} flows", flows());
+        assert!(start.elapsed() < TEST_TIMEOUT, "{} flows", flows());
         std::thread::sleep(Duration::from_secs(1));
     }
     let used = || (Instant::now(), shown.metric("ranway_dashboard_cpu_seconds_total"));
@@ -322,7 +322,7 @@ fn prometheus_scrapes_what_the_dashboard_for_grafana_asks_for() {
     let _prometheus = Prometheus::start(Command::new("prometheus"), dir.path(), &jobs, &own);
     let queries = queries("ranway.json");
     assert!(queries.len() > 10, "{queries:?}");
-    await_values(&own, queries, PATIENCE);
+    await_values(&own, queries, TEST_TIMEOUT);
     // The first scrapes may come before the download has its rate.
     let query = "8e-6 * max_over_time(ranway_flow_goodput_bytes_per_second{flow=\"download\"}[1m])";
     let value = || queried(&own, query).expect("it is scraped");

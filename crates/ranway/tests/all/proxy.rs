@@ -241,7 +241,7 @@ fn root_a_rule_or_route_that_somebody_removes_is_added_again() {
         net.on_router("sh", &["-c", command]);
         let start = Instant::now();
         while net.traces() != rules {
-            assert!(start.elapsed() < PATIENCE, "{command}: {}", net.traces());
+            assert!(start.elapsed() < TEST_TIMEOUT, "{command}: {}", net.traces());
             thread::sleep(Duration::from_millis(50));
         }
         exchange(&mut client, &mut server);
@@ -276,7 +276,7 @@ fn new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues(_: &m
         assert!(start.elapsed() < Duration::from_secs(3), "it does not listen again");
         // Those of the transition may go either way.
         let address = listener.local_addr().expect("it is bound");
-        let _ = net.inside(UE, || TcpStream::connect_timeout(&address, PATIENCE));
+        let _ = net.inside(UE, || TcpStream::connect_timeout(&address, TEST_TIMEOUT));
     }
 }
 

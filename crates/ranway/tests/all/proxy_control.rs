@@ -260,7 +260,7 @@ fn root_a_window_has_room_for_the_senders_segments_whatever_is_decided() {
     let start = Instant::now();
     client.read_exact(&mut vec![0; BYTES]).expect("no reset");
     // If the window is less than a segment, the server sends one of a kilobyte each 0.2 s.
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", start.elapsed());
     sender.join().expect("it does not panic");
     net.inside(ROUTER, || drop(proxy));
 }
@@ -490,7 +490,7 @@ fn wrong_reports_cost_no_more_than_none_and_are_shown(_: &mut Watch) {
         let cell = Cell::start(&path, BOTTLENECK * factor);
         let start = Instant::now();
         while trust() != Some(expected) {
-            assert!(start.elapsed() < 3 * PATIENCE, "{factor}: {:?}", net.status().feeds);
+            assert!(start.elapsed() < 3 * TEST_TIMEOUT, "{factor}: {:?}", net.status().feeds);
             read_for(&mut client, Duration::from_millis(100));
         }
         let doubted = start.elapsed();
@@ -509,7 +509,7 @@ fn wrong_reports_cost_no_more_than_none_and_are_shown(_: &mut Watch) {
         let cell = Cell::start(&path, BOTTLENECK);
         let start = Instant::now();
         while trust() != Some(Trust::Believed) {
-            assert!(start.elapsed() < 4 * PATIENCE, "{factor}: {:?}", net.status().feeds);
+            assert!(start.elapsed() < 4 * TEST_TIMEOUT, "{factor}: {:?}", net.status().feeds);
             read_for(&mut client, Duration::from_millis(100));
         }
         println!("believed again after {:.1?}", start.elapsed());
@@ -549,7 +549,7 @@ fn root_reports_of_a_broker_count_until_it_ends() {
     let mut await_promise = |wanted: bool| {
         let start = Instant::now();
         while net.status().connections[0].promised_mbps.is_some() != wanted {
-            assert!(start.elapsed() < PATIENCE, "{wanted}: {:?}", net.status());
+            assert!(start.elapsed() < TEST_TIMEOUT, "{wanted}: {:?}", net.status());
             read_for(&mut client, Duration::from_millis(50));
         }
     };
@@ -641,7 +641,7 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
     reload(&format!("reports = 'recording:unix:{path}'\n"));
     let start = Instant::now();
     while !std::path::Path::new(&path).exists() {
-        assert!(start.elapsed() < PATIENCE, "it does not listen for reports");
+        assert!(start.elapsed() < TEST_TIMEOUT, "it does not listen for reports");
         read_for(&mut client, Duration::from_millis(20));
     }
     let cell = Cell::start(&path, BOTTLENECK);

@@ -125,7 +125,7 @@ fn root_the_guardian_of_an_earlier_proxy_removes_nothing_of_the_present_one() {
         state.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
     };
     while lives() {
-        assert!(start.elapsed() < PATIENCE, "the guardian goes on");
+        assert!(start.elapsed() < TEST_TIMEOUT, "the guardian goes on");
         assert_eq!(rules(), own_rules);
     }
     // The proxy looks at its rules only each five seconds.
@@ -366,7 +366,7 @@ fn root_handshakes_under_way_are_completed_when_new_connections_bypass() {
         open.iter_mut().for_each(|(one, other)| exchange(one, other));
         drop((under_way, servers, open));
         if ends {
-            assert!(ends_within(proxy.0.as_mut().expect("it runs"), PATIENCE));
+            assert!(ends_within(proxy.0.as_mut().expect("it runs"), TEST_TIMEOUT));
             net.is_clean_again(&before);
         } else {
             net.until("it has room again", |status| status.accepting && status.totals.open == 0);
@@ -593,7 +593,7 @@ fn root_new_connections_bypass_the_proxy_while_a_firewall_drops_its_packets() {
     net.until("it takes them again", |status| status.accepting);
     let start = Instant::now();
     while net.status().totals.established < 3 {
-        assert!(start.elapsed() < PATIENCE, "{:?}", net.status());
+        assert!(start.elapsed() < TEST_TIMEOUT, "{:?}", net.status());
         let (mut client, mut server) = net.pair(&listener);
         exchange(&mut client, &mut server);
     }
@@ -686,7 +686,7 @@ fn root_a_killed_owner_of_the_table_is_replaced_and_connections_go_on() {
             }
             let start = Instant::now();
             while owner().is_none_or(|owner| owner == killed) {
-                assert!(start.elapsed() < PATIENCE, "there is no other one");
+                assert!(start.elapsed() < TEST_TIMEOUT, "there is no other one");
                 thread::sleep(Duration::from_millis(5));
             }
             let again = start.elapsed();

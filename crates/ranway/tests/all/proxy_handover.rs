@@ -22,7 +22,7 @@ impl Running {
         let mut child = self.0.take().expect("it runs");
         let start = Instant::now();
         while child.try_wait().expect("it is a child").is_none() {
-            assert!(start.elapsed() < PATIENCE, "it does not end");
+            assert!(start.elapsed() < TEST_TIMEOUT, "it does not end");
             thread::sleep(Duration::from_millis(10));
         }
         assert!(child.ends().success());
@@ -216,7 +216,7 @@ fn root_a_signal_starts_a_successor_that_has_reports_metrics_and_log() {
         while !std::fs::exists(&path).expect("a folder")
             || net.on_router("curl", &["-s", "127.0.0.1:9199/metrics"]).is_empty()
         {
-            assert!(start.elapsed() < PATIENCE, "the successor has no reports or no metrics");
+            assert!(start.elapsed() < TEST_TIMEOUT, "the successor has no reports or no metrics");
             thread::sleep(Duration::from_millis(20));
         }
         Cell::start(&path, 40.0)

@@ -216,7 +216,7 @@ fn nfdump_agrees(net: &Net, messages: &[Vec<u8>], flows: &[BTreeMap<String, Stri
     let nfcapd = Running(Some(nfcapd.spawn().expect("it starts")));
     let start = Instant::now();
     while !text(&net.command(SERVER, "ss").arg("-Hlun").output().expect("it starts").stdout).contains(":9995") {
-        assert!(start.elapsed() < PATIENCE, "nfcapd does not listen");
+        assert!(start.elapsed() < TEST_TIMEOUT, "nfcapd does not listen");
         thread::sleep(Duration::from_millis(20));
     }
     net.inside(SERVER, || {
@@ -278,7 +278,7 @@ fn root_a_dead_collector_ends_nothing_and_one_that_is_there_after_a_reload_gets_
     let until = |what: &str, part: &str| {
         let start = Instant::now();
         while !fs::read_to_string(&said).expect("it is there").contains(part) {
-            assert!(start.elapsed() < PATIENCE, "{what}: {}", fs::read_to_string(&said).expect("it is there"));
+            assert!(start.elapsed() < TEST_TIMEOUT, "{what}: {}", fs::read_to_string(&said).expect("it is there"));
             thread::sleep(Duration::from_millis(20));
         }
     };

@@ -20,7 +20,7 @@ const PREFIX: &str = "measure-";
 /// The end of a file's name.
 const SUFFIX: &str = ".jsonl";
 /// The longest time until the end of the service for what waits.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where results are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Results {
         self.sender = None;
         let Some(thread) = self.thread.take() else { return };
         let start = std::time::Instant::now();
-        while !thread.is_finished() && start.elapsed() < PATIENCE {
+        while !thread.is_finished() && start.elapsed() < END_TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -185,7 +185,7 @@ impl Admission {
                 }
                 Err(Errno::AGAIN) => return,
                 Err(error) if is_exhaustion(error) => {
-                    self.hall.gate.shut_for_want();
+                    self.hall.gate.shut_for_exhaustion();
                     return;
                 }
                 // A watchdog has shut it while this process did not run.

@@ -409,16 +409,16 @@ impl Book {
         inner.refusing.note(server.ip(), now);
     }
 
-    /// How the handshakes of clients get on, of which each should be complete after `patience`. They are not stuck while others are served:
+    /// How the handshakes of clients get on, of which each should be complete after `within`. They are not stuck while others are served:
     /// a host can keep its own from getting on, and has more than one address. But if many were served until a moment ago, and now nobody
     /// is, something keeps all of them.
-    pub(super) fn handshakes(&self, now: Instant, patience: Duration) -> Handshakes {
+    pub(super) fn handshakes(&self, now: Instant, within: Duration) -> Handshakes {
         let inner = self.lock();
         let mut under_way = inner.known.values().filter(|entry| entry.stage != Stage::Accepted).peekable();
         if under_way.peek().is_none() {
             return Handshakes::None;
         }
-        let stuck = under_way.filter(|entry| now.saturating_duration_since(entry.since) >= patience);
+        let stuck = under_way.filter(|entry| now.saturating_duration_since(entry.since) >= within);
         let (ues, servers): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = stuck.map(|entry| entry.pair).unzip();
         let is_other = |ue: &IpAddr, server: &IpAddr| match (ues.len(), servers.len()) {
             (1, _) => !ues.contains(ue),

@@ -31,7 +31,7 @@ impl Promptness {
         Promptness { prompt: true, preempted: 0, since: now }
     }
 
-    /// Returns whether it is to come before others, if that changes. `preempted` is as in [`Vigil::length`].
+    /// Returns whether it is to come before others, if that changes. `preempted` is as in [`BusyPoll::length`].
     pub(super) fn change(&mut self, now: Instant, preempted: impl FnOnce() -> u64) -> Option<bool> {
         if now.saturating_duration_since(self.since) < INTERVAL {
             return None;
@@ -46,7 +46,7 @@ impl Promptness {
 
 /// Waking a sleeping processor costs time, on it and on the one that wakes it. So where handshakes and short messages come in quick
 /// succession, a worker looks for the next one before it sleeps.
-pub(super) struct Vigil {
+pub(super) struct BusyPoll {
     /// [`LOOK`], or nothing.
     length: Duration,
     /// Bytes moved in this [`BULK_TIME`] and in the one before, and when this one began.
@@ -57,9 +57,9 @@ pub(super) struct Vigil {
     contended: Instant,
 }
 
-impl Vigil {
-    pub(super) fn new(now: Instant) -> Vigil {
-        Vigil { length: Duration::ZERO, moved: [0; 2], since: now, preempted: 0, contended: now }
+impl BusyPoll {
+    pub(super) fn new(now: Instant) -> BusyPoll {
+        BusyPoll { length: Duration::ZERO, moved: [0; 2], since: now, preempted: 0, contended: now }
     }
 
     pub(super) fn on_moved(&mut self, bytes: u64) {
@@ -99,21 +99,21 @@ mod tests {
     fn it_looks_where_events_come_soon_and_not_beside_bulk_transfers() {
         let start = Instant::now();
         let at = |micros| start + Duration::from_micros(micros);
-        let mut vigil = Vigil::new(start);
-        assert_eq!(vigil.length(at(0), || 0), Duration::ZERO);
-        vigil.on_slept(Duration::from_micros(30));
-        assert_eq!(vigil.length(at(30), || 0), LOOK);
-        vigil.on_slept(Duration::from_micros(130));
-        assert_eq!(vigil.length(at(160), || 0), Duration::ZERO);
+        let mut busy_poll = BusyPoll::new(start);
+        assert_eq!(busy_poll.length(at(0), || 0), Duration::ZERO);
+        busy_poll.on_slept(Duration::from_micros(30));
+        assert_eq!(busy_poll.length(at(30), || 0), LOOK);
+        busy_poll.on_slept(Duration::from_micros(130));
+        assert_eq!(busy_poll.length(at(160), || 0), Duration::ZERO);
 
-        vigil.on_slept(Duration::from_micros(30));
-        vigil.on_moved(BULK);
-        assert_eq!(vigil.length(at(200), || 0), Duration::ZERO);
+        busy_poll.on_slept(Duration::from_micros(30));
+        busy_poll.on_moved(BULK);
+        assert_eq!(busy_poll.length(at(200), || 0), Duration::ZERO);
         // What was moved in the time before counts as well, and no longer.
-        vigil.on_slept(Duration::from_micros(30));
-        assert_eq!(vigil.length(at(1100), || 0), Duration::ZERO);
-        vigil.on_slept(Duration::from_micros(30));
-        assert_eq!(vigil.length(at(2200), || 0), LOOK);
+        busy_poll.on_slept(Duration::from_micros(30));
+        assert_eq!(busy_poll.length(at(1100), || 0), Duration::ZERO);
+        busy_poll.on_slept(Duration::from_micros(30));
+        assert_eq!(busy_poll.length(at(2200), || 0), LOOK);
     }
 
     #[test]
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn it_does_not_look_while_others_want_the_processor() {
         let start = Instant::now();
-        let mut vigil = Vigil::new(start);
-        vigil.on_slept(Duration::from_micros(30));
-        assert_eq!(vigil.length(start, || 0), LOOK);
-        assert_eq!(vigil.length(start, || 1), Duration::ZERO);
-        assert_eq!(vigil.length(start + CONTENDED / 2, || 1), Duration::ZERO);
-        assert_eq!(vigil.length(start + CONTENDED, || 1), LOOK);
+        let mut busy_poll = BusyPoll::new(start);
+        busy_poll.on_slept(Duration::from_micros(30));
+        assert_eq!(busy_poll.length(start, || 0), LOOK);
+        assert_eq!(busy_poll.length(start, || 1), Duration::ZERO);
+        assert_eq!(busy_poll.length(start + CONTENDED / 2, || 1), Duration::ZERO);
+        assert_eq!(busy_poll.length(start + CONTENDED, || 1), LOOK);
     }
 }

@@ -28,7 +28,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// as often after it, one before each message.
 const COPIES: u32 = 2;
 /// The longest time for which a message waits for room in the socket. What waits behind it is lost then.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// Without an error for this long, messages get through again.
 const REPAIRED: Duration = Duration::from_secs(5);
 /// Bytes of an IP packet, at most: the least MTU of IPv6 (RFC 8200, section 5), which paths have nearly everywhere, so a message is one
@@ -211,7 +211,7 @@ impl<T: Fn(Notice)> Export<T> {
                 SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
             };
             let socket = UdpSocket::bind(any)?;
-            socket.set_write_timeout(Some(PATIENCE))?;
+            socket.set_write_timeout(Some(SEND_TIMEOUT))?;
             socket.connect(collector)?;
             Ok(socket)
         };

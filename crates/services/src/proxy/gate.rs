@@ -88,7 +88,7 @@ pub(super) struct Gate {
     most: AtomicUsize,
     shut: AtomicBool,
     /// Whether that is for want of a resource.
-    for_want: AtomicBool,
+    exhausted: AtomicBool,
     /// A shut gate opens at this number of connections.
     low: AtomicUsize,
     /// How often it shut.
@@ -108,7 +108,7 @@ impl Gate {
             count: AtomicUsize::new(0),
             most: AtomicUsize::new(most.max(1)),
             shut: AtomicBool::new(false),
-            for_want: AtomicBool::new(false),
+            exhausted: AtomicBool::new(false),
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
             obstructed: AtomicBool::new(false),
@@ -124,7 +124,7 @@ impl Gate {
 
     /// Why it is not open, if it is not: what holds for longest first.
     pub(super) fn why(&self) -> Option<Bypass> {
-        let shut = if self.for_want.load(SeqCst) { Bypass::Exhausted } else { Bypass::Full };
+        let shut = if self.exhausted.load(SeqCst) { Bypass::Exhausted } else { Bypass::Full };
         let reasons = [(&self.draining, Bypass::Draining), (&self.obstructed, Bypass::Obstructed), (&self.shut, shut)];
         reasons.into_iter().find_map(|(holds, why)| holds.load(SeqCst).then_some(why))
     }
@@ -185,15 +185,15 @@ impl Gate {
     }
 
     /// Shuts the gate because a resource is exhausted. Call [`Gate::retry`] from time to time.
-    pub(super) fn shut_for_want(&self) {
+    pub(super) fn shut_for_exhaustion(&self) {
         // Others may leave in the meantime.
         let count = self.count();
         self.shut_above(count - count.div_ceil(10), true);
     }
 
-    fn shut_above(&self, low: usize, for_want: bool) {
+    fn shut_above(&self, low: usize, exhausted: bool) {
         self.low.store(low, SeqCst);
-        self.for_want.store(for_want, SeqCst);
+        self.exhausted.store(exhausted, SeqCst);
         if !self.shut.swap(true, SeqCst) {
             self.shuts.fetch_add(1, SeqCst);
             self.wake_all();
@@ -249,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_shut_for_want_of_descriptors_opens_on_retry_and_one_that_is_full_does_not() {
+    fn a_gate_that_shut_for_lack_of_descriptors_opens_on_retry_and_one_that_is_full_does_not() {
         let gate = Gate::new(20, Vec::new());
-        gate.shut_for_want();
+        gate.shut_for_exhaustion();
         assert_eq!(gate.why(), Some(Bypass::Exhausted));
         gate.retry();
         assert!(gate.is_open());
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_gate_for_one_connection_opens_on_retry_too() {
         let gate = Gate::new(1, Vec::new());
-        gate.shut_for_want();
+        gate.shut_for_exhaustion();
         gate.retry();
         assert!(gate.is_open());
         gate.enter();

@@ -40,7 +40,7 @@ const VERSION: u32 = 1;
 /// The longest message: a connection that holds 32 KiB in each direction, with room to spare.
 const LONGEST: usize = 128 << 10;
 /// Time for the answer of the other process, while workers stand still.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// A pause before another attempt.
 const MOMENT: Duration = Duration::from_millis(1);
 /// Processes that may wait to be heard.
@@ -108,12 +108,12 @@ impl Line {
         message: &Message<&Direction>,
         descriptors: &[BorrowedFd],
         bytes: &[u8],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(), Error> {
         let said = serde_json::to_vec(message).expect("strings and numbers can be written as JSON");
         let length = u32::try_from(said.len()).expect("it is short").to_le_bytes();
         let parts = [IoSlice::new(&length), IoSlice::new(&said), IoSlice::new(bytes)];
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             match passing::send(self.0.as_fd(), &parts, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(()) => return Ok(()),
@@ -126,8 +126,8 @@ impl Line {
         }
     }
 
-    fn hear(&self, patience: Duration) -> Result<Heard, Error> {
-        self.wait(PollFlags::IN, patience)?;
+    fn hear(&self, timeout: Duration) -> Result<Heard, Error> {
+        self.wait(PollFlags::IN, timeout)?;
         let mut buffer = vec![0; LONGEST];
         let received = passing::receive(self.0.as_fd(), &mut buffer, RecvFlags::DONTWAIT);
         let (received, descriptors) = received.map_err(failed("hear the other process"))?;
@@ -141,10 +141,10 @@ impl Line {
         Ok((serde_json::from_slice(said).map_err(|_| wrong())?, descriptors, bytes.to_vec()))
     }
 
-    fn wait(&self, what: PollFlags, patience: Duration) -> Result<(), Error> {
-        let patience = Timespec::try_from(patience).unwrap_or_default();
+    fn wait(&self, what: PollFlags, timeout: Duration) -> Result<(), Error> {
+        let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut polled = [PollFd::from_borrowed_fd(self.0.as_fd(), what)];
-        match poll(&mut polled, Some(&patience)) {
+        match poll(&mut polled, Some(&timeout)) {
             Ok(0) => Err(Error::Missing("the other process does not answer".into())),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(failed("wait for the other process")(error)),
@@ -187,7 +187,7 @@ impl Heir {
     fn look(&mut self, now: Instant, half_open: usize) -> Result<Due, Error> {
         let passed = now.duration_since(self.since);
         match self.stage {
-            Stage::Offered if self.line.has_news() => match self.line.hear(PATIENCE)? {
+            Stage::Offered if self.line.has_news() => match self.line.hear(ANSWER_TIMEOUT)? {
                 (Message::Ready, ..) => {
                     (self.stage, self.since) = (Stage::Ready, now);
                     Ok(Due::Ready)
@@ -196,7 +196,7 @@ impl Heir {
             },
             Stage::Offered if passed >= PREPARATION => Err(Error::Missing("it does not get ready".into())),
             Stage::Ready if self.line.has_news() => {
-                Err(self.line.hear(PATIENCE).map_or_else(|why| why, |_| unexpected()))
+                Err(self.line.hear(ANSWER_TIMEOUT).map_or_else(|why| why, |_| unexpected()))
             }
             // SYNs are held until the lease is over.
             Stage::Ready if passed >= LEASED && (half_open == 0 || passed >= HANDSHAKES) => Ok(Due::HandOver),
@@ -290,7 +290,7 @@ impl Testament {
     ) -> Result<(u64, OwnedFd), Error> {
         let Heir { line, .. } = self.heir.take().ok_or_else(unexpected)?;
         // Hosts wait for all of it.
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + ANSWER_TIMEOUT;
         let left = || until.saturating_duration_since(Instant::now());
         for some in passed.chunks(PASSED) {
             let some = some.iter().map(|(ends, at)| (*ends, at.elapsed())).collect();
@@ -305,7 +305,7 @@ impl Testament {
         let (Message::Taken, ..) = line.hear(left())? else { return Err(unexpected()) };
         line.say(&Message::Yours, &[], &[], left())?;
         // A service manager ends the heir with this process, unless it has been told before. If this fails, so be it.
-        let _ = line.hear(PATIENCE);
+        let _ = line.hear(ANSWER_TIMEOUT);
         Ok((count, line.0))
     }
 }
@@ -331,7 +331,7 @@ impl Inheritance {
             let start = Instant::now();
             // Its queue may be full of strangers for a moment.
             while let Err(error) = connect(&line.0, &address(number, n).ok()?) {
-                if error != Errno::AGAIN || start.elapsed() >= PATIENCE {
+                if error != Errno::AGAIN || start.elapsed() >= ANSWER_TIMEOUT {
                     return None;
                 }
                 std::thread::sleep(MOMENT);
@@ -339,7 +339,7 @@ impl Inheritance {
             is_one_of_us(&line.0).then_some(line)
         };
         let Some(line) = (0..NAMES).find_map(call) else { return Ok(None) };
-        let (message, mut listeners, _) = line.hear(PATIENCE)?;
+        let (message, mut listeners, _) = line.hear(ANSWER_TIMEOUT)?;
         let Message::Offer(offer) = message else { return Err(unexpected()) };
         if offer.version != VERSION || offer.listeners == 0 || offer.listeners > listeners.len() {
             return Err(Error::Wrong(
@@ -392,11 +392,11 @@ impl Inheritance {
         mut note: impl FnMut(Ends, Duration),
         mut adopt: impl FnMut(Record, Vec<OwnedFd>, &[u8]) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        self.line.say(&Message::Ready, &[], &[], PATIENCE)?;
-        let (mut count, mut patience) = (0, HANDSHAKES + 2 * PATIENCE);
+        self.line.say(&Message::Ready, &[], &[], ANSWER_TIMEOUT)?;
+        let (mut count, mut timeout) = (0, HANDSHAKES + 2 * ANSWER_TIMEOUT);
         loop {
-            let (message, descriptors, bytes) = self.line.hear(patience)?;
-            patience = PATIENCE;
+            let (message, descriptors, bytes) = self.line.hear(timeout)?;
+            timeout = ANSWER_TIMEOUT;
             match message {
                 Message::Passed(some) => some.into_iter().for_each(|(ends, ago)| note(ends, ago)),
                 Message::Connection(record) => {
@@ -415,8 +415,8 @@ impl Inheritance {
     /// # Errors
     /// The proxy goes on, and this process must not touch its connections.
     pub(super) fn confirm(&self) -> Result<(), Error> {
-        self.line.say(&Message::Taken, &[], &[], PATIENCE)?;
-        let answer = self.line.hear(2 * PATIENCE).or_else(|_| {
+        self.line.say(&Message::Taken, &[], &[], ANSWER_TIMEOUT)?;
+        let answer = self.line.hear(2 * ANSWER_TIMEOUT).or_else(|_| {
             // From now on the proxy cannot say it any more, but it may have.
             shutdown(&self.line.0, Shutdown::Read).map_err(failed("end a connection"))?;
             self.line.hear(Duration::ZERO)
@@ -430,7 +430,7 @@ impl Inheritance {
     /// Lets the process that has handed over end.
     pub fn release(&self) {
         // It may have ended already.
-        let _ = self.line.say(&Message::Released, &[], &[], PATIENCE);
+        let _ = self.line.say(&Message::Released, &[], &[], ANSWER_TIMEOUT);
     }
 
     /// Whether the process that has handed over is gone, with everything that it had.

@@ -24,7 +24,7 @@ use super::syn::Syn;
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;
 /// Time for the end of what an instance that was killed has left.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const BIND_TIMEOUT: Duration = Duration::from_secs(1);
 /// A process or thread that is silent for this long hangs.
 pub(super) const HANGS: Duration = Duration::from_millis(600);
 /// Connections that the kernel has accepted wait for it until it has been silent for this long.
@@ -112,7 +112,7 @@ pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Listener>, Error
     let start = Instant::now();
     loop {
         match families().iter().map(|&v6| Listener::open(settings, v6)).collect() {
-            Err(Error::Wrong(_)) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            Err(Error::Wrong(_)) if start.elapsed() < BIND_TIMEOUT => std::thread::sleep(Duration::from_millis(20)),
             opened => return opened,
         }
     }

@@ -20,9 +20,9 @@ const FIRST: usize = 256 << 10;
 const ROUNDS: u64 = 2;
 /// A host whose packets take this many times the memory that a receive buffer allows, with the kernel's overhead, is an attacker: short
 /// packets with gaps between them, of which none can be read.
-const HOARD: u64 = 4;
+const ABUSE_FACTOR: u64 = 4;
 /// The same in bytes, at least: short packets of which none is missing take up to 4 KiB each, and the first window is 64 KiB.
-const LEAST_HOARD: u64 = 4 << 20;
+const ABUSE_FLOOR: u64 = 4 << 20;
 
 /// The size of a leg's receive buffer.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -168,8 +168,8 @@ impl Taken {
     }
 
     /// Whether the packets that a host has sent take far more memory than a receive buffer allows.
-    pub(super) fn is_hoard(&self, receive_buffer: usize) -> bool {
-        let most = (HOARD * 2 * receive_buffer as u64).max(LEAST_HOARD);
+    pub(super) fn is_abusive(&self, receive_buffer: usize) -> bool {
+        let most = (ABUSE_FACTOR * 2 * receive_buffer as u64).max(ABUSE_FLOOR);
         self.received.iter().any(|&bytes| bytes > most)
     }
 }
@@ -198,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_a_few_bytes_are_a_hoard() {
+    fn packets_of_a_few_bytes_are_abusive() {
         let taken = |bytes| Taken { received: [0, bytes], other: 1 << 40 };
-        assert!(!taken(8 << 20).is_hoard(1 << 20));
-        assert!(taken((8 << 20) + 1).is_hoard(1 << 20));
-        assert!(!taken(4 << 20).is_hoard(16 << 10));
+        assert!(!taken(8 << 20).is_abusive(1 << 20));
+        assert!(taken((8 << 20) + 1).is_abusive(1 << 20));
+        assert!(!taken(4 << 20).is_abusive(16 << 10));
     }
 
     #[test]

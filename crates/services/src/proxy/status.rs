@@ -31,7 +31,7 @@ use super::worker::Shared;
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
 /// Time for a client to take the answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The state of a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -313,7 +313,7 @@ fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<(
         return Ok(());
     }
     stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     stream.write_all(&serde_json::to_vec(&status(workers, true))?)
 }
 
@@ -356,11 +356,12 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
         _ => return Err(Error::Wrong(format!("several proxies run; choose one with --ran: {}", names.join(", ")))),
     };
     let mut text = String::new();
-    stream.set_read_timeout(Some(PATIENCE)).map_err(Error::system("ask the proxy"))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(Error::system("ask the proxy"))?;
     stream.read_to_string(&mut text).map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock => {
-            Error::Wrong(format!("the proxy does not answer within {} s: it hangs or is stopped", PATIENCE.as_secs()))
-        }
+        ErrorKind::WouldBlock => Error::Wrong(format!(
+            "the proxy does not answer within {} s: it hangs or is stopped",
+            ANSWER_TIMEOUT.as_secs()
+        )),
         _ => Error::system("read the status")(error),
     })?;
     if text.is_empty() {

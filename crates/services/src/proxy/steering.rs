@@ -69,7 +69,7 @@ const WAITING: u32 = 61;
 /// SYNs may begin in some seconds.
 const OPENED: u32 = 262_144;
 /// Time that nft has to set up its table: on a busy machine, it may get little of the processor.
-const PATIENCE: Duration = Duration::from_secs(20);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest time between two looks whether it has.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for the end of an instance that was killed.
@@ -378,7 +378,7 @@ impl Steering {
         let comment = format!("\"{}\"", comment(self.plan.generation));
         let (table, mut pause) = (self.plan.table.clone(), Duration::from_millis(5));
         while !listed(&table).is_ok_and(|rules| rules.contains(&comment)) {
-            if start.elapsed() > PATIENCE || !self.lives() {
+            if start.elapsed() > SETUP_TIMEOUT || !self.lives() {
                 let source = std::io::Error::other("it did not make its table");
                 return Err(Error::System { what: "run `nft -i`".into(), source });
             }

@@ -23,6 +23,7 @@ use rustix::net::sockopt;
 use slab::Slab;
 
 use super::book::{Ends, Place};
+use super::busy_poll::{BusyPoll, Promptness};
 use super::ended::{End, Ended};
 use super::flow::{Flow, Registry};
 use super::gate::Gate;
@@ -34,7 +35,6 @@ use super::opening::Opening;
 use super::relay::{Direction, Fault, NO_LIMIT, Tools, Turn};
 use super::samples::{self, Sampled, Samples};
 use super::settings::{Current, Settings};
-use super::vigil::{Promptness, Vigil};
 
 /// Events taken at once: usually all that there are.
 const EVENTS: usize = 4096;
@@ -50,7 +50,7 @@ const CHECK: Duration = Duration::from_millis(10);
 const CHECK_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How long such a connection waits for the next acknowledgement. Some retransmissions fit into it, and a host that has stopped
 /// reading does not hold the connection for longer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that a host has to acknowledge before its connection may hold much for it.
 const PROOF: u64 = 64 << 10;
 /// The shortest interval between notices of the same kind.
@@ -196,7 +196,7 @@ pub(super) struct Worker {
     budget: Budget,
     /// When the operator was last told that connections were reset for that.
     told_starved: Option<Instant>,
-    vigil: Vigil,
+    busy_poll: BusyPoll,
 }
 
 impl Worker {
@@ -232,7 +232,7 @@ impl Worker {
             exhausted: None,
             budget: Budget::new(settings.memory_each()),
             told_starved: None,
-            vigil: Vigil::new(now),
+            busy_poll: BusyPoll::new(now),
         })
     }
 
@@ -294,14 +294,14 @@ impl Worker {
             return;
         }
         let start = Instant::now();
-        let vigil = self.vigil.length(start, preemptions);
-        while start.elapsed() < vigil {
+        let busy_poll = self.busy_poll.length(start, preemptions);
+        while start.elapsed() < busy_poll {
             if take(&NO_SLEEP) > 0 {
                 return;
             }
         }
         take(if self.failed.is_empty() { &LONGEST_SLEEP } else { &CHECK_SLEEP });
-        self.vigil.on_slept(start.elapsed());
+        self.busy_poll.on_slept(start.elapsed());
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -336,7 +336,7 @@ impl Worker {
     fn on_exhausted(&mut self) {
         self.shared.counters.exhausted.fetch_add(1, Relaxed);
         self.exhausted.get_or_insert(self.now);
-        self.shared.gate.shut_for_want();
+        self.shared.gate.shut_for_exhaustion();
     }
 
     fn on_established(&mut self, key: usize) {
@@ -418,7 +418,7 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
-                self.vigil.on_moved(new);
+                self.busy_poll.on_moved(new);
                 self.shared.registry.progress(connection.id, &flow);
             }
             self.grow(key, source, new > 0);
@@ -529,7 +529,7 @@ impl Worker {
                     (*acked, *since) = (info.bytes_acked, self.now);
                 }
                 let is_acked = info.unacked == 0 && info.notsent_bytes == 0;
-                (is_acked && directions[*leg].is_drained()) || self.now.saturating_duration_since(*since) >= PATIENCE
+                (is_acked && directions[*leg].is_drained()) || self.now.saturating_duration_since(*since) >= ACK_TIMEOUT
             }
             Err(_) => true,
         };
@@ -606,7 +606,7 @@ impl Worker {
             }
             let half_closed = connection.directions.iter().any(Direction::is_finished);
             let end = match connection.phase {
-                Phase::Connecting | Phase::Open if taken.is_hoard(connection.flow.receive_buffer) => Some(End::Reset),
+                Phase::Connecting | Phase::Open if taken.is_abusive(connection.flow.receive_buffer) => Some(End::Reset),
                 Phase::Connecting => (idle >= connect_timeout).then_some(End::ConnectTimeout),
                 Phase::Closing if is_closed(&connection.flow) => Some(End::Closed),
                 Phase::Open if !half_closed => (idle >= idle_timeout).then_some(End::Idle),

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 /// Time for an input to end.
-const PATIENCE: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Follows an input in a thread of its own until it is dropped.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Drop for Follower {
         self.reading.abort();
         if let Some(runtime) = self.runtime.take() {
             // It removes its socket.
-            let _ = runtime.block_on(async { timeout(PATIENCE, &mut self.reading).await });
+            let _ = runtime.block_on(async { timeout(END_TIMEOUT, &mut self.reading).await });
             // A read of standard input cannot be cancelled, so it is not waited for.
             runtime.shutdown_background();
         }

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// one report of each UE never waits.
 const FEED_LENGTH: usize = 2 * MOST_UES;
 /// The longest time that inputs wait for readers of the in-process feed that have stopped reading.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Callbacks in progress at a time, in all and of one subscriber's host.
 const MOST_CALLBACKS: usize = 256;
 /// See [`MOST_CALLBACKS`].
@@ -201,7 +201,7 @@ impl Hub {
     }
 
     /// Takes in a record of an input, and waits while readers of the in-process feed are about to lose records. For readers that
-    /// have stopped reading, it waits no longer than [`PATIENCE`], and again once they read.
+    /// have stopped reading, it waits no longer than [`READER_TIMEOUT`], and again once they read.
     pub(super) async fn feed_paced(&self, record: Record) {
         self.feed(record);
         while self.must_wait() {
@@ -237,7 +237,7 @@ impl Hub {
         if length < known.least {
             *known = Congestion { since: Instant::now(), least: length };
         }
-        known.since.elapsed() < PATIENCE
+        known.since.elapsed() < READER_TIMEOUT
     }
 
     /// Calls `take` with each report from now on, before [`Hub::feed`] returns, so that none is lost. It must not wait.
@@ -508,7 +508,7 @@ mod tests {
             hub.feed_paced(record.clone()).await;
         }
         let waited = start.elapsed();
-        assert!(waited >= PATIENCE && waited < PATIENCE + Duration::from_millis(10), "{waited:?}");
+        assert!(waited >= READER_TIMEOUT && waited < READER_TIMEOUT + Duration::from_millis(10), "{waited:?}");
 
         // It reads whenever the input waits.
         tokio::spawn(reading);

@@ -552,7 +552,7 @@ fn a_time_out_marks_what_is_old_and_halves_once() {
 }
 
 #[test]
-fn a_time_out_that_finds_much_reported_takes_back_the_patience() {
+fn a_time_out_that_finds_much_reported_lowers_the_reordering_threshold() {
     // Linux `tcp_enter_loss`: three reports and nothing marked lost, in Open or Disorder alone.
     for (phase, reports, reordering) in [
         (Phase::Disorder, 3, 3),
@@ -647,7 +647,7 @@ fn a_growing_buffer_holds_whole_packets_until_one_exceeds_it() {
 }
 
 #[test]
-fn a_buffer_grows_for_the_window_or_the_patience_and_not_beyond_its_bound() {
+fn a_buffer_grows_for_the_window_or_the_reordering_threshold_and_not_beyond_its_bound() {
     // Linux `tcp_sndbuf_expand`: 2048 + 256 for a segment of 1000 bytes, twice the window of a loss-based control.
     for (cwnd, reordering, most, limit) in [
         (5, 3, 1 << 20, 2 * 10 * 2_304),

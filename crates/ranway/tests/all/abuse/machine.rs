@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) const MARK: &str = "RANWAY_TEST_MARK";
 
 /// How long cleaning up may take after a death.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything but the processes, by what it is, line by line. Other emulations may come and go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Machine {
         let start = Instant::now();
         let (machine, left) = loop {
             let found = (Machine::with(id), processes(mark));
-            if found == (self.clone(), BTreeMap::new()) || start.elapsed() > PATIENCE {
+            if found == (self.clone(), BTreeMap::new()) || start.elapsed() > TEST_TIMEOUT {
                 break found;
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -32,7 +32,7 @@ pub(crate) const UES: [&str; 2] = ["10.1.0.2", "fd01::2"];
 pub(crate) const SERVERS: [&str; 2] = ["10.2.0.2", "fd02::2"];
 
 /// The longest that a connection or a transfer takes here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// In a row: a UE, a router, a server.
 pub(crate) struct Net(Spaces);
@@ -136,7 +136,7 @@ impl Net {
             set.is_some_and(|(set, _)| set.contains("expires"))
         };
         while has(&self.on_router("nft", &["list", "ruleset"])) != wanted {
-            assert!(start.elapsed() < PATIENCE, "{}", self.on_router("nft", &["list", "ruleset"]));
+            assert!(start.elapsed() < TEST_TIMEOUT, "{}", self.on_router("nft", &["list", "ruleset"]));
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -163,7 +163,7 @@ impl Net {
             if holds(&status) {
                 return status;
             }
-            assert!(start.elapsed() < PATIENCE, "not in time: {what}: {status:?}");
+            assert!(start.elapsed() < TEST_TIMEOUT, "not in time: {what}: {status:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -208,13 +208,13 @@ impl Net {
     }
 
     pub(crate) fn connect(&self, host: &str, to: SocketAddr) -> TcpStream {
-        let stream = self.inside(host, || TcpStream::connect_timeout(&to, PATIENCE).expect("it is accepted"));
+        let stream = self.inside(host, || TcpStream::connect_timeout(&to, TEST_TIMEOUT).expect("it is accepted"));
         patient(stream)
     }
 
     /// How a connection of the UE ends that the proxy accepts and the server does not.
     pub(crate) fn fate(&self, to: SocketAddr) -> Option<ErrorKind> {
-        match self.inside(UE, || TcpStream::connect_timeout(&to, PATIENCE)) {
+        match self.inside(UE, || TcpStream::connect_timeout(&to, TEST_TIMEOUT)) {
             Ok(stream) => ending(&mut patient(stream)),
             Err(error) => Some(error.kind()),
         }
@@ -295,15 +295,15 @@ pub(crate) fn accept(listener: &TcpListener) -> TcpStream {
                 stream.set_nonblocking(false).expect("it is a socket");
                 return patient(stream);
             }
-            Err(error) => assert!(error.kind() == ErrorKind::WouldBlock && start.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(error.kind() == ErrorKind::WouldBlock && start.elapsed() < TEST_TIMEOUT, "{error}"),
         }
         thread::sleep(Duration::from_micros(200));
     }
 }
 
 pub(crate) fn patient(stream: TcpStream) -> TcpStream {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a time");
+    stream.set_write_timeout(Some(TEST_TIMEOUT)).expect("a time");
     stream
 }
 

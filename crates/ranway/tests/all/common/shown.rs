@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use testkit::ends::Ends as _;
 
 /// The longest that anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A link with a download and a call, sampled ten times a second.
 pub(crate) const SCENARIO: &str = r#"
@@ -97,7 +97,7 @@ impl Shown {
     /// All that the page has now.
     pub(crate) fn whole(&self) -> Value {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("it is open");
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("it is open");
         let (address, authorization) = (&self.address, self.authorization());
         write!(stream, "GET /events HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\n").expect("it is open");
         let mut lines = BufReader::new(stream).lines().map(|line| line.expect("text"));
@@ -127,7 +127,7 @@ impl Drop for Shown {
 
 pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[&str], body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("it is open");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("it is open");
     let own: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     let host = if headers.iter().any(|header| header.starts_with("Host:")) {
         String::new()
@@ -150,7 +150,7 @@ pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[&str],
 /// Reads all events up to the end of the run: the first one's data, and that of the others.
 pub(crate) fn events(address: &str, path: &str) -> Vec<(String, Value)> {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("it is open");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("it is open");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it is open");
     let mut events = Vec::new();
     let mut kind = String::new();
@@ -209,7 +209,7 @@ pub(crate) fn found<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
     loop {
         match look() {
             Ok(found) => return found,
-            Err(why) => assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}: {why}"),
+            Err(why) => assert!(start.elapsed() < TEST_TIMEOUT, "not within {TEST_TIMEOUT:?}: {what}: {why}"),
         }
         std::thread::sleep(Duration::from_millis(200));
     }

@@ -159,10 +159,10 @@ fn connections_to_a_server_that_refuses_pass_for_a_while_and_what_waits_for_it_d
 
 #[test]
 fn a_host_whose_handshakes_do_not_get_on_is_no_evidence_while_others_are_served() {
-    const PATIENCE: Duration = Duration::from_millis(400);
+    const TEST_TIMEOUT: Duration = Duration::from_millis(400);
     let (book, settings, now) = (book(100), settings(), Instant::now());
     let ask = |ue, port, server| take(book.ask(ends(ue, port, server), Side::Ran, 0, &settings, now));
-    let how = |at| book.handshakes(at, PATIENCE);
+    let how = |at| book.handshakes(at, TEST_TIMEOUT);
     assert_eq!(how(now), Handshakes::None);
     let mut other = ask(1, 1, 1);
     assert_eq!(how(now), Handshakes::UnderWay);
@@ -170,19 +170,19 @@ fn a_host_whose_handshakes_do_not_get_on_is_no_evidence_while_others_are_served(
     // One UE.
     let stuck = [ask(2, 1, 2), ask(2, 2, 3)];
     assert_eq!(
-        [how(now), how(now + PATIENCE), how(now + SERVED)],
+        [how(now), how(now + TEST_TIMEOUT), how(now + SERVED)],
         [Handshakes::UnderWay, Handshakes::UnderWay, Handshakes::StuckAtOne]
     );
     // One server.
     drop(stuck);
     let stuck = [ask(2, 3, 2), ask(3, 1, 2)];
-    assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
+    assert_eq!([how(now + TEST_TIMEOUT), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
     // Two of each, and the one that was served is no other.
     let more = ask(4, 1, 3);
-    assert_eq!([how(now + PATIENCE), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::Stuck]);
+    assert_eq!([how(now + TEST_TIMEOUT), how(now + SERVED)], [Handshakes::UnderWay, Handshakes::Stuck]);
     drop((stuck, more));
     let own = ask(1, 2, 2);
-    assert_eq!(how(now + PATIENCE), Handshakes::StuckAtOne);
+    assert_eq!(how(now + TEST_TIMEOUT), Handshakes::StuckAtOne);
     // Many were served until a moment ago, and now nobody is.
     let serve = |ue| {
         let mut place = ask(ue, 1, ue);
@@ -190,7 +190,7 @@ fn a_host_whose_handshakes_do_not_get_on_is_no_evidence_while_others_are_served(
         place
     };
     let served: Vec<Place> = (10..90).map(serve).collect();
-    assert_eq!([how(now + PATIENCE), how(now + 5 * PATIENCE)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
+    assert_eq!([how(now + TEST_TIMEOUT), how(now + 5 * TEST_TIMEOUT)], [Handshakes::UnderWay, Handshakes::StuckAtOne]);
     drop((other, own, served));
 }
 

@@ -7,7 +7,7 @@ use std::net::{Shutdown as Half, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The longest that all bytes take to pass: the kernel waits before it probes a closed window.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a host does.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
@@ -213,7 +213,7 @@ fn every_byte_passes_once_and_in_order_and_each_end_after_its_bytes() {
         client.end();
         server.end();
         let start = Instant::now();
-        while !(client.seen_end && server.seen_end) && start.elapsed() < PATIENCE {
+        while !(client.seen_end && server.seen_end) && start.elapsed() < TEST_TIMEOUT {
             if !split.turn() {
                 std::thread::sleep(Duration::from_micros(100));
             }
@@ -253,8 +253,8 @@ fn does_not_linger(stream: &TcpStream) {
 }
 
 /// Waits for a reset. Returns whether it has come.
-fn has_failed(leg: &TcpStream, patience: Duration) -> bool {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+fn has_failed(leg: &TcpStream, within: Duration) -> bool {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: within.subsec_nanos().into() };
     let mut polled = [PollFd::new(leg, PollFlags::empty())];
     poll(&mut polled, Some(&timeout)).expect("it can be polled") > 0 && polled[0].revents().contains(PollFlags::ERR)
 }
@@ -288,7 +288,7 @@ fn what_came_before_a_reset_passes_and_an_end_only_if_it_came_as_well() {
             direction.is_drained() && server.read == arrived && server.seen_end == direction.is_finished()
         };
         while !is_over(&split, &server) {
-            assert!(start.elapsed() < PATIENCE, "{} of {arrived} bytes, {:?}", server.read, split.directions[0]);
+            assert!(start.elapsed() < TEST_TIMEOUT, "{} of {arrived} bytes, {:?}", server.read, split.directions[0]);
             split.drain();
             server.read(1 << 16, 1);
         }
@@ -394,7 +394,7 @@ fn a_reader_that_does_not_read_leaves_the_rest_with_the_writer() {
     let mut server = Host::new(server);
     client.end();
     let start = Instant::now();
-    while !server.seen_end && start.elapsed() < PATIENCE {
+    while !server.seen_end && start.elapsed() < TEST_TIMEOUT {
         split.turn();
         server.read(1 << 16, 1);
     }

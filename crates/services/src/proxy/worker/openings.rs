@@ -198,12 +198,12 @@ impl Worker {
     /// Ends what took too long. The last time was `since` ago.
     pub(super) fn sweep_openings(&mut self, connect_timeout: Duration, since: Duration) {
         let over = |opening: &Opening| {
-            let patience = match (opening.is_connected, opening.place.is_proven()) {
+            let timeout = match (opening.is_connected, opening.place.is_proven()) {
                 (false, _) => connect_timeout,
                 (true, false) => FIRST_HANDSHAKE,
                 (true, true) => HANDSHAKE,
             };
-            self.now.saturating_duration_since(opening.since) >= patience
+            self.now.saturating_duration_since(opening.since) >= timeout
         };
         for (_, opening) in &mut self.openings {
             if opening.is_connected && self.now.saturating_duration_since(opening.since) >= LATE {
