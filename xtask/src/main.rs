@@ -72,12 +72,13 @@ fn checks() -> Result<()> {
     step("Python format", "ruff", &["format", "--check", "python", "peers", "examples", "packaging"])?;
     step("Python lints", "ruff", &["check", "python", "peers", "examples", "packaging"])?;
     step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
-    docs()?;
-    step(
-        "generated pages are fresh (`make docs`)",
-        "git",
-        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", PAGE_TYPES],
-    )
+    step("generated types of the report are fresh (`make docs`)", "cargo", &PAGE_TYPES)?;
+    println!("==> generated pages are fresh (`make docs`)");
+    let stale: Vec<String> = stale_pages()?.into_iter().map(|(page, _)| page.display().to_string()).collect();
+    if !stale.is_empty() {
+        bail!("not what the code generates: {}", stale.join(", "));
+    }
+    Ok(())
 }
 
 /// Tests in real time that no attempt has decided, or only after a failure, a line each (`testkit::realtime`).
@@ -188,40 +189,37 @@ fn level_in_release<'m>(manifest: &'m str, name: &str) -> Option<&'m str> {
     level(&format!("[profile.release.package.{name}]")).or_else(|| level("[profile.release]"))
 }
 
-/// The TypeScript types of the report's data.
-const PAGE_TYPES: &str = "web/src/generated";
+/// The test that compares the report's TypeScript types with the Rust types, because only test builds carry the generator. It builds
+/// the command too.
+const PAGE_TYPES: [&str; 6] =
+    ["nextest", "run", "--locked", "--workspace", "-E", "test(/types::the_page_types_are_those_of_the_rust_types$/)"];
 
 /// The folder of the command that tests are built with. A release build takes as long as they do.
 const BIN: &str = "target/debug";
 
-/// Writes the report's TypeScript types: tests do, because only test builds carry the generator. Builds the command too.
-fn page_types() -> Result<()> {
-    let test = "test(/types::the_page_types_are_those_of_the_rust_types$/)";
-    let status = command("cargo")
-        .args(["nextest", "run", "--locked", "--workspace", "-E", test])
-        .env("RANWAY_WRITE_TYPES", "1")
-        .status()
-        .context("cargo nextest")?;
-    if !status.success() {
-        bail!("the report's types were not written");
+/// Writes what is generated from the code: the report's types, the command line, the scenario keys, the schema, and what commands
+/// print.
+fn docs() -> Result<()> {
+    step_with(&[("RANWAY_WRITE_TYPES", "1")], "types of the report", "cargo", &PAGE_TYPES)?;
+    for (page, text) in stale_pages()? {
+        std::fs::create_dir_all(page.parent().expect("a file in a folder"))?;
+        std::fs::write(&page, text).with_context(|| page.display().to_string())?;
     }
     Ok(())
 }
 
-/// Writes what is generated from the code: the report's types, the command line, the scenario keys, the
-/// schema, and what commands print.
-fn docs() -> Result<()> {
-    page_types()?;
-    for (args, file) in [
+/// The generated pages whose text is not what the code generates, with that text.
+fn stale_pages() -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let mut pages = samples::pages(Path::new(BIN))?;
+    for (args, page) in [
         (&["schema"][..], "schema/scenario.json"),
         (&["reference", "scenario"], "docs/src/reference/scenario.md"),
         (&["reference", "command"], "docs/src/reference/command.md"),
     ] {
-        let text = output(&format!("{BIN}/ranway"), args)?;
-        std::fs::create_dir_all(Path::new(file).parent().expect("a file in a folder"))?;
-        std::fs::write(file, text).with_context(|| file.to_owned())?;
+        pages.push((page.into(), output(&format!("{BIN}/ranway"), args)?));
     }
-    samples::write(Path::new(BIN))
+    pages.retain(|(page, text)| std::fs::read(page).map_or(true, |old| old != *text));
+    Ok(pages)
 }
 
 fn root() -> PathBuf {

@@ -16,8 +16,8 @@ const CLOSE: &str = "```";
 /// How wide the tables may be.
 const COLUMNS: &str = "110";
 
-/// Writes the generated blocks of all pages again. `bin` is the folder of the command.
-pub(crate) fn write(bin: &Path) -> Result<()> {
+/// Returns all pages with their generated blocks written again. `bin` is the folder of the command.
+pub(crate) fn pages(bin: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let root = std::env::current_dir()?;
     let folder = root.join("target/docs-samples");
     if folder.exists() {
@@ -37,20 +37,15 @@ pub(crate) fn write(bin: &Path) -> Result<()> {
         let output = shell.env("PATH", &path).env("COLUMNS", COLUMNS).output().context(command.to_owned())?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let mut pages = vec![PathBuf::from("README.md")];
-    pages.extend(markdown(Path::new("docs/src"))?);
-    for page in pages {
+    let filled = |page: PathBuf| {
         let text = std::fs::read_to_string(&page)?;
         let folder = page.parent().context("a page is in a folder")?;
         let read = |path: &str| Ok(std::fs::read_to_string(folder.join(path))?);
-        let new = includes::fill(&text, &read)
-            .and_then(|text| renew(&text, &run))
-            .with_context(|| page.display().to_string())?;
-        if new != text {
-            std::fs::write(&page, new)?;
-        }
-    }
-    Ok(())
+        let new = includes::fill(&text, &read).and_then(|text| renew(&text, &run));
+        Ok((page.clone(), new.with_context(|| page.display().to_string())?.into_bytes()))
+    };
+    let pages = markdown(Path::new("docs/src"))?;
+    [PathBuf::from("README.md")].into_iter().chain(pages).map(filled).collect()
 }
 
 /// The pages below a folder, in order.
