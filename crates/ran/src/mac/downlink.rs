@@ -130,16 +130,22 @@ impl<P: Packet> Ran<P> {
         let assigned = self.on_air.len() - begin;
         self.cells[cell].control.take(tti, assigned);
         if first > 0 {
-            // The last group of the carrier, which may be smaller, is used if all are.
-            let spare = (grid.prbs / grid.group).saturating_sub(first);
-            let start = self.interference.start(cell, Direction::Downlink, tti, spare);
-            self.on_air[begin..].iter_mut().for_each(|block| block.groups.0 += start);
-            let blocks = self.cells[cell].blocks(start, first);
-            self.interference.count(cell, blocks.len() as u16);
-            if self.interference.is_shared(cell, Direction::Downlink) {
-                let beam = if self.interference.steers(cell) { self.beam_of_slot(begin, now) } else { None };
-                self.interference.occupy(cell, blocks, beam, slots.tick(tti + 1));
-            }
+            self.place_downlinks(cell, (begin, first), tti);
+        }
+    }
+
+    /// Places the blocks of a slot, which are on the air from `begin` on and have `groups` groups, in the carrier.
+    fn place_downlinks(&mut self, cell: usize, (begin, groups): (usize, u16), tti: u64) {
+        let Cell { slots, grid, .. } = self.cells[cell];
+        // The last group of the carrier, which may be smaller, is used if all are.
+        let spare = (grid.prbs / grid.group).saturating_sub(groups);
+        let start = self.interference.start(cell, Direction::Downlink, tti, spare);
+        self.on_air[begin..].iter_mut().for_each(|block| block.groups.0 += start);
+        let blocks = self.cells[cell].blocks(start, groups);
+        self.interference.count(cell, blocks.len() as u16);
+        if self.interference.is_shared(cell, Direction::Downlink) {
+            let beam = if self.interference.steers(cell) { self.beam_of_slot(begin, slots.start(tti)) } else { None };
+            self.interference.occupy(cell, blocks, beam, slots.tick(tti + 1));
         }
     }
 

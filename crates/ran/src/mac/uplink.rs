@@ -24,7 +24,7 @@ use crate::mac::power::Reported;
 use crate::mac::requests::{Opportunity, SHORT_BSR};
 use crate::mac::sched;
 use crate::network::{Io, Ran, emit};
-use crate::rat::{Need, Rat};
+use crate::rat::{Need, Rat, Sizes};
 use crate::stats::{Event, Sink, Transmission};
 use crate::ue::Ue;
 
@@ -240,9 +240,23 @@ impl<P: Packet> Ran<P> {
             }
         }
         self.repetitions = repetitions;
+        granted += self.grant_candidates(&candidates, (grid.sizes, &mut free), (&rat, tti, sent));
+        self.cells[cell].control.take(tti, granted);
+        candidates.clear();
+        self.candidates = candidates;
+    }
+
+    /// Grants the candidates that have got resource blocks what is `free` of them. Returns the number of grants.
+    fn grant_candidates(
+        &mut self,
+        candidates: &[sched::Candidate],
+        (sizes, free): (Sizes, &mut Free),
+        slot: (&Rat, u64, u64),
+    ) -> usize {
+        let mut granted = 0;
         for c in candidates.iter().take_while(|c| c.got > 0) {
             let (mut first, found) = free.find(c.got);
-            let prbs = grid.sizes.up_to(found);
+            let prbs = sizes.up_to(found);
             if prbs == 0 {
                 break;
             }
@@ -253,12 +267,10 @@ impl<P: Packet> Ran<P> {
                 (first, _) = free.find(prbs);
             }
             free.remove(first, prbs);
-            self.grant(c.ue, (first, prbs), (&rat, tti, sent));
+            self.grant(c.ue, (first, prbs), slot);
             granted += 1;
         }
-        self.cells[cell].control.take(tti, granted);
-        candidates.clear();
-        self.candidates = candidates;
+        granted
     }
 
     /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
