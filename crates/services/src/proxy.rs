@@ -79,7 +79,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -109,6 +109,11 @@ use steering::{Plan, Slot, Steering, mark};
 use syn::Injector;
 use sysctl::Setting;
 use worker::{Counters, Shared, Worker};
+
+const NO_NAME: &str = "another program has all names of the socket by which a process takes over (find it with `ss -xlp`): until \
+                       it ends, `--take-over` does not work";
+const NO_PROBING: &str = "net.ipv4.tcp_mtu_probing is 0 and cannot be set: connections through paths that lose large packets without \
+                          ICMP will stall; set it to 1";
 
 /// How long handshakes under way may take when new connections bypass the proxy.
 pub const HANDSHAKES: Duration = Duration::from_millis(300);
@@ -211,6 +216,62 @@ struct Running {
     silence: Duration,
 }
 
+impl Running {
+    /// Starts the thread of a worker, which waits until it is given one.
+    fn start(shared: &Arc<Shared>) -> Result<(Sender<Worker>, Running), Error> {
+        let (give, given) = channel();
+        let thread = thread::start(&format!("proxy-{}", shared.number), move || given.recv().ok().map(Worker::run))?;
+        let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
+        Ok((give, running))
+    }
+}
+
+/// What all threads share.
+fn hall(settings: Settings, gate: &Arc<Gate>, injector: Injector, listeners: Vec<Listener>) -> Arc<Hall> {
+    Arc::new(Hall {
+        gate: Arc::clone(gate),
+        book: Arc::new(Book::new(Arc::clone(gate))),
+        injector,
+        admitted: Admitted::default(),
+        listeners,
+        records: Records::default(),
+        exports: Arc::default(),
+        again: Mutex::default(),
+        waker: settings.threads,
+        leased: AtomicBool::new(false),
+        forsaken: AtomicU64::new(0),
+        beat: AtomicU64::new(0),
+        ticks: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        settings: Arc::new(Current::new(settings)),
+    })
+}
+
+/// What a worker shares with the other threads.
+fn share(number: usize, hall: &Arc<Hall>) -> Arc<Shared> {
+    Arc::new(Shared {
+        number,
+        settings: Arc::clone(&hall.settings),
+        gate: Arc::clone(&hall.gate),
+        hall: Arc::clone(hall),
+        mailbox: Mailbox::default(),
+        registry: Registry::default(),
+        counters: Counters::default(),
+        beat: AtomicU64::new(0),
+        hangs: AtomicBool::new(false),
+        turn: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    })
+}
+
+fn require_rights() -> Result<(), Error> {
+    if rights::has(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE) {
+        return Ok(());
+    }
+    let missing = "a transparent proxy needs root (CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE): use sudo";
+    Err(Error::Missing(missing.into()))
+}
+
 impl Proxy {
     /// Starts a proxy, with the connections that another process has `left`. Without a governor, flows have no limits.
     /// `guardian_command` makes commands that call [`guard`].
@@ -228,11 +289,7 @@ impl Proxy {
         let settings = with_own_names(settings);
         let interfaces = interfaces(&settings)?;
         let [wan, ran] = numbers(&settings, &interfaces);
-        if !rights::has(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE) {
-            return Err(Error::Missing(
-                "a transparent proxy needs root (CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE): use sudo".into(),
-            ));
-        }
+        require_rights()?;
         check_file_limit(&settings)?;
         let (inherited, reservations) = match &mut left {
             Some(left) => {
@@ -257,40 +314,10 @@ impl Proxy {
 
         let wakers = (0..=settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(Gate::new(settings.max_connections, wakers));
-        let hall = Arc::new(Hall {
-            gate: Arc::clone(&gate),
-            book: Arc::new(Book::new(Arc::clone(&gate))),
-            injector: Injector::new(mark(ran[0]), listen::ipv6(), slot.lease())?,
-            admitted: Admitted::default(),
-            listeners,
-            records: Records::default(),
-            exports: Arc::default(),
-            again: Mutex::default(),
-            waker: settings.threads,
-            leased: AtomicBool::new(false),
-            forsaken: AtomicU64::new(0),
-            beat: AtomicU64::new(0),
-            ticks: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            settings: Arc::new(Current::new(settings)),
-        });
+        let injector = Injector::new(mark(ran[0]), listen::ipv6(), slot.lease())?;
+        let hall = hall(settings, &gate, injector, listeners);
         let settings = Arc::clone(&hall.settings);
-        let share = |number| {
-            Arc::new(Shared {
-                number,
-                settings: Arc::clone(&settings),
-                gate: Arc::clone(&gate),
-                hall: Arc::clone(&hall),
-                mailbox: Mailbox::default(),
-                registry: Registry::default(),
-                counters: Counters::default(),
-                beat: AtomicU64::new(0),
-                hangs: AtomicBool::new(false),
-                turn: AtomicU64::new(0),
-                stop: AtomicBool::new(false),
-            })
-        };
-        let shared: Vec<Arc<Shared>> = (0..settings.get().threads).map(share).collect();
+        let shared: Vec<Arc<Shared>> = (0..settings.get().threads).map(|number| share(number, &hall)).collect();
         let mut workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
         let admission = Admission::new(Arc::clone(&hall), shared.clone(), log, [wan, ran])?;
 
@@ -342,11 +369,7 @@ impl Proxy {
         };
         let mut giving = Vec::new();
         for shared in &shared {
-            let (give, given) = channel();
-            let thread =
-                thread::start(&format!("proxy-{}", shared.number), move || given.recv().ok().map(Worker::run))?;
-            let running =
-                Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, silence: Duration::ZERO };
+            let (give, running) = Running::start(shared)?;
             proxy.workers.push(running);
             giving.push(give);
         }
@@ -355,11 +378,7 @@ impl Proxy {
         proxy.answer()?;
         proxy.testament = Testament::open(proxy.ran())?;
         if proxy.testament.is_none() {
-            proxy.notices.push_back(Notice::Failed(
-                "another program has all names of the socket by which a process takes over (find it with `ss -xlp`): until it \
-                 ends, `--take-over` does not work"
-                    .into(),
-            ));
+            proxy.notices.push_back(Notice::Failed(NO_NAME.into()));
         }
         // Once it has connections of another process, nothing may fail any more.
         if let Some(left) = left {
@@ -371,11 +390,7 @@ impl Proxy {
         // This tells the guardian its orders, too.
         proxy.set_governor(governor)?;
         if is_without_probing {
-            proxy.notices.push_back(Notice::Failed(
-                "net.ipv4.tcp_mtu_probing is 0 and cannot be set: connections through paths that lose large packets without \
-                 ICMP will stall; set it to 1"
-                    .into(),
-            ));
+            proxy.notices.push_back(Notice::Failed(NO_PROBING.into()));
         }
         Ok(proxy)
     }

@@ -29,6 +29,43 @@ const PLAIN: [&str; 2] = ["ip hdrlength 5", "ip6 nexthdr 6"];
 /// that servers open.
 const UNANSWERED: [&str; 2] = ["of_ues", "of_servers"];
 
+const FLAGS: &str = "tcp flags & (fin | syn | rst | ack)";
+/// Packets for sockets of the proxy. Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no
+/// packet from an interface has.
+const OURS: &str = "socket transparent 1";
+/// The element of the lease, which packets of the proxy renew. A constant cannot be looked up, but this is one.
+const LEASE: &str = "meta l4proto & 0";
+
+/// A rule, and its chain before it.
+pub(super) type Rule = (&'static str, String);
+
+/// The interfaces towards UEs, towards servers, and all of them, as sets of nftables.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    ran: &'a str,
+    wan: &'a str,
+    both: &'a str,
+}
+
+fn set(interfaces: &[String]) -> String {
+    format!("{{ {} }}", interfaces.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+}
+
+fn icmp() -> String {
+    format!("meta l4proto {{ {ICMP}, {ICMPV6} }}")
+}
+
+/// The proxy's packets are not tracked with those of others. Before connections are tracked; but marks of others are restored after that.
+fn untracked(ran: &str) -> Vec<Rule> {
+    let (icmp, zone) = (icmp(), format!("ct zone set {ZONE}"));
+    vec![
+        ("early", format!("iifname {ran} {FLAGS} != syn {OURS} {zone} accept")),
+        ("early", format!("iifname {ran} {icmp} {OURS} {zone} accept")),
+        ("output", format!("oifname lo meta priority {} {zone} accept", class(OF_UES))),
+        ("output", format!("oifname {ran} meta l4proto {TCP} {OURS} {zone} accept")),
+    ]
+}
+
 /// What tells connections apart, in rules.
 fn ends(family: &str) -> String {
     format!("{family} saddr . tcp sport . {family} daddr . tcp dport")
@@ -77,62 +114,80 @@ impl Plan {
         ]
     }
 
-    /// The rules, each with its chain.
-    pub(super) fn rules(&self) -> Vec<(&'static str, String)> {
-        let Plan { mark, tracked, group, settings, .. } = self;
-        let [ran, wan, both] =
-            [settings.ran.clone(), settings.wan.clone(), [&settings.ran[..], &settings.wan].concat()].map(|names| {
-                format!("{{ {} }}", names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
-            });
-        let flags = "tcp flags & (fin | syn | rst | ack)";
-        // Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no packet from an
-        // interface has.
-        let ours = "socket transparent 1";
-        let icmp = format!("meta l4proto {{ {ICMP}, {ICMPV6} }}");
-        let zone = format!("ct zone set {ZONE}");
-        // Renewed by packets of the proxy. A constant cannot be looked up, but this is one.
-        let lease = "meta l4proto & 0";
+    /// The rules, each with its chain, in the order in which they stand there.
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        let settings = &self.settings;
+        let both = [&settings.ran[..], &settings.wan].concat();
+        let at = At { ran: &set(&settings.ran), wan: &set(&settings.wan), both: &set(&both) };
+        [
+            self.reused(at),
+            self.foreign(at.ran),
+            self.own(at),
+            self.listening(),
+            self.passing(at.ran),
+            self.counted(at),
+            if self.tracked { untracked(at.ran) } else { Vec::new() },
+            self.held(at),
+            self.exempt(at),
+            self.logged(),
+        ]
+        .concat()
+    }
+
+    /// A client may use the port of a connection again that is in TIME-WAIT here. If the new one passes, that socket must not have its
+    /// packets.
+    fn reused(&self, At { ran, wan, both }: At) -> Vec<Rule> {
         let mut all = Vec::new();
-        // A client may use the port of a connection again that is in TIME-WAIT here. If the new one passes, that socket must not have
-        // its packets.
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let (ends, back) = (ends(family), back(family));
             // Only once the other host has accepted it: one with a connection of these ends, which is split, answers a SYN that somebody
             // has forged with a challenge (RFC 5961, section 4).
-            for (opened_by, answers_from) in std::iter::zip(UNANSWERED, [&wan, &ran]) {
-                let is_answer = format!("iifname {answers_from} {flags} == (syn | ack) {back} @{opened_by}{number}");
+            for (opened_by, answers_from) in std::iter::zip(UNANSWERED, [wan, ran]) {
+                let is_answer = format!("iifname {answers_from} {FLAGS} == (syn | ack) {back} @{opened_by}{number}");
                 all.push(("first", format!("{is_answer} update @strays{number} {{ {back} }}")));
             }
             for ends in [&ends, &back] {
                 // They neither count, nor are they in the zone of the proxy's legs, nor do they get the mark.
-                let chains = if *tracked { &["first", "early", "prerouting"][..] } else { &["first", "prerouting"] };
-                let is_stray = format!("iifname {both} {flags} != syn {ends} @strays{number} accept");
+                let chains =
+                    if self.tracked { &["first", "early", "prerouting"][..] } else { &["first", "prerouting"] };
+                let is_stray = format!("iifname {both} {FLAGS} != syn {ends} @strays{number} accept");
                 all.extend(chains.iter().map(|chain| (*chain, is_stray.clone())));
             }
             all.push((
                 "prerouting",
-                format!("iifname {both} {flags} == syn {ours} update @reused{number} {{ {ends} }}"),
+                format!("iifname {both} {FLAGS} == syn {OURS} update @reused{number} {{ {ends} }}"),
             ));
         }
-        all.extend(self.foreign(&ran));
-        all.extend([
+        all
+    }
+
+    /// The mark for the packets of the proxy's sockets.
+    fn own(&self, At { both, .. }: At) -> Vec<Rule> {
+        let (mark, icmp) = (self.mark, icmp());
+        vec![
             // Nearly all packets. SYNs take the way of forwarded packets, whatever sockets there are.
             (
                 "prerouting",
-                format!("iifname {both} {flags} != syn {ours} jump own comment \"{}\"", comment(self.generation)),
+                format!("iifname {both} {FLAGS} != syn {OURS} jump own comment \"{}\"", comment(self.generation)),
             ),
             ("own", format!("meta mark set {mark:#x} accept")),
             // ICMP tells a socket that a packet was too long for a link behind.
-            ("prerouting", format!("iifname {both} {icmp} {ours} meta mark set {mark:#x} accept")),
+            ("prerouting", format!("iifname {both} {icmp} {OURS} meta mark set {mark:#x} accept")),
             // Rules of others must not save this mark with the connection: it would lead its answers here.
             ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_UES))),
             ("first", format!("iifname lo meta priority {} meta mark set 0 return", class(OF_SERVERS))),
-        ]);
+        ]
+    }
+
+    /// SYNs that were given to the listeners.
+    fn listening(&self) -> Vec<Rule> {
+        let (mark, port) = (self.mark, self.settings.port);
+        let mut all = Vec::new();
         for (family, address) in [("ip", "127.0.0.1"), ("ip6", "[::1]")] {
             if family == "ip6" && !self.families.contains(&"-6") {
                 continue;
             }
-            let (port, alone) = (settings.port, address.trim_matches(['[', ']']));
+            let alone = address.trim_matches(['[', ']']);
             for priority in [OF_UES, OF_SERVERS] {
                 all.push((
                     "prerouting",
@@ -157,8 +212,13 @@ impl Plan {
                 ),
             ));
         }
-        let to = self.slot.lease().port();
-        all.push(("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {lease} }} drop")));
+        all
+    }
+
+    /// The lease, and SYNs that the proxy lets pass: they are noted, and not held again.
+    fn passing(&self, ran: &str) -> Vec<Rule> {
+        let (mark, to) = (self.mark, self.slot.lease().port());
+        let mut all = vec![("output", format!("meta mark {mark:#x} udp dport {to} update @lease {{ {LEASE} }} drop"))];
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let (ends, passing) = (ends(family), class(PASSING));
             for (opened_by, is_to_ran) in std::iter::zip(UNANSWERED, ["!=", "=="]) {
@@ -169,10 +229,15 @@ impl Plan {
             let sets = ["passed", "strays", UNANSWERED[0], UNANSWERED[1]];
             all.extend(sets.map(|set| ("hold", format!("{ends} @{set}{number} return"))));
         }
+        all
+    }
+
+    /// Counters of packets of handshakes, where they leave and where they should come, for what keeps them from the proxy.
+    fn counted(&self, At { both, .. }: At) -> Vec<Rule> {
+        let mark = self.mark;
         let [syns, answers, given, acks] = COUNTERS;
-        let syn = format!("meta priority {} {flags} == syn counter name", class(CONNECTING));
-        all.push(("output", format!("{syn} {}", syns[0])));
-        all.push(("postrouting", format!("{syn} {}", syns[1])));
+        let syn = format!("meta priority {} {FLAGS} == syn counter name", class(CONNECTING));
+        let mut all = vec![("output", format!("{syn} {}", syns[0])), ("postrouting", format!("{syn} {}", syns[1]))];
         for priority in [OF_UES, OF_SERVERS].map(class) {
             for plain in PLAIN {
                 all.push(("output", format!("oifname lo {plain} meta priority {priority} counter name {}", given[0])));
@@ -186,27 +251,25 @@ impl Plan {
                     if kind == "ack" { format!("{} != @connecting{number}", ends(family)) } else { String::new() };
                 all.push((
                     "first",
-                    format!("iifname {both} {plain} {flags} == {kind} {ours} {is_own} counter name {}", pair[0]),
+                    format!("iifname {both} {plain} {FLAGS} == {kind} {OURS} {is_own} counter name {}", pair[0]),
                 ));
-                all.push(("input", format!("meta mark {mark:#x} {plain} {flags} == {kind} counter name {}", pair[1])));
+                all.push(("input", format!("meta mark {mark:#x} {plain} {FLAGS} == {kind} counter name {}", pair[1])));
             }
         }
-        if *tracked {
-            // Before connections are tracked; but marks of others are restored after that.
-            all.push(("early", format!("iifname {ran} {flags} != syn {ours} {zone} accept")));
-            all.push(("early", format!("iifname {ran} {icmp} {ours} {zone} accept")));
-            all.push(("output", format!("oifname lo meta priority {} {zone} accept", class(OF_UES))));
-            all.push(("output", format!("oifname {ran} meta l4proto {TCP} {ours} {zone} accept")));
+        all
+    }
+
+    /// SYNs that are held as long as there is a lease, and packets of QUIC, which are counted.
+    fn held(&self, At { ran, wan, .. }: At) -> Vec<Rule> {
+        let mut ways = vec![(ran, wan, UNANSWERED[0])];
+        if self.settings.opened_by_servers {
+            ways.push((wan, ran, UNANSWERED[1]));
         }
-        let mut ways = vec![(&ran, &wan, UNANSWERED[0])];
-        if settings.opened_by_servers {
-            ways.push((&wan, &ran, UNANSWERED[1]));
-        }
-        all.push(("forward", "meta sdif != 0 jump vrf".into()));
+        let mut all = vec![("forward", "meta sdif != 0 jump vrf".into())];
         for (from, to, opened_by) in ways {
             for (chain, from) in std::iter::zip(["forward", "vrf"], origins(from)) {
                 // One that has no lease is not held. Without it, nothing else is looked at.
-                let held = format!("{from} oifname {to} {flags} == syn {lease} @lease");
+                let held = format!("{from} oifname {to} {FLAGS} == syn {LEASE} @lease");
                 all.push((
                     chain,
                     format!("{held} limit rate {SYNS_OF_SIDE}/second burst {SYNS_OF_SIDE} packets jump hold"),
@@ -214,15 +277,21 @@ impl Plan {
                 // What is here was not held.
                 for (family, number) in [("ip", 4), ("ip6", 6)] {
                     let note = note_unanswered(family, number, opened_by);
-                    all.push((chain, format!("{from} oifname {to} {flags} == syn {note}")));
+                    all.push((chain, format!("{from} oifname {to} {FLAGS} == syn {note}")));
                 }
             }
         }
         let [to_ues, from_ues] = QUIC;
         all.push(("forward", format!("iifname {wan} oifname {ran} udp sport 443 counter name {to_ues}")));
         all.push(("forward", format!("iifname {ran} oifname {wan} udp dport 443 counter name {from_ues}")));
+        all
+    }
+
+    /// SYNs that are not held, by settings or because of what the proxy could not keep.
+    fn exempt(&self, At { ran, wan, .. }: At) -> Vec<Rule> {
+        let settings = &self.settings;
         let leave = |condition: String| ("hold", format!("{condition} return"));
-        all.push(leave("tcp dport != @ports".into()));
+        let mut all = vec![leave("tcp dport != @ports".into())];
         // Their answers would not have these options, and the kernel may drop them here.
         all.extend(["ip hdrlength != 5", "ip6 nexthdr != 6"].map(|options| leave(options.into())));
         all.extend(
@@ -234,13 +303,13 @@ impl Plan {
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             all.extend(["saddr", "daddr"].map(|end| leave(format!("{family} {end} @bypass{number}"))));
             if !settings.only.is_empty() {
-                for (ran, wan) in std::iter::zip(origins(&ran), origins(&wan)) {
+                for (ran, wan) in std::iter::zip(origins(ran), origins(wan)) {
                     all.push(leave(format!("{ran} {family} saddr != @only{number}")));
                     all.push(leave(format!("{wan} {family} daddr != @only{number}")));
                 }
             }
         }
-        if *tracked {
+        if self.tracked {
             all.push(leave("ct status dnat".into()));
         }
         all.extend(OPTIONS.map(|option| leave(format!("tcp option {option} exists"))));
@@ -251,7 +320,14 @@ impl Plan {
             let limit = format!("limit rate over {most}/second burst {most} packets");
             all.push(leave(format!("meta nfproto {} update @syns{number} {{ {end} {limit} }}", nfproto(family))));
         }
-        if *tracked {
+        all
+    }
+
+    /// The others: the proxy gets a copy of each.
+    fn logged(&self) -> Vec<Rule> {
+        let group = self.group;
+        let mut all = Vec::new();
+        if self.tracked {
             let known = String::from_utf8_lossy(KNOWN);
             all.push(("hold", format!("ct state established log prefix \"{known}\" group {group} drop")));
         }
@@ -262,20 +338,19 @@ impl Plan {
 
     /// The rules for segments that are for a socket of the proxy by their addresses and ports, and for another one by what they say: a
     /// socket that connects waits for a SYN-ACK or a reset. They come first in their chains.
-    fn foreign(&self, ran: &str) -> Vec<(&'static str, String)> {
+    fn foreign(&self, ran: &str) -> Vec<Rule> {
         // The sockets are closed at the first sweep after that.
         let longest = (self.settings.connect_timeout + Duration::from_secs(2)).as_secs();
-        let (connecting, flags) =
-            (format!("meta priority {}", class(CONNECTING)), "tcp flags & (fin | syn | rst | ack)");
+        let connecting = format!("meta priority {}", class(CONNECTING));
         let mut all = Vec::new();
         for (family, number) in [("ip", 4), ("ip6", 6)] {
             let sent = back(family);
             let note = format!("update @connecting{number} {{ {sent} timeout {longest}s }}");
             // Before the socket is there; and again if it has another port than the client.
             all.push(("output", format!("meta priority {} {note} drop", class(ANNOUNCING))));
-            all.push(("output", format!("{connecting} {flags} == syn {note}")));
+            all.push(("output", format!("{connecting} {FLAGS} == syn {note}")));
             // The last packet of its handshake.
-            all.push(("output", format!("{connecting} {flags} == ack delete @connecting{number} {{ {sent} }}")));
+            all.push(("output", format!("{connecting} {FLAGS} == ack delete @connecting{number} {{ {sent} }}")));
             let foreign = format!("tcp flags & (syn | rst) == 0 {} @connecting{number}", ends(family));
             all.push(("own", format!("{foreign} return")));
             if self.tracked && self.settings.opened_by_servers {
