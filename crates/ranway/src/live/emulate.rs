@@ -45,15 +45,8 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let ue = which_ue(args.ue, &hosts)?;
     let command = command(args)?;
     let account = args.user.as_deref().map(Account::named).transpose()?;
-    if account.is_some() && command.is_none() {
-        return Err(Failure::Invalid("--user needs a command: give one after `--`, or use --shell".into()));
-    }
-    if command.is_none() && args.server.is_none() && args.attach.is_none() && scenario.flows.is_empty() {
-        return Err(Failure::Invalid(format!(
-            "{}: nothing to run: the scenario has no [[flows]], and no command was given. Give one after `--`, as in \
-             `ranway emulate {} -- ping -c 10 server`, or use --shell",
-            args.source.file, args.source.file
-        )));
+    if command.is_none() {
+        check_without_command(args, scenario)?;
     }
     let interfaces = match args.attach.as_deref() {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
@@ -141,18 +134,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         notes.iter().for_each(|note| dashboard.note(note));
         dashboard.end(&out);
     }
-    if args.json {
-        let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
-        writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
-    } else if !args.quiet {
-        let summary = table::summary(&results, table::width(&Term::stderr(), args.wide));
-        terminal::message!("{}", summary.trim_end_matches('\n'));
-        terminal::message!("{}", lateness_text(&lateness));
-        for note in notes {
-            terminal::message!("{note}");
-        }
-        terminal::message!("report: {}", out.join("report.html").display());
-    }
+    show_results(args, &results, &notes, code, &out)?;
     if !lateness.valid {
         terminal::message!("invalid: {}", why_invalid(&lateness));
     }
@@ -164,6 +146,37 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         0 => Ok(()),
         code => Err(Failure::Exit(code)),
     }
+}
+
+/// Checks that there is something to run without a command, and nothing that needs one.
+fn check_without_command(args: &EmulateArgs, scenario: &Scenario) -> Result<(), Failure> {
+    if args.user.is_some() {
+        return Err(Failure::Invalid("--user needs a command: give one after `--`, or use --shell".into()));
+    }
+    if args.server.is_none() && args.attach.is_none() && scenario.flows.is_empty() {
+        return Err(Failure::Invalid(format!(
+            "{}: nothing to run: the scenario has no [[flows]], and no command was given. Give one after `--`, as in \
+             `ranway emulate {} -- ping -c 10 server`, or use --shell",
+            args.source.file, args.source.file
+        )));
+    }
+    Ok(())
+}
+
+fn show_results(args: &EmulateArgs, results: &Results, notes: &[String], code: u8, out: &Path) -> Result<(), Failure> {
+    if args.json {
+        let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
+        writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !args.quiet {
+        let summary = table::summary(results, table::width(&Term::stderr(), args.wide));
+        terminal::message!("{}", summary.trim_end_matches('\n'));
+        terminal::message!("{}", lateness_text(&results.timing.lateness.unwrap_or_default()));
+        for note in notes {
+            terminal::message!("{note}");
+        }
+        terminal::message!("report: {}", out.join("report.html").display());
+    }
+    Ok(())
 }
 
 /// Writes the results and returns their path. If the disk is full, the captures are deleted first; if that does not free

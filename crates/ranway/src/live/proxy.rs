@@ -17,6 +17,7 @@ use nix::sys::signal::Signal;
 use services::proxy::{self, Connection, Inheritance, Proxy, Settings, Status, Unused};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use units::Bytes;
@@ -71,18 +72,9 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     };
     let Beside { mut feed, dashboard, without, metrics_at, .. } = beside;
     if !args.quiet {
-        let (wan, ran) = (args.wan.join(", "), args.ran.join(", "));
-        let at = metrics_at.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
-        let before = proxy.inherited().map(|count| format!(", with {count} of the process before")).unwrap_or_default();
-        terminal::message!("splitting TCP connections between {wan} and {ran}{before}{at}; press Ctrl-C to stop");
+        announce(&args, &proxy, metrics_at);
         warn(without.as_ref());
-        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
-            let path = format!("/proc/sys/net/{setting}");
-            if std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "0") {
-                let name = setting.replace('/', ".");
-                terminal::message!("warning: net.{name} is 0: this kernel forwards no such packets");
-            }
-        }
+        warn_of_forwarding();
     }
     let follower = dashboard.as_ref().map(|page| ProxyFollower::new(page.publisher(), proxy.observer()));
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
@@ -108,20 +100,8 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
                 terminal::message!("SIGHUP has no effect without --config");
             }
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
-                match reload(command_line, &mut args, &mut feed, &mut proxy) {
-                    Ok(waiting) if waiting.is_empty() && args.quiet => {}
-                    Ok(waiting) if waiting.is_empty() => terminal::message!("the configuration was read again"),
-                    Ok(waiting) => {
-                        let what = waiting.join(", ");
-                        terminal::message!(
-                            "warning: the configuration was read again; until a restart, these stay: {what}"
-                        );
-                    }
-                    Err(why) => {
-                        let why = why.message().unwrap_or_default();
-                        terminal::message!("error: {why}; the settings stay as they were");
-                    }
-                }
+                let done = reload(command_line, &mut args, &mut feed, &mut proxy);
+                tell_reload(done, args.quiet);
             }
             Happened::Asked { .. } => break,
             _ if terminal::is_closed() => break,
@@ -135,51 +115,20 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         shown = Instant::now();
         let now = proxy.status(false);
         if args.json {
-            let written = terminal::put_line(&serde_json::to_string(&now.totals)?);
-            match written.as_ref().map_err(io::Error::kind) {
-                Ok(()) => is_full = false,
-                // Who does not read in time misses some.
-                Err(io::ErrorKind::WouldBlock) => {}
-                // Connections need not end because a disk is full.
-                Err(io::ErrorKind::StorageFull) => {
-                    if !std::mem::replace(&mut is_full, true) {
-                        terminal::message!(
-                            "error: standard output: no space is left; lines are missing until there is some"
-                        );
-                    }
-                }
-                Err(_) => {
-                    outcome = written;
-                    break;
-                }
+            outcome = put_totals(&serde_json::to_string(&now.totals)?, &mut is_full);
+            if outcome.is_err() {
+                break;
             }
         } else if let Some(line) = &mut line {
             line.show(&summary(&before, &now, seconds));
         }
         before = now;
     }
-    proxy.drain();
     drop(line);
-    let (start, limit) = (Instant::now(), Duration::from_nanos(args.drain.as_nanos()));
-    if !args.quiet && proxy.connections() > 0 {
-        let (open, seconds) = (proxy.connections(), limit.as_secs());
-        terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
-    }
-    while (proxy.connections() > 0 || start.elapsed() < proxy::HANDSHAKES)
-        && start.elapsed() < limit
-        && !terminal::is_closed()
-    {
-        show(proxy.tick()?, args.quiet);
-        // One that was about to take over may still do so. Should it give up, nothing new comes in.
-        proxy.drain();
-        if let Succession::Complete(count) = successor.look(&mut proxy) {
-            drop((feed, follower, dashboard, proxy));
-            report(count, args.quiet);
-            return Ok(outcome?);
-        }
-        if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
-            break;
-        }
+    if let Some(count) = drain(&args, &mut proxy, &mut successor, &signals)? {
+        drop((feed, follower, dashboard, proxy));
+        report(count, args.quiet);
+        return Ok(outcome?);
     }
     let totals = proxy.status(false).totals;
     drop(proxy);
@@ -192,6 +141,89 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         );
     }
     Ok(outcome?)
+}
+
+fn announce(args: &ProxyArgs, proxy: &Proxy, metrics_at: Option<SocketAddr>) {
+    let (wan, ran) = (args.wan.join(", "), args.ran.join(", "));
+    let at = metrics_at.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
+    let before = proxy.inherited().map(|count| format!(", with {count} of the process before")).unwrap_or_default();
+    terminal::message!("splitting TCP connections between {wan} and {ran}{before}{at}; press Ctrl-C to stop");
+}
+
+/// Warns if this machine is no router.
+fn warn_of_forwarding() {
+    for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+        let path = format!("/proc/sys/net/{setting}");
+        if std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "0") {
+            let name = setting.replace('/', ".");
+            terminal::message!("warning: net.{name} is 0: this kernel forwards no such packets");
+        }
+    }
+}
+
+/// Tells what came of reading the configuration again: the settings that wait for a restart, or why nothing has changed.
+fn tell_reload(done: Result<Vec<&'static str>, Failure>, quiet: bool) {
+    match done {
+        Ok(waiting) if waiting.is_empty() && quiet => {}
+        Ok(waiting) if waiting.is_empty() => terminal::message!("the configuration was read again"),
+        Ok(waiting) => {
+            let what = waiting.join(", ");
+            terminal::message!("warning: the configuration was read again; until a restart, these stay: {what}");
+        }
+        Err(why) => {
+            let why = why.message().unwrap_or_default();
+            terminal::message!("error: {why}; the settings stay as they were");
+        }
+    }
+}
+
+/// Writes a line to standard output. `is_full` is whether the disk behind it has no space, which is told once.
+///
+/// # Errors
+/// The reader is gone. Connections need not end because a disk is full, and who does not read in time misses some lines.
+fn put_totals(line: &str, is_full: &mut bool) -> io::Result<()> {
+    let written = terminal::put_line(line);
+    match written.as_ref().map_err(io::Error::kind) {
+        Ok(()) => *is_full = false,
+        Err(io::ErrorKind::WouldBlock) => {}
+        Err(io::ErrorKind::StorageFull) => {
+            if !std::mem::replace(is_full, true) {
+                terminal::message!("error: standard output: no space is left; lines are missing until there is some");
+            }
+        }
+        Err(_) => return written,
+    }
+    Ok(())
+}
+
+/// Waits for connections to end. Returns how many another process has taken over, if one has.
+fn drain(
+    args: &ProxyArgs,
+    proxy: &mut Proxy,
+    successor: &mut Successor,
+    signals: &Signals,
+) -> Result<Option<u64>, Failure> {
+    proxy.drain();
+    let (start, limit) = (Instant::now(), Duration::from_nanos(args.drain.as_nanos()));
+    if !args.quiet && proxy.connections() > 0 {
+        let (open, seconds) = (proxy.connections(), limit.as_secs());
+        terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
+    }
+    while (proxy.connections() > 0 || start.elapsed() < proxy::HANDSHAKES)
+        && start.elapsed() < limit
+        && !terminal::is_closed()
+    {
+        show(proxy.tick()?, args.quiet);
+        // One that was about to take over may still do so. Should it give up, nothing new comes in.
+        proxy.drain();
+        if let Succession::Complete(count) = successor.look(proxy) {
+            return Ok(Some(count));
+        }
+        if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// Tells of a hand-over.
