@@ -389,24 +389,27 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
     });
     all.flows(point, flows, Rules::Ranway);
     all.measured_s += now.as_secs_f64();
-    for side in &sides {
+    note_left_out(&sides, unknown, unsent, all);
+    Ok(true)
+}
+
+/// Notes what was left out of both files: packets of hosts of `unknown` side, and packets that came from the other side without having
+/// been `unsent` there.
+fn note_left_out(sides: &[Side<'_>; 2], unknown: u64, unsent: u64, all: &mut Collector<'_>) {
+    for side in sides {
         side.frames.notes(all, side.path, &side.source.reader);
         all.bytes += side.source.reader.position();
         all.packets += side.frames.all;
     }
+    let first = sides[0].path;
     if unknown > 0 {
-        all.note(
-            one,
-            format_args!("{unknown} packets of either file are from hosts of unknown side and were left out"),
-        );
+        let what = "packets of either file are from hosts of unknown side and were left out";
+        all.note(first, format_args!("{unknown} {what}"));
     }
     if unsent > 0 {
-        all.note(
-            one,
-            format_args!("{unsent} packets of either file are not in the other although they came from there"),
-        );
+        let what = "packets of either file are not in the other although they came from there";
+        all.note(first, format_args!("{unsent} {what}"));
     }
-    Ok(true)
 }
 
 /// What the second file's first packet is later than the first file's, by their own clocks: offsets are between those.

@@ -287,6 +287,13 @@ impl Ceiling {
     }
 }
 
+/// Jain's index of fairness; `None` if nothing was delivered.
+fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
+    let (n, sum, squares) =
+        rates.fold((0.0, 0.0, 0.0), |(n, sum, squares), rate| (n + 1.0, sum + rate, squares + rate * rate));
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
 /// A sample: its time, and a value of the interval ending there.
 type Sample = (f64, f64);
 
@@ -322,12 +329,7 @@ impl Measure {
                 rtt::increase(results, point, run, flow, *at, idle)
                     .map(|ms| over.map_or(ms, |base| base.percent(ms, idle)))
             }
-            Measure::Jain => {
-                let (n, sum, squares) = flows().fold((0.0, 0.0, 0.0), |(n, sum, squares), row| {
-                    (n + 1.0, sum + row.goodput_mbps, squares + row.goodput_mbps * row.goodput_mbps)
-                });
-                (squares > 0.0).then(|| sum * sum / (n * squares))
-            }
+            Measure::Jain => jain(flows().map(|row| row.goodput_mbps)),
             Measure::MeanGoodput { flow, from, to } => {
                 mean(&goodput(results, point, run, flow), from.as_secs_f64(), to.as_secs_f64())
             }

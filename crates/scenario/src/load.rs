@@ -336,6 +336,29 @@ fn is_parameter(name: &str, declared: &Table) -> bool {
     declared.contains_key(name) || !(scenario_key || name.contains(['.', '[']))
 }
 
+/// Checks that no two values of an axis have the same name.
+fn check_names(axis: &str, items: &[Node]) -> Result<(), Fault> {
+    for (i, item) in items.iter().enumerate().filter(|(_, item)| item.name().is_some()) {
+        if items[..i].iter().any(|other| other.name() == item.name()) {
+            let message = format!("two values have the name `{item}`");
+            return Err(Fault::new(Some(&item.origin), format!("sweep.{axis}"), message));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each name that an override or the sweep has `given` is `used`.
+fn check_used(given: &BTreeMap<String, Origin>, used: &BTreeSet<String>, declared: &Table) -> Result<(), Error> {
+    let mut faults = Vec::new();
+    for (name, origin) in given.iter().filter(|(name, _)| !used.contains(*name)) {
+        let known = used.iter().chain(declared.keys()).filter(|known| *known != name).map(String::as_str);
+        let near = did_you_mean(name, known.chain(de::keys_of::<Scenario>().iter().copied()));
+        let message = format!("`{name}` is neither a scenario key nor a parameter used in this scenario{near}");
+        faults.push(Fault::new(Some(origin), "", message));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Error::new(faults)) }
+}
+
 fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows) -> Result<Loaded, Error> {
     // Names that an override or the sweep assigns; each must be used.
     let mut given = BTreeMap::<String, Origin>::new();
@@ -368,12 +391,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         if is_parameter(name, &declared) {
             given.insert(name.clone(), items[0].origin.clone());
         }
-        for (i, item) in items.iter().enumerate().filter(|(_, item)| item.name().is_some()) {
-            if items[..i].iter().any(|other| other.name() == item.name()) {
-                let message = format!("two values have the name `{item}`");
-                return Err(Fault::new(Some(&item.origin), format!("sweep.{name}"), message).into());
-            }
-        }
+        check_names(name, items)?;
     }
 
     let mut points = Vec::with_capacity(count);
@@ -423,17 +441,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         points.push(Point { label, scenario, values: values_here });
     }
 
-    let unused = |name: &String| !used.contains(name);
-    let mut faults = Vec::new();
-    for (name, origin) in given.iter().filter(|(name, _)| unused(name)) {
-        let known = used.iter().chain(declared.keys()).filter(|known| *known != name).map(String::as_str);
-        let near = did_you_mean(name, known.chain(de::keys_of::<Scenario>().iter().copied()));
-        let message = format!("`{name}` is neither a scenario key nor a parameter used in this scenario{near}");
-        faults.push(Fault::new(Some(origin), "", message));
-    }
-    if !faults.is_empty() {
-        return Err(Error::new(faults));
-    }
+    check_used(&given, &used, &declared)?;
     let read_all = |named: Named| {
         let read = |(path, (origin, key)): (String, (Origin, String))| match files.read(&path) {
             Ok(text) => Ok((path, text)),
@@ -445,7 +453,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     let scenarios: Vec<_> = points.iter().map(|point| &point.scenario).collect();
     let warnings = declared
         .iter()
-        .filter(|(name, _)| unused(name) && !in_file.contains(*name))
+        .filter(|(name, _)| !used.contains(*name) && !in_file.contains(*name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "unused parameter"))
         .chain([replicates::warning(&scenarios), priorities::warning(&scenarios)].into_iter().flatten())
         .chain(without_effect::warnings(&scenarios))

@@ -45,35 +45,9 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     if given.len() + short_form.len() > MAX_LINKS / 2 {
         return c.key("links", |c| c.wrong(format!("more than {} duplex links", MAX_LINKS / 2)));
     }
-    let mut links = Vec::new();
-    let mut names = BTreeSet::new();
-    for link in short_form {
-        names.extend([reverse_name(&link.name), link.name.clone()]);
-        add(link, &mut links);
-    }
-    let of_short_form = links.len();
-    let mut in_hosts = Vec::new();
-    names.extend(radio::radio_hops(s).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
-    for (i, link) in given.into_iter().enumerate() {
-        // A resolved scenario that is read again lists the links of its `[lte]` or `[nr]`.
-        if s.radio().is_some()
-            && names.contains(&link.name)
-            && links[..of_short_form].iter().any(|(own, _)| *own == link)
-        {
-            continue;
-        }
-        let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
-        for name in core::iter::once(name).chain(twin) {
-            if !names.insert(name.clone()) {
-                let message = format!("duplicate link `{name}`");
-                c.key("links", |c| c.index(i, |c| c.key("name", |c| c.wrong(message))));
-            }
-        }
-        if link.queue_in_host {
-            in_hosts.push((i, link.name.clone()));
-        }
-        add(link, &mut links);
-    }
+    let in_hosts = given.iter().enumerate().filter(|(_, link)| link.queue_in_host);
+    let in_hosts: Vec<(usize, String)> = in_hosts.map(|(i, link)| (i, link.name.clone())).collect();
+    let mut links = one_way(short_form, given, s, c);
     s.links = links.iter().map(|(link, _)| link.clone()).collect();
     for hop in radio::radio_hops(s) {
         add(hop, &mut links);
@@ -128,8 +102,43 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     }
     // The table has already been merged into each flow's own.
     s.tcp = Tcp::default();
-    let ends: std::collections::BTreeSet<&str> =
-        s.flows.iter().flat_map(|flow| [flow.from.as_str(), flow.to.as_str()]).collect();
+    check_captures(s, &network, c);
+}
+
+/// The one-way links of a network, each with its reverse link if it is half of a duplex one: those that a short form such as `[lte]`
+/// stands for, and those that were given.
+fn one_way(short_form: Vec<Link>, given: Vec<Link>, s: &Scenario, c: &mut Check) -> Vec<(Link, Option<usize>)> {
+    let mut links = Vec::new();
+    let mut names = BTreeSet::new();
+    for link in short_form {
+        names.extend([reverse_name(&link.name), link.name.clone()]);
+        add(link, &mut links);
+    }
+    let of_short_form = links.len();
+    names.extend(radio::radio_hops(s).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
+    for (i, link) in given.into_iter().enumerate() {
+        // A resolved scenario that is read again lists the links of its `[lte]` or `[nr]`.
+        if s.radio().is_some()
+            && names.contains(&link.name)
+            && links[..of_short_form].iter().any(|(own, _)| *own == link)
+        {
+            continue;
+        }
+        let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
+        for name in core::iter::once(name).chain(twin) {
+            if !names.insert(name.clone()) {
+                let message = format!("duplicate link `{name}`");
+                c.key("links", |c| c.index(i, |c| c.key("name", |c| c.wrong(message))));
+            }
+        }
+        add(link, &mut links);
+    }
+    links
+}
+
+/// Checks that what is to be captured is a link or a host with flows.
+fn check_captures(s: &Scenario, network: &Network<'_>, c: &mut Check) {
+    let ends: BTreeSet<&str> = s.flows.iter().flat_map(|flow| [flow.from.as_str(), flow.to.as_str()]).collect();
     for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {
         let message = match network.by_name.get(name.as_str()) {
             Some(&index) if index < network.wired => continue,
