@@ -216,7 +216,10 @@ impl Net {
     pub(crate) fn fate(&self, to: SocketAddr) -> Option<ErrorKind> {
         match self.inside(UE, || TcpStream::connect_timeout(&to, TEST_TIMEOUT)) {
             Ok(stream) => ending(&mut patient(stream)),
-            Err(error) => Some(error.kind()),
+            Err(error) => {
+                println!("{error:?}");
+                Some(error.kind())
+            }
         }
     }
 
