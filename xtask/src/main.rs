@@ -16,7 +16,7 @@ mod times;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use step::{command, output, step, step_with};
+use step::{output, step, step_with};
 use times::Times;
 
 const HELP: &str = "\
@@ -97,7 +97,7 @@ fn tests() -> Result<()> {
         eprintln!("In doubt: {} tests; run them again on a quiet machine", lines.lines().count());
     }
     if let Ok(lines) = std::fs::read_to_string(AGAIN) {
-        eprintln!("Undecided beside others, and therefore run again, alone:\n{}", lines.trim_end());
+        eprintln!("Undecided or failed once beside others, and therefore run again, alone:\n{}", lines.trim_end());
     }
     if let Ok(lines) = std::fs::read_to_string(SKIPPED) {
         eprintln!(
@@ -140,30 +140,44 @@ const REAL_TIME: &str = "test(/(^|::)root_/) or test(a_thousand_flows_stay_usabl
 /// Names of tests in real time that are undecided, a line each (`testkit::realtime`).
 const AGAIN: &str = "target/again.txt";
 
+/// The most tests that run again because they failed. More of them are no accident.
+const MOST_FAILED: usize = 3;
+
 /// Runs the Rust tests: first those that compute, then those in real time, which must be conclusive (`testkit::realtime`). Of these
-/// `.config/nextest.toml` lets few run at once, as they wait more than they compute. What that leaves undecided runs alone.
+/// `.config/nextest.toml` lets few run at once, as they wait more than they compute. What that leaves undecided runs again, alone, and so
+/// do a few tests that failed and have not repeated themselves.
 fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
     let _ = std::fs::remove_file(AGAIN);
     let again = root().join(AGAIN).display().to_string();
-    let strict = [required, &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
     let beside = [required, &[("RANWAY_AGAIN", &again)]].concat();
-    let mut lane = |what: &str, which: &str, threads: usize, variables: &[(&str, &str)]| {
-        let threads = threads.to_string();
-        let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", which];
-        Times::begin();
-        let done = step_with(variables, what, "cargo", &args);
-        times.add().and(done)
-    };
     // Some of those that compute wait, too. What one lane finds does not hide what the others do.
-    let computing = lane("Rust tests", &format!("not ({REAL_TIME})"), processors() + 2, required);
-    let in_real_time = lane("Rust tests in real time", REAL_TIME, processors() + 2, &beside);
-    let undecided = std::fs::read_to_string(AGAIN).unwrap_or_default();
-    let names: Vec<String> = undecided.lines().map(|name| format!("test(={name})")).collect();
-    let alone = match &names[..] {
-        [] => Ok(()),
-        names => lane("Rust tests in real time that were undecided, alone", &names.join(" or "), 1, &strict),
-    };
-    computing.and(in_real_time).and(alone)
+    let computing = lane(times, "Rust tests", &format!("not ({REAL_TIME})"), processors() + 2, required);
+    let mut in_real_time = lane(times, "Rust tests in real time", REAL_TIME, processors() + 2, &beside);
+    let mut names: Vec<String> =
+        std::fs::read_to_string(AGAIN).unwrap_or_default().lines().map(str::to_owned).collect();
+    let failed = times.failed();
+    if in_real_time.is_err() && (1..=MOST_FAILED).contains(&failed.len()) && !failed.iter().any(|test| test.is_repeated)
+    {
+        names.extend(failed.iter().map(|test| test.name.clone()));
+        std::fs::write(AGAIN, names.join("\n"))?;
+        in_real_time = Ok(());
+    }
+    if !names.is_empty() {
+        let these: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
+        let strict = [required, &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
+        let alone = lane(times, "Rust tests in real time again, alone", &these.join(" or "), 1, &strict);
+        in_real_time = in_real_time.and(alone);
+    }
+    computing.and(in_real_time)
+}
+
+/// Runs `which` of the Rust tests, so many at once.
+fn lane(times: &mut Times, what: &str, which: &str, threads: usize, variables: &[(&str, &str)]) -> Result<()> {
+    let threads = threads.to_string();
+    let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", which];
+    Times::begin();
+    let done = step_with(variables, what, "cargo", &args);
+    times.add().and(done)
 }
 
 /// Runs the determinism tests with our code compiled as in a release. Libraries of others stay as the tests have built them: a

@@ -1,4 +1,4 @@
-//! Where the time of the Rust tests goes, by nextest's reports in `JUnit`'s form.
+//! Where the time of the Rust tests goes and which have failed, by nextest's reports in `JUnit`'s form.
 
 use anyhow::{Context, Result};
 use roxmltree::Document;
@@ -33,9 +33,17 @@ const BUDGETS: [(&str, f64); 18] = [
 ];
 const USUAL_BUDGET: f64 = 10.0;
 
-/// The times of tests in seconds, by crate and name.
+/// The times of tests in seconds, by crate and name; and those of the latest report that have failed.
 #[derive(Debug, Default)]
-pub(crate) struct Times(Vec<(String, String, f64)>);
+pub(crate) struct Times(Vec<(String, String, f64)>, Vec<Failed>);
+
+/// A test that has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) name: String,
+    /// Whether it has repeated itself (`testkit::realtime`).
+    pub(crate) is_repeated: bool,
+}
 
 impl Times {
     /// Removes an earlier report, so that none is taken for this run's.
@@ -43,8 +51,14 @@ impl Times {
         let _ = std::fs::remove_file(REPORT);
     }
 
+    /// The tests of the latest report that have failed.
+    pub(crate) fn failed(&self) -> &[Failed] {
+        &self.1
+    }
+
     /// Adds those of the report that nextest has just written; nothing without one, as of a run that could not begin.
     pub(crate) fn add(&mut self) -> Result<()> {
+        self.1.clear();
         let Ok(text) = std::fs::read_to_string(REPORT) else { return Ok(()) };
         self.read(&text).context(REPORT)
     }
@@ -57,6 +71,12 @@ impl Times {
             let seconds = attribute("time")?.parse().context("a test's time")?;
             let of = binary.split("::").next().unwrap_or(binary);
             self.0.push((of.to_owned(), format!("{binary} {name}"), seconds));
+            if test.children().any(|child| child.has_tag_name("failure") || child.has_tag_name("error")) {
+                let said =
+                    test.children().filter(|child| child.has_tag_name("system-err")).filter_map(|said| said.text());
+                let is_repeated = said.flat_map(str::lines).any(|line| line.starts_with("inconclusive: "));
+                self.1.push(Failed { name: name.to_owned(), is_repeated });
+            }
         }
         Ok(())
     }
@@ -99,6 +119,23 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_told_from_those_that_have_repeated_themselves() {
+        let case = |name: &str, inside: &str| {
+            format!(r#"<testcase name="{name}" classname="ranway::all" time="1.000">{inside}</testcase>"#)
+        };
+        let said = "\ninconclusive: c: attempt 1 of 4: it failed\n";
+        let cases = [
+            case("a", "<system-out>fine</system-out>"),
+            case("b", r#"<failure type="test failure">no</failure><system-err>no</system-err>"#),
+            case("c", &format!(r#"<failure type="test failure">no</failure><system-err>{said}</system-err>"#)),
+        ];
+        let mut times = Times::default();
+        times.read(&format!("<testsuites><testsuite>{}</testsuite></testsuites>", cases.concat())).unwrap();
+        let failed = |name: &str, is_repeated| Failed { name: name.to_owned(), is_repeated };
+        assert_eq!(times.failed(), [failed("b", false), failed("c", true)]);
+    }
 
     #[test]
     fn crates_over_their_budget_and_the_slowest_tests_are_told() {
