@@ -504,9 +504,8 @@ impl<'a> Source<'a> {
                     rate.round() as u64
                 );
             } else {
-                let known = ["cubic", "new-reno", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
                 let (cc, comment) = match row.cc {
-                    Some(cc) if known.contains(&cc) => (cc, String::new()),
+                    Some(cc) if cc::Config::NAMES.contains(&cc) => (cc, String::new()),
                     Some("reno") => ("new-reno", String::new()),
                     Some(other) => ("cubic", format!(" # {} is not simulated", plain(other))),
                     None => ("cubic", " # not known".to_owned()),

@@ -17,10 +17,11 @@
 //! arithmetic on segments is the reference here.
 //!
 //! To add a controller: one file with a type that implements [`Controller`] (or, for a loss-based one, [`loss_based::Growth`]),
-//! one line in the table of [`AnyController`]. `new_reno.rs` is the file to read first.
+//! one line in the table of [`AnyController`], and a variant of [`Config`] for files. `new_reno.rs` is the file to read first.
 
 mod any;
 pub mod bbr;
+mod config;
 pub mod cubic;
 pub mod directed;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub mod westwood;
 pub mod yeah;
 
 pub use any::AnyController;
+pub use config::Config;
 pub use directed::Directed;
 
 use rand_xoshiro::Xoshiro256PlusPlus;

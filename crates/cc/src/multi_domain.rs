@@ -40,6 +40,8 @@ use crate::scalable::{Scalable, ScalableConfig};
 use crate::{
     AckSample, Congestion, Controller, Ctx, Event, Limits, Listens, Passage, Phase, RateSample, Sent, Sign, Signal,
 };
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The gauge of the wired domain's window, in segments.
 pub const CWND_PEP: &str = "cwnd_pep";
@@ -49,14 +51,17 @@ pub const CWND_E2E: &str = "cwnd_e2e";
 /// Round trips' worth of acknowledged data without a report after which the PEP counts as lost.
 const MAX_SILENT_ROUNDS: u8 = 2;
 
-/// How losses reduce the windows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How losses reduce the windows of multi-domain congestion control.
+// `Safe` is what decisions 5 and 6 say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "MdccMode")]
 pub enum Mode {
-    /// A reduction takes a round trip of the whole path, and begins at the window that applies (decisions 5 and 6).
+    /// A reduction of CUBIC's window takes a round trip of the whole path, and begins at the window that applies.
     #[default]
     Safe,
-    /// As the papers say: each report of missing segments reduces `cwnd_pep` at once, and each window is reduced from
-    /// its own value.
+    /// As the papers say: each report of missing segments reduces CUBIC's window at once, and each window is reduced
+    /// from its own value.
     Published,
 }
 

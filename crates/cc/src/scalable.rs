@@ -21,6 +21,28 @@ pub struct ScalableConfig {
     pub per_acknowledgement: bool,
 }
 
+impl ScalableConfig {
+    /// The parameters with a growth of `step` segments for each acknowledged one, and a reduction by this fraction of the window. The
+    /// controller counts whole acknowledgements for a segment of growth, and 1024ths of the window.
+    pub fn of(step: f64, decrease: f64, per_acknowledgement: bool) -> ScalableConfig {
+        ScalableConfig {
+            acks_per_segment: (1.0 / step).round().max(1.0) as u32,
+            decrease_1024ths: (decrease * 1024.0).round() as u32,
+            per_acknowledgement,
+        }
+    }
+
+    /// Growth of the window for each acknowledged segment, in segments.
+    pub fn step(&self) -> f64 {
+        1.0 / f64::from(self.acks_per_segment)
+    }
+
+    /// Fraction of the window by which a loss reduces it.
+    pub fn decrease(&self) -> f64 {
+        f64::from(self.decrease_1024ths) / 1024.0
+    }
+}
+
 impl Default for ScalableConfig {
     fn default() -> ScalableConfig {
         ScalableConfig { acks_per_segment: 100, decrease_1024ths: 128, per_acknowledgement: false }

@@ -1,9 +1,9 @@
 //! Flows: their endpoints, traffic and transport.
 
-use crate::kinds::kinds;
+use crate::Cc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Rate, Span, kinds};
 
 /// A flow, or several identical ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -207,112 +207,6 @@ impl TcpLinux {
     pub(crate) const RECEIVE_BUFFER_6_1: &str = "6 MiB";
 }
 
-kinds! { "Cc",
-    /// Congestion control.
-    #[derive(Default)]
-    pub enum Cc {
-        /// CUBIC (RFC 9438) as implemented in Linux, with HyStart.
-        #[default]
-        Cubic,
-        /// `NewReno` (RFC 6582); also called `reno`.
-        #[serde(alias = "reno")]
-        NewReno,
-        /// BBR version 1: sends at the measured delivery rate.
-        Bbr {
-            /// The version of Linux whose BBR to follow.
-            #[serde(default, skip_serializing_if = "is_default")]
-            linux: BbrLinux,
-        },
-        /// Vegas: keeps two to four packets in the queue.
-        Vegas,
-        /// Westwood+: reduces the window to the measured bandwidth-delay product after a loss.
-        Westwood,
-        /// Yet Another High-speed TCP.
-        Yeah,
-        /// Scalable TCP: grows in proportion to the window.
-        Scalable {
-            /// Growth of the window for each acknowledged segment, in segments.
-            #[serde(default = "scalable_step")]
-            step: f64,
-            /// Fraction by which a loss reduces the window.
-            #[serde(default = "scalable_decrease")]
-            decrease: f64,
-        },
-        /// Multi-domain congestion control: CUBIC driven by the reports of a PEP (`pep = true` on a link, or in
-        /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
-        /// PEP it behaves as CUBIC.
-        Mdcc {
-            /// How losses reduce the windows. Default: `safe`.
-            #[serde(default, skip_serializing_if = "is_safe")]
-            mode: MdccMode,
-            /// Scalable TCP: growth of the window for each acknowledgement, in segments.
-            #[serde(default = "mdcc_step")]
-            step: f64,
-            /// Whether the window grows with each acknowledgement, as in Linux before 4.8, or with each segment it
-            /// covers.
-            #[serde(default = "on")]
-            per_acknowledgement: bool,
-            /// Scalable TCP: fraction by which a loss reduces the window.
-            #[serde(default = "scalable_decrease")]
-            decrease: f64,
-            /// Whether losses announced by the PEP leave Scalable TCP's window unchanged.
-            #[serde(default = "on")]
-            loss_filter: bool,
-            /// Whether segments that the PEP reports missing are retransmitted at once.
-            #[serde(default = "on")]
-            early_retransmission: bool,
-        },
-    }
-}
-
-/// How losses reduce the windows of multi-domain congestion control.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MdccMode {
-    /// A reduction of CUBIC's window takes a round trip of the whole path, and begins at the window that applies.
-    #[default]
-    Safe,
-    /// As the papers say: each report of missing segments reduces CUBIC's window at once, and each window is reduced
-    /// from its own value.
-    Published,
-}
-
-fn is_safe(mode: &MdccMode) -> bool {
-    *mode == MdccMode::Safe
-}
-
-/// A version of BBR, by the Linux that has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum BbrLinux {
-    /// Linux 4.9: without room for aggregated acknowledgements in the window.
-    #[serde(rename = "4.9")]
-    V4_9,
-    /// Linux 6.1.
-    #[default]
-    #[serde(rename = "6.1")]
-    V6_1,
-}
-
-fn is_default(linux: &BbrLinux) -> bool {
-    *linux == BbrLinux::default()
-}
-
-impl Cc {
-    /// Returns the name as written in files.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Cc::Cubic => "cubic",
-            Cc::NewReno => "new-reno",
-            Cc::Bbr { .. } => "bbr",
-            Cc::Vegas => "vegas",
-            Cc::Westwood => "westwood",
-            Cc::Yeah => "yeah",
-            Cc::Scalable { .. } => "scalable",
-            Cc::Mdcc { .. } => "mdcc",
-        }
-    }
-}
-
 kinds! { "Traffic",
     /// The traffic of an application.
     #[derive(Default)]
@@ -463,20 +357,6 @@ fn hurst() -> f64 {
 }
 fn pareto_shape() -> f64 {
     1.5
-}
-fn mdcc_step() -> f64 {
-    0.02
-}
-
-fn on() -> bool {
-    true
-}
-
-fn scalable_step() -> f64 {
-    0.01
-}
-fn scalable_decrease() -> f64 {
-    0.125
 }
 
 fn proxied() -> bool {

@@ -1,9 +1,8 @@
 //! Hosts: the time that they need to answer.
 
-use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Span;
+use units::{Span, kinds};
 
 /// The hosts at the ends of flows. Middleboxes and the real hosts of an emulation are not among them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

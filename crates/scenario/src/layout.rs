@@ -1,6 +1,6 @@
 //! Layouts: several cells from one entry.
 
-use crate::kinds::kinds;
+use units::kinds;
 
 kinds! { "Layout",
     /// Several cells with the same parameters.

@@ -3,7 +3,6 @@
 use crate::carrier::{Bandwidth, LteSecondary};
 use crate::drx::Drx;
 use crate::handover::Handover;
-use crate::kinds::kinds;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
 use crate::network::PepAt;
@@ -14,7 +13,7 @@ use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Loss, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span};
+use units::{Bytes, Span, kinds};
 
 /// An LTE network.
 ///

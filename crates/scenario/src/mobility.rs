@@ -1,7 +1,6 @@
 //! Where UEs are, and how they move.
 
-use crate::kinds::kinds;
-use units::Span;
+use units::{Span, kinds};
 
 kinds! { "Mobility",
     /// Position and movement of a UE; positions are metres east, north, and above ground.

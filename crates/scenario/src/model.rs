@@ -1,10 +1,9 @@
 //! The data model of a scenario.
 
-use crate::kinds::kinds;
 use crate::{Dumbbell, Flow, Hosts, Link, Lte, Nr, RadioNetwork, Tcp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Span;
+use units::{Span, kinds};
 
 /// A scenario: network, flows, duration, and what to record.
 ///

@@ -1,9 +1,8 @@
 //! Links: capacity, delay, loss and queues.
 
-use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Rate, Span, kinds};
 
 /// A link between two nodes.
 ///

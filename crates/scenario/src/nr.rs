@@ -4,7 +4,6 @@ use crate::carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary, bandwidth_
 use crate::configured::ConfiguredGrant;
 use crate::drx::NrDrx;
 use crate::handover::Handover;
-use crate::kinds::kinds;
 use crate::lte::{Cell, CqiOf, Mac, PowerControl, Ue};
 use crate::network::PepAt;
 use crate::proxy::Proxy;
@@ -13,7 +12,7 @@ use crate::{Capacity, Loss, lte};
 use channel::tables::nr::{self as tables, Numerology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span};
+use units::{Bytes, Span, kinds};
 
 /// A 5G network of NR cells, and of LTE cells if `lte` is given.
 ///

@@ -1,9 +1,8 @@
 //! What is between a UE and the cells: path loss, shadowing, recorded channels and fading.
 
-use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Span;
+use units::{Span, kinds};
 
 kinds! { "Channel",
     /// The propagation model between a UE and the cells.

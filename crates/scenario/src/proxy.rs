@@ -1,10 +1,9 @@
 //! A split proxy at the core, and the radio reports that it receives.
 
-use crate::flows::Cc;
-use crate::kinds::kinds;
+use crate::Cc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span};
+use units::{Bytes, Span, kinds};
 
 /// A proxy at the core that splits the TCP connections between hosts and UEs. With a policy other than `split`, it is RAPID:
 /// it divides among the flows of a UE what the cell reports that the UE can receive.

@@ -1,8 +1,8 @@
 //! What is around UEs, and antenna arrays.
 
-use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use units::kinds;
 
 /// A building: a box on the ground with sides to the cardinal directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

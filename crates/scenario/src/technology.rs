@@ -1,9 +1,8 @@
 //! The technologies of cells, and the side of a bearer that only NR cells have.
 
-use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span};
+use units::{Bytes, Span, kinds};
 
 /// A radio access technology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

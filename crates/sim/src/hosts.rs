@@ -7,7 +7,6 @@ mod connections;
 mod node;
 mod own;
 
-use crate::build::flows::controller;
 use crate::network::packet::{Body, End, Owner, Packet, Parcel};
 use crate::network::route::Hop;
 use crate::network::{InTransit, Network, Released};
@@ -378,7 +377,7 @@ impl<'a> Hosts<'a> {
         let parts = [parts.add(Kind::End(slot, End::From)), parts.add(Kind::End(slot, End::To))];
         let flow = &mut self.flows[number as usize];
         let ends = [End::From, End::To].map(|e| {
-            let (controller, isn) = (controller(&flow.of.cc, flow.of.tcp.initial_window), flow.random.next_u32());
+            let (controller, isn) = (flow.of.cc.controller(flow.of.tcp.initial_window), flow.random.next_u32());
             let reads = e == End::From || flow.reader.is_none_or(|reader| reader.is_reading());
             let config = tcp::Config { auto_read: reads, ..flow.config.clone() };
             if e == end(opener) {

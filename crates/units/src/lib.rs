@@ -12,6 +12,8 @@
 //! | [`Rate::over`] | the rate of so many bytes over a span |
 
 mod distribution;
+#[cfg(feature = "serde")]
+mod kinds;
 mod parse;
 #[cfg(feature = "serde")]
 mod serde_impls;

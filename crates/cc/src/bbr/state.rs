@@ -5,6 +5,8 @@ use super::bandwidth::{MaxFilter, UNIT};
 use super::policer::Policer;
 use super::startup::FullPipe;
 use crate::Phase;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::Time;
 
 /// The minimum window: two segments in each direction for a receiver that acknowledges every other segment.
@@ -39,14 +41,17 @@ pub(super) enum Mode {
     },
 }
 
-/// The version of Linux whose BBR to follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A version of BBR, by the Linux that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BbrLinux")]
 pub enum Version {
-    /// 4.9 to 4.17, without what came later: the room for aggregated acknowledgements in the window (commit 78dc70ebaa38,
-    /// 5.1), and a slow-start threshold after startup.
+    /// Linux 4.9: without room for aggregated acknowledgements in the window.
+    // The room came with 5.1 (commit 78dc70ebaa38). It has no slow-start threshold after startup either, and 4.17 is the last.
+    #[serde(rename = "4.9")]
     Linux4_9,
-    /// 6.1.
+    /// Linux 6.1.
     #[default]
+    #[serde(rename = "6.1")]
     Linux6_1,
 }
 

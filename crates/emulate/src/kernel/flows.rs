@@ -3,9 +3,10 @@
 use super::flow::Flow;
 use super::settings;
 use crate::Error;
+use cc::bbr::Version;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
-use scenario::{BbrLinux, Cc, Hosts, Scenario, Tcp, Traffic};
+use scenario::{Cc, Hosts, Scenario, Tcp, Traffic};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use units::Span;
@@ -107,8 +108,8 @@ fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
     Ok(match cc {
         Cc::Cubic => "cubic",
         Cc::NewReno => "reno",
-        Cc::Bbr { linux: BbrLinux::V6_1 } => "bbr",
-        Cc::Bbr { linux: BbrLinux::V4_9 } => return Err("this kernel's `bbr` is not that of Linux 4.9".into()),
+        Cc::Bbr { linux: Version::Linux6_1 } => "bbr",
+        Cc::Bbr { linux: Version::Linux4_9 } => return Err("this kernel's `bbr` is not that of Linux 4.9".into()),
         Cc::Vegas => "vegas",
         Cc::Westwood => "westwood",
         Cc::Yeah => "yeah",

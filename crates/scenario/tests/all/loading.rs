@@ -1,7 +1,8 @@
 //! What wins over what, and what a sweep is.
 
 use crate::common::load;
-use scenario::{BbrLinux, Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
+use cc::bbr::Version;
+use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
 
 const BASE: &str = r#"
@@ -42,7 +43,7 @@ fn an_override_wins_over_the_file() {
     let s = only(&loaded);
     assert_eq!(
         (s.seed, &s.flows[0].cc, s.record.samples.clone()),
-        (9, &Cc::Bbr { linux: BbrLinux::V6_1 }, Samples::Off)
+        (9, &Cc::Bbr { linux: Version::Linux6_1 }, Samples::Off)
     );
     assert_eq!(s.links[0].rate, Some(Capacity::Constant { rate: Rate::from_mbps(2) }));
 }
@@ -221,7 +222,7 @@ fn a_sweep_is_the_product_of_its_arrays_the_first_slowest() {
 fn an_override_pins_what_would_be_swept() {
     let loaded = load(&[("s", &format!("{BASE}{SWEEP}"))], &["cc=bbr", "dumbbell.rtt=4 ms"]).unwrap();
     let s = only(&loaded);
-    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr { linux: BbrLinux::V6_1 }, Span::from_millis(2)));
+    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr { linux: Version::Linux6_1 }, Span::from_millis(2)));
 }
 
 #[test]

@@ -1,39 +1,11 @@
 //! Builds applications and the settings of endpoints.
 
 use crate::error::Error;
-use cc::bbr::{Bbr, Version};
-use cc::multi_domain::{Mode, MultiDomain, MultiDomainConfig};
-use cc::scalable::{Scalable, ScalableConfig};
-use cc::{AnyController, Random};
+use cc::Random;
 use des::Streams;
 use rand_xoshiro::rand_core::Rng;
-use scenario::{BbrLinux, Cc, Flow, Gap, MdccMode, Size, TcpLinux, Traffic};
+use scenario::{Flow, Gap, Size, TcpLinux, Traffic};
 use units::{Span, Time};
-
-/// A congestion controller with an initial window in segments.
-pub(crate) fn controller(cc: &Cc, window: u32) -> AnyController {
-    match *cc {
-        Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease, false), window).into(),
-        Cc::Mdcc { mode, step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
-            let mode = match mode {
-                MdccMode::Safe => Mode::Safe,
-                MdccMode::Published => Mode::Published,
-            };
-            let scalable = scalable(step, decrease, per_acknowledgement);
-            let default = MultiDomainConfig::default();
-            let config = MultiDomainConfig { mode, scalable, loss_filter, early_retransmission, ..default };
-            MultiDomain::new(config, window).into()
-        }
-        Cc::Bbr { linux } => {
-            let version = match linux {
-                BbrLinux::V4_9 => Version::Linux4_9,
-                BbrLinux::V6_1 => Version::Linux6_1,
-            };
-            Bbr::of(version, window).into()
-        }
-        ref cc => AnyController::by_name(cc.name(), window).expect("every other one has no parameters"),
-    }
-}
 
 /// An endpoint's settings.
 pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
@@ -123,14 +95,5 @@ fn length(gap: &Gap) -> traffic::Length {
         Gap::Constant { time } => traffic::Length::Fixed(time),
         Gap::Exponential { mean } => traffic::Length::Exponential { mean },
         Gap::Pareto { mean, shape } => traffic::Length::Pareto { mean, shape },
-    }
-}
-
-/// The controller counts whole acknowledgements for a segment of growth, and 1024ths of the window.
-fn scalable(step: f64, decrease: f64, per_acknowledgement: bool) -> ScalableConfig {
-    ScalableConfig {
-        acks_per_segment: (1.0 / step).round().max(1.0) as u32,
-        decrease_1024ths: (decrease * 1024.0).round() as u32,
-        per_acknowledgement,
     }
 }

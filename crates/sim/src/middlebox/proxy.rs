@@ -8,7 +8,6 @@ mod tests;
 
 use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
 use super::split::{Leg, Split};
-use crate::build::flows;
 use crate::rows::RunId;
 use cc::{Random, Target};
 use rapid::{Config, Control, Decision, McsTable, Rapid, Sample, TransportBlocks};
@@ -115,7 +114,7 @@ impl ProxyBox {
     fn open(&mut self, packet: &Passing<'_>, towards: Towards, now: Time) -> usize {
         let ProxyBox { cc, config, half, connections, random, .. } = self;
         let opener = if towards.ue { Leg::Wired } else { Leg::Radio };
-        let controller = || flows::controller(cc, cc::INITIAL_WINDOW);
+        let controller = || cc.controller(cc::INITIAL_WINDOW);
         let mss = match packet.segment.options {
             Options::Syn(syn) => syn.mss,
             _ => config.mss,
