@@ -378,6 +378,17 @@ mod tests {
         space
     }
 
+    #[test]
+    fn a_segment_stays_free_unless_that_leaves_fewer_than_two() {
+        // `tcp_init_buffer_space`; half of the buffer is window.
+        for (buffer, limit) in [(10_000, 5_000 - 1_448), (8_000, 2 * 1_448), (5_792, 2 * 1_448), (5_700, 2_850)] {
+            let mut space = Space::new(&Config { receive_buffer: buffer, ..Config::default() });
+            let window = space.window_of(1448);
+            space.begin(1448, window, 0, Time::ZERO);
+            assert_eq!(space.limit(), limit, "{buffer}");
+        }
+    }
+
     // The values of the following are worked by hand after Linux 6.18.
 
     #[test]

@@ -552,6 +552,20 @@ fn a_time_out_marks_what_is_old_and_halves_once() {
 }
 
 #[test]
+fn a_first_time_out_does_not_give_up_however_long_ago_a_fast_retransmission_was() {
+    // Linux `retransmits_timed_out`: without `icsk_retransmits`, false. No doubling is permitted here: 200 ms in all.
+    for (retries, goes_on) in [(0, true), (1, false)] {
+        let mut s = flying(10, 20);
+        (s.retries, s.retries_max, s.recovery.retransmitted_at) = (retries, 0, Some(at(1_010)));
+        let went_on = with_context(1_400, |cx| {
+            s.arm(Timer::Retransmit, cx.now);
+            s.on_timer(cx)
+        });
+        assert_eq!(went_on, goes_on, "{retries}");
+    }
+}
+
+#[test]
 fn a_time_out_that_finds_much_reported_lowers_the_reordering_threshold() {
     // Linux `tcp_enter_loss`: three reports and nothing marked lost, in Open or Disorder alone.
     for (phase, reports, reordering) in [
