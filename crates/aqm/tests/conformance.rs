@@ -66,3 +66,29 @@ suite! {
 fn quick(ecn: bool) -> codel::Params {
     codel::Params { target: Span::from_millis(1), interval: Span::from_millis(5), ecn, ..Default::default() }
 }
+
+#[test]
+fn the_defaults_are_linuxs() {
+    // `codel_params_init`, `codel_init`, `fq_codel_init`, `pfifo_fast` with `tx_queue_len`; Linux's `codel` does not mark.
+    let params = codel::Params {
+        target: Span::from_millis(5),
+        interval: Span::from_millis(100),
+        ecn: false,
+        ce_threshold: None,
+        mtu: 1_514,
+    };
+    assert_eq!(codel::Config::default(), codel::Config { packets: Some(1_000), params });
+    let fq_codel = fq_codel::Config {
+        packets: Some(10_240),
+        memory: Some(33_554_432),
+        flows: 1_024,
+        quantum: 1_514,
+        salt: 0,
+        params: codel::Params { ecn: true, ..params },
+    };
+    assert_eq!(fq_codel::Config::default(), fq_codel);
+    let fq = fq::Config { packets: Some(10_240), flows: 1_024, quantum: 1_514, salt: 0 };
+    assert_eq!(fq::Config::default(), fq);
+    assert_eq!(pfifo_fast::Config::default(), pfifo_fast::Config { packets_per_band: Some(1_000) });
+    assert_eq!((drop_tail::Config::default().packets, drop_tail::Config::default().bytes), (None, None));
+}
