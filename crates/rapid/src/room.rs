@@ -52,6 +52,13 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_shrinks_at_once_when_the_last_announced_byte_is_used_and_not_before() {
+        let wanted = room(40_000, Some(40_000));
+        assert_eq!(wanted.within(100_000, 50_000, 0, 5_000), wanted);
+        assert_eq!(wanted.within(100_000, 50_000, 1, 5_000), room(50_001, Some(5_000)));
+    }
+
+    #[test]
     fn a_smaller_buffer_keeps_room_for_what_was_announced() {
         let wanted = room(40_000, Some(40_000));
         assert_eq!(wanted.within(100_000, 0, 100_000, 5_000), room(100_000, Some(40_000)));
