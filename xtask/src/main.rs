@@ -187,7 +187,7 @@ fn same_bytes_in_release() -> Result<()> {
         ["nextest", "run", "--locked", "--workspace", "--test", "determinism"].map(String::from).into();
     let manifest = std::fs::read_to_string("Cargo.toml").context("Cargo.toml")?;
     for (name, _) in layers::CRATES {
-        // A library of others has the same name: see Cargo.toml.
+        // A library of others has the same name: version 1 of `cc` builds C.
         let name = if *name == "cc" { "\"cc@0\"" } else { name };
         let level = level_in_release(&manifest, name).with_context(|| format!("Cargo.toml: a release of {name}"))?;
         for setting in [&format!("opt-level={level}"), "debug-assertions=false", "overflow-checks=false"] {

@@ -282,7 +282,7 @@ fn judge(name: &str, mutant: Option<&Mutant>) -> Result<Fate> {
     if let (Some(mutant), Some(original), Some(copy)) = (mutant, &original, &copy) {
         std::fs::write(copy, mutant.site.planted(original))?;
     }
-    // A library of others has the same name: see Cargo.toml.
+    // A library of others has the same name: version 1 of `cc` builds C.
     let package = if name == "cc" { "cc@0" } else { name };
     let mut args = vec!["nextest", "run", "--locked", "--profile", "mutants", "-p", package];
     if name == "sim" {

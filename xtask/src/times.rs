@@ -33,9 +33,14 @@ const BUDGETS: [(&str, f64); 18] = [
 ];
 const USUAL_BUDGET: f64 = 10.0;
 
-/// The times of tests in seconds, by crate and name; and those of the latest report that have failed.
+/// What reports tell of tests.
 #[derive(Debug, Default)]
-pub(crate) struct Times(Vec<(String, String, f64)>, Vec<Failed>);
+pub(crate) struct Times {
+    /// Crate, name and seconds of each.
+    tests: Vec<(String, String, f64)>,
+    /// Those of the latest report that have failed.
+    failed: Vec<Failed>,
+}
 
 /// A test that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,12 +58,12 @@ impl Times {
 
     /// The tests of the latest report that have failed.
     pub(crate) fn failed(&self) -> &[Failed] {
-        &self.1
+        &self.failed
     }
 
     /// Adds those of the report that nextest has just written; nothing without one, as of a run that could not begin.
     pub(crate) fn add(&mut self) -> Result<()> {
-        self.1.clear();
+        self.failed.clear();
         let Ok(text) = std::fs::read_to_string(REPORT) else { return Ok(()) };
         self.read(&text).context(REPORT)
     }
@@ -70,12 +75,12 @@ impl Times {
             let (binary, name) = (attribute("classname")?, attribute("name")?);
             let seconds = attribute("time")?.parse().context("a test's time")?;
             let of = binary.split("::").next().unwrap_or(binary);
-            self.0.push((of.to_owned(), format!("{binary} {name}"), seconds));
+            self.tests.push((of.to_owned(), format!("{binary} {name}"), seconds));
             if test.children().any(|child| child.has_tag_name("failure") || child.has_tag_name("error")) {
                 let said =
                     test.children().filter(|child| child.has_tag_name("system-err")).filter_map(|said| said.text());
                 let is_repeated = said.flat_map(str::lines).any(|line| line.starts_with("inconclusive: "));
-                self.1.push(Failed { name: name.to_owned(), is_repeated });
+                self.failed.push(Failed { name: name.to_owned(), is_repeated });
             }
         }
         Ok(())
@@ -83,7 +88,7 @@ impl Times {
 
     /// Prints the slowest tests, and the crates whose tests take longer than they may.
     pub(crate) fn print(mut self) {
-        if self.0.is_empty() {
+        if self.tests.is_empty() {
             return;
         }
         print!("{}", self.text());
@@ -91,7 +96,7 @@ impl Times {
 
     fn text(&mut self) -> String {
         let mut crates: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
-        for (of, _, seconds) in &self.0 {
+        for (of, _, seconds) in &self.tests {
             let sum = crates.entry(of).or_default();
             *sum = (sum.0 + 1, sum.1 + seconds);
         }
@@ -108,8 +113,8 @@ impl Times {
             }
         }
         text += "    the slowest tests, in seconds:\n";
-        self.0.sort_by(|a, b| b.2.total_cmp(&a.2));
-        for (_, name, seconds) in self.0.iter().take(SLOWEST) {
+        self.tests.sort_by(|a, b| b.2.total_cmp(&a.2));
+        for (_, name, seconds) in self.tests.iter().take(SLOWEST) {
             let _ = writeln!(text, "    {seconds:7.1}  {name}");
         }
         text
