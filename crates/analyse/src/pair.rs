@@ -389,19 +389,18 @@ pub(crate) fn analyse(one: &Path, other: &Path, all: &mut Collector<'_>) -> Resu
     });
     all.flows(point, flows, Rules::Ranway);
     all.measured_s += now.as_secs_f64();
-    note_left_out(&sides, unknown, unsent, all);
-    Ok(true)
-}
-
-/// Notes what was left out of both files: packets of hosts of `unknown` side, and packets that came from the other side without having
-/// been `unsent` there.
-fn note_left_out(sides: &[Side<'_>; 2], unknown: u64, unsent: u64, all: &mut Collector<'_>) {
-    for side in sides {
+    for side in &sides {
         side.frames.notes(all, side.path, &side.source.reader);
         all.bytes += side.source.reader.position();
         all.packets += side.frames.all;
     }
-    let first = sides[0].path;
+    note_left_out(one, unknown, unsent, all);
+    Ok(true)
+}
+
+/// Notes how many packets were left out: those of hosts whose side is `unknown`, and those that the other file lacks, although they came
+/// from there (`unsent`).
+fn note_left_out(first: &Path, unknown: u64, unsent: u64, all: &mut Collector<'_>) {
     if unknown > 0 {
         let what = "packets of either file are from hosts of unknown side and were left out";
         all.note(first, format_args!("{unknown} {what}"));
