@@ -29,6 +29,7 @@ const PLAIN: [&str; 2] = ["ip hdrlength 5", "ip6 nexthdr 6"];
 /// that servers open.
 const UNANSWERED: [&str; 2] = ["of_ues", "of_servers"];
 
+/// The flags that tell the segments of a handshake and of an end from others.
 const FLAGS: &str = "tcp flags & (fin | syn | rst | ack)";
 /// Packets for sockets of the proxy. Not the listeners, unless `tproxy` has assigned them: they are bound to loopback addresses, which no
 /// packet from an interface has.
@@ -47,6 +48,7 @@ struct At<'a> {
     both: &'a str,
 }
 
+/// Interfaces as a set of nftables.
 fn set(interfaces: &[String]) -> String {
     format!("{{ {} }}", interfaces.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
 }
@@ -55,7 +57,8 @@ fn icmp() -> String {
     format!("meta l4proto {{ {ICMP}, {ICMPV6} }}")
 }
 
-/// The proxy's packets are not tracked with those of others. Before connections are tracked; but marks of others are restored after that.
+/// Tracks the proxy's packets in a zone of their own. These rules come before connection tracking, and marks of others are restored after
+/// it.
 fn untracked(ran: &str) -> Vec<Rule> {
     let (icmp, zone) = (icmp(), format!("ct zone set {ZONE}"));
     vec![
