@@ -10,9 +10,9 @@
 //! `target/inconclusive.txt`, which `cargo xtask ci` prints at its end. With `RANWAY_INCONCLUSIVE=fail` it fails instead. A test that
 //! passed after a failure on a machine that was on time adds a line there as well (`FAILED ONCE`).
 //!
-//! While tests run beside each other, CI names a file by `RANWAY_AGAIN`: a test passes for now if all of its attempts were void or
-//! failed on a machine that was late, and adds its name to that file. Whoever sets this runs those tests once more, alone and
-//! without it.
+//! `cargo xtask ci` sets `RANWAY_AGAIN` to the name of a file while it runs several tests at once. A test of which each attempt was void
+//! or failed on a late machine then adds its name to that file instead of failing. `cargo xtask ci` runs the tests in the file again, one
+//! at a time and without the variable: a test that fails then has failed.
 
 #![allow(clippy::disallowed_methods, reason = "measures the machine that runs the test")]
 
