@@ -36,6 +36,16 @@ fn round(d: &mut Driver<Bbr>, segments: u32) {
     d.acked(segments);
 }
 
+/// Shows that a policer is found after so many rounds of `segments`, and not before, with this rate.
+fn finds_a_policer(d: &mut Driver<Bbr>, rounds: u32, segments: u32, rate: u32) {
+    for n in 1..rounds {
+        round(d, segments);
+        assert_eq!(d.c.policer.rate(), None, "round {n}");
+    }
+    round(d, segments);
+    assert_eq!(d.c.policer.rate(), Some(Bandwidth(rate)));
+}
+
 /// An acknowledgement within a round: of segments sent before the round's end.
 fn within(d: &mut Driver<Bbr>, segments: u32, after: Span) {
     d.wait(after);
@@ -397,13 +407,8 @@ fn two_lossy_intervals_of_one_rate_are_a_policer() {
     // sampling with its round as the first; an interval ends with the fourth round that loses: 40 * 3 in 30 ms, then,
     // from there, 40 * 4 in 40 ms.
     d.ack.lost = 10;
-    for n in 1..=7 {
-        round(&mut d, 40);
-        assert_eq!(d.c.policer.rate(), None, "round {n}");
-    }
-    round(&mut d, 40);
     // 4 segments a ms: 2^24 / 250 = 67,108.
-    assert_eq!(d.c.policer.rate(), Some(Bandwidth(67_108)));
+    finds_a_policer(&mut d, 8, 40, 67_108);
     assert_eq!(d.c.pacing_gain, UNIT);
     // 4 MB/s less 1 %.
     assert!((3_959_900..3_960_000).contains(&rate(&d)), "{}", rate(&d));

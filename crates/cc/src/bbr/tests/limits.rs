@@ -140,12 +140,7 @@ fn a_time_out_begins_to_sample_a_policer_and_counts_as_a_round() {
     d.react(Sign::Timeout { again: false }, 0);
     d.ack.lost = 10;
     // As for losses, but the first of four rounds is over: 40 * 3 in 30 ms, then 40 * 4 in 40 ms.
-    for n in 1..=6 {
-        round(&mut d, 40);
-        assert_eq!(d.c.policer.rate(), None, "round {n}");
-    }
-    round(&mut d, 40);
-    assert_eq!(d.c.policer.rate(), Some(Bandwidth(67_108)));
+    finds_a_policer(&mut d, 7, 40, 67_108);
 }
 
 #[test]
@@ -199,12 +194,7 @@ fn a_spurious_reduction_begins_to_sample_a_policer_anew() {
         round(&mut d, 40);
     }
     d.undo();
-    for n in 1..=7 {
-        round(&mut d, 40);
-        assert_eq!(d.c.policer.rate(), None, "round {n}");
-    }
-    round(&mut d, 40);
-    assert_eq!(d.c.policer.rate(), Some(Bandwidth(67_108)));
+    finds_a_policer(&mut d, 8, 40, 67_108);
 }
 
 #[test]
@@ -222,13 +212,8 @@ fn a_restart_from_idle_lasts_until_something_is_delivered() {
 fn a_single_loss_in_each_round_of_few_segments_shows_a_policer() {
     let mut d = probing();
     d.ack.lost = 1;
-    for n in 1..=7 {
-        round(&mut d, 4);
-        assert_eq!(d.c.policer.rate(), None, "round {n}");
-    }
-    round(&mut d, 4);
     // 0.4 segments a ms: 2^24 / 2500 = 6,710.
-    assert_eq!(d.c.policer.rate(), Some(Bandwidth(6_710)));
+    finds_a_policer(&mut d, 8, 4, 6_710);
 }
 
 #[test]
