@@ -216,8 +216,8 @@ pub(crate) fn update<F: Copy, U>(
         let (promise, category) = match (is_active, state.demand) {
             // What a new flow would have; nothing was promised to it.
             (false, _) => (for_idle, Category::Idle),
-            (true, Demand::Limited(demand)) if share >= demand => (share + spare, Category::Slow),
-            (true, Demand::Limited(_)) => (share, Category::Slow),
+            // If its share is less than its demand, nothing is spare.
+            (true, Demand::Limited(_)) => (share + spare, Category::Slow),
             (true, Demand::Unknown) => (for_newcomer, Category::Fast),
             (true, Demand::Everything) => (share, Category::Fast),
         };

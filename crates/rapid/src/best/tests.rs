@@ -416,6 +416,36 @@ fn new_flows_have_a_share_together() {
     }
 }
 
+/// A flow whose demand shows, or becomes unknown again, takes its average of delivery with it. The flows of unknown demand have
+/// together no less than nothing, although their average may be older than that of the flow.
+#[test]
+fn what_new_flows_take_together_changes_by_what_a_flow_takes_with_it() {
+    use Demand::{Everything, Limited, Unknown};
+    let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let after = |demand: Demand, before: f64, held: u64| {
+        let mut rapid = Rapid::new(Config { policy: Policy::Best(Best::default()), ..Config::default() });
+        rapid.open(0, (), 1448, at(0));
+        let mut told = report(at(99), Span::from_millis(1), 0.0);
+        told.bits_per_prb = Some(1600.0);
+        rapid.on_report((), &told, at(99));
+        rapid.ues.get_mut(&()).expect("it has a flow").best.unknown = before;
+        let (_, flow) = rapid.flows.iter_mut().next().expect("it is open");
+        let state = flow.state.best();
+        (state.demand, state.rate, state.potential) = (demand, 1e6, 1e9);
+        let sample = |_| Sample { arrived: 100_000 + held, delivered: 100_000, ..Sample::default() };
+        rapid.update(at(100), &mut { sample }, &mut |_, _| {});
+        let (_, flow) = rapid.flows.iter_mut().next().expect("it is open");
+        (flow.state.best().demand, rapid.ues[&()].best.unknown)
+    };
+    // It has taken all that it was promised.
+    assert_eq!(after(Unknown, 1.5e6, 10_000), (Everything, 0.5e6));
+    assert_eq!(after(Unknown, 1e6, 10_000), (Everything, 0.0));
+    assert_eq!(after(Unknown, 0.4e6, 10_000), (Everything, 0.0));
+    // It has grown beyond what it wanted.
+    assert_eq!(after(Limited(1000.0), 0.4e6, 0), (Unknown, 1.4e6));
+    assert_eq!(after(Everything, 0.4e6, 10_000), (Everything, 0.4e6));
+}
+
 /// What is delivered holds as the capacity while fresh reports tell far less, and there is no queue.
 #[test]
 fn a_feed_is_judged_for_as_long_as_its_latest_report_is_believed() {
