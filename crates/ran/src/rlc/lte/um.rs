@@ -96,8 +96,9 @@ impl Entity {
         drops: &mut impl Drops<P>,
     ) {
         let arrived = (pdu.start, pdu.end());
-        // The common case: nothing is missing, and the PDU is the next one. The code below does the same.
-        if pdu.sn == self.vr_ur && self.buffer.is_empty() && self.reordering == Time::MAX {
+        // The common case: nothing is missing, so t-Reordering does not run, and the PDU is the next one. The code below does the
+        // same.
+        if pdu.sn == self.vr_ur && self.buffer.is_empty() {
             self.vr_ur = (pdu.sn + 1) & self.mask;
             self.vr_uh = self.vr_ur;
             return self.assemble(arrived, sdus, deliver, drops);
