@@ -294,3 +294,27 @@ fn a_segment_that_fills_a_hole_and_shows_another_missing_is_reported_with_all() 
     let news = flow.news(RANGES).expect("a hole is missing");
     assert_eq!((news.through - flow.first, news.is_nack()), (500, true));
 }
+
+#[test]
+fn an_overview_names_as_many_ranges_as_there_is_room_for_and_ends_at_the_next() {
+    let mut flow = roomy();
+    let base = flow.receiver.ack;
+    // Bytes 1000 to 1999, 3000 to 3999 and 5000 to 5999 are missing.
+    for at in [0, 2000, 4000, 6000, 7000, 8000] {
+        flow.pass(&data(at, 1000), SENDERS, &ARRIVAL, Time::ZERO);
+    }
+    let seen = |flow: &Flow, ranges: usize| {
+        let News { from, through, missing } = flow.overview(base, ranges);
+        (from - base, through - base, missing)
+    };
+    assert_eq!(seen(&flow, 1), (0, 3000, (0, 1)));
+    assert_eq!(seen(&flow, 2), (0, 5000, (0, 2)));
+    assert_eq!(seen(&flow, 3), (0, 9000, (0, 3)));
+    // What has been told makes room for what is new, and is told again if nothing is.
+    flow.holes[0].reported = true;
+    assert_eq!(seen(&flow, 1), (2000, 5000, (1, 2)));
+    assert_eq!(seen(&flow, 2), (2000, 9000, (1, 3)));
+    flow.holes[1].reported = true;
+    flow.holes[2].reported = true;
+    assert_eq!(seen(&flow, 2), (2000, 9000, (1, 3)));
+}
