@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup build demo test optimised package package-test bench bench-emulate oracle reproduce reproduce-grid docs clean
+.PHONY: help setup build demo test lint pure root python web optimised package package-test bench bench-emulate oracle reproduce reproduce-grid docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,15 @@ demo: ## build the simulator, compare congestion controls over a cellular trace,
 test: ## run all checks and tests, as CI does
 	@tools/setup all
 	cargo xtask ci
+
+lint: ## a part of `make test`: format, lints, layers, licences, spelling
+pure: ## a part of `make test`: tests of crates that need neither clang nor npm nor root
+root: ## a part of `make test`: the other Rust tests, and generated pages (as root, or tests with real hosts are skipped)
+python: ## a part of `make test`: types and tests of the Python package (the same)
+web: ## a part of `make test`: types and tests of the report's page
+lint pure root python web:
+	@tools/setup $@
+	cargo xtask $@
 
 optimised: ## build target/optimised/ranway, optimised by profiles of simulations
 	@tools/build-optimised

@@ -21,8 +21,12 @@ use times::Times;
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
-cargo xtask checks   the checks only: format, lints, layers, modules, licences, spelling, generated files
-cargo xtask tests    the tests only: Rust, documentation samples, Python
+cargo xtask checks   every check: what `lint` and `web` do, and whether generated pages are fresh
+cargo xtask lint     format, lints, layers, modules, licences, spelling
+cargo xtask pure     the tests that compute, of crates that need neither clang nor npm nor root; documentation samples
+cargo xtask root     the other Rust tests, and whether generated pages are fresh
+cargo xtask python   types and tests of the Python package
+cargo xtask web      types and tests of the report's page, and whether the built one is fresh
 cargo xtask docs     write the generated pages of docs/ and the output of commands again
 cargo xtask modules  print which modules of each crate use which, and check them
 cargo xtask mutants  plant faults in core crates and report which of them no test notices (`mutants --help`)
@@ -42,9 +46,13 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     std::env::set_current_dir(root())?;
     match std::env::args().nth(1).as_deref() {
-        Some("ci") => checks().and_then(|()| tests()),
+        Some("ci") => checks().and_then(|()| reported(every_test)),
         Some("checks") => checks(),
-        Some("tests") => tests(),
+        Some("lint") => lint(),
+        Some("pure") => reported(pure),
+        Some("root") => reported(real_hosts),
+        Some("python") => reported(python),
+        Some("web") => web(&["-p", "record"]),
         Some("docs") => docs(),
         Some("package") => package::package(),
         Some("mutants") => mutants::run(std::env::args().skip(2)),
@@ -60,7 +68,19 @@ fn run() -> Result<()> {
     }
 }
 
+/// The packages that a build is of. A part of the workspace has other features of libraries, which are then built again.
+const WORKSPACE: &[&str] = &["--workspace"];
+
+/// The crates that are built with clang, as eBPF programs are in them or their tests, or with Python.
+const NOT_RUST_ALONE: &[&str] = &["ebpf", "oracle", "ranway", "ranway-python"];
+
 fn checks() -> Result<()> {
+    lint()?;
+    web(WORKSPACE)?;
+    fresh_pages()
+}
+
+fn lint() -> Result<()> {
     step("format", "cargo", &["fmt", "--all", "--check"])?;
     step("lints", "cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     let simulator = ["clippy", "--locked", "-p", "ranway", "--no-default-features", "--", "-D", "warnings"];
@@ -70,9 +90,18 @@ fn checks() -> Result<()> {
     step("licences and bans", "cargo", &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
     step("spelling", "typos", &[])?;
     step("Python format", "ruff", &["format", "--check", "python", "peers", "examples", "packaging"])?;
-    step("Python lints", "ruff", &["check", "python", "peers", "examples", "packaging"])?;
+    step("Python lints", "ruff", &["check", "python", "peers", "examples", "packaging"])
+}
+
+/// Checks the report's page, and compares its TypeScript types with the Rust types. Only test builds of `packages`, of which `record` is
+/// one, carry the generator.
+fn web(packages: &[&str]) -> Result<()> {
     step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
-    step("generated types of the report are fresh (`make docs`)", "cargo", &PAGE_TYPES)?;
+    step("generated types of the report are fresh (`make docs`)", "cargo", &page_types(packages))
+}
+
+/// Compares the generated pages with what the code generates. The command must have been built.
+fn fresh_pages() -> Result<()> {
     println!("==> generated pages are fresh (`make docs`)");
     let stale: Vec<String> = stale_pages()?.into_iter().map(|(page, _)| page.display().to_string()).collect();
     if !stale.is_empty() {
@@ -87,10 +116,14 @@ const INCONCLUSIVE: &str = "target/inconclusive.txt";
 /// Rust tests that were skipped for want of root, programs or files, a line each (`testkit::root`).
 const SKIPPED: &str = "target/skipped.txt";
 
-fn tests() -> Result<()> {
-    let _ = std::fs::remove_file(INCONCLUSIVE);
-    let _ = std::fs::remove_file(SKIPPED);
-    let done = every_test();
+/// Runs `tests`, and then prints what they left undecided or skipped.
+fn reported(tests: impl FnOnce(&mut Times) -> Result<()>) -> Result<()> {
+    for file in [INCONCLUSIVE, SKIPPED, AGAIN] {
+        let _ = std::fs::remove_file(file);
+    }
+    let mut times = Times::default();
+    let done = tests(&mut times);
+    times.print();
     // Test runners show nothing of what passes.
     if let Ok(lines) = std::fs::read_to_string(INCONCLUSIVE) {
         eprint!("{lines}");
@@ -108,25 +141,46 @@ fn tests() -> Result<()> {
     done
 }
 
-/// Set to 1, it has tests that need root fail where they would be skipped.
-const REQUIRE_ROOT: &str = "RANWAY_REQUIRE_ROOT";
+fn every_test(times: &mut Times) -> Result<()> {
+    rust_tests(WORKSPACE, "all()", times)?;
+    samples_and_determinism(WORKSPACE)?;
+    python(times)
+}
 
-fn every_test() -> Result<()> {
-    // As root, a test that needs root fails where it would be skipped.
-    let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
-    let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
-    let mut times = Times::default();
-    let done = rust_tests(required, &mut times);
-    times.print();
-    done?;
-    step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
-    same_bytes_in_release()?;
+fn pure(times: &mut Times) -> Result<()> {
+    let mut packages = vec!["--workspace"];
+    NOT_RUST_ALONE.iter().for_each(|name| packages.extend(["--exclude", name]));
+    lane(times, "Rust tests", &packages, &format!("not ({REAL_TIME})"), processors() + 2, &[])?;
+    samples_and_determinism(&packages)
+}
+
+fn real_hosts(times: &mut Times) -> Result<()> {
+    let others: Vec<String> = NOT_RUST_ALONE.iter().map(|name| format!("package({name})")).collect();
+    rust_tests(WORKSPACE, &others.join(" or "), times)?;
+    fresh_pages()
+}
+
+/// Runs the documentation samples, and the determinism tests as in a release.
+fn samples_and_determinism(packages: &[&str]) -> Result<()> {
+    let samples = [&["test", "--locked", "--doc", "--quiet"], packages].concat();
+    step("documentation samples", "cargo", &samples)?;
+    same_bytes_in_release(packages)
+}
+
+fn python(_: &mut Times) -> Result<()> {
     step("Python package", "maturin", &["develop", "--locked", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
     // One of them has real hosts, and waits as well.
     let workers = (processors() + 1).to_string();
     let all = ["-m", "pytest", "-q", "-n", &workers, "--dist", "loadgroup", "python/tests"];
-    step_with(required, "Python tests", "python", &all)
+    step_with(required(), "Python tests", "python", &all)
+}
+
+/// As root, a test that needs root fails where it would be skipped.
+fn required() -> &'static [(&'static str, &'static str)] {
+    const REQUIRE_ROOT: &str = "RANWAY_REQUIRE_ROOT";
+    let is_root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
+    if is_root { &[(REQUIRE_ROOT, "1")] } else { &[] }
 }
 
 fn processors() -> usize {
@@ -143,16 +197,16 @@ const AGAIN: &str = "target/again.txt";
 /// The most tests that run again because they failed. More of them are no accident.
 const MOST_FAILED: usize = 3;
 
-/// Runs the Rust tests: first those that compute, then those in real time, which must be conclusive (`testkit::realtime`). Of these
-/// `.config/nextest.toml` lets few run at once, as they wait more than they compute. What that leaves undecided runs again, alone, and so
-/// do a few tests that failed and have not repeated themselves.
-fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
-    let _ = std::fs::remove_file(AGAIN);
+/// Runs the Rust tests: first those that compute and that `which` selects, then those in real time, which must be conclusive
+/// (`testkit::realtime`). Of these `.config/nextest.toml` lets few run at once, as they wait more than they compute. What that leaves
+/// undecided runs again, alone, and so do a few tests that failed and have not repeated themselves.
+fn rust_tests(packages: &[&str], which: &str, times: &mut Times) -> Result<()> {
     let again = root().join(AGAIN).display().to_string();
-    let beside = [required, &[("RANWAY_AGAIN", &again)]].concat();
+    let beside = [required(), &[("RANWAY_AGAIN", &again)]].concat();
     // Some of those that compute wait, too. What one lane finds does not hide what the others do.
-    let computing = lane(times, "Rust tests", &format!("not ({REAL_TIME})"), processors() + 2, required);
-    let mut in_real_time = lane(times, "Rust tests in real time", REAL_TIME, processors() + 2, &beside);
+    let computing = format!("({which}) and not ({REAL_TIME})");
+    let computing = lane(times, "Rust tests", packages, &computing, processors() + 2, required());
+    let mut in_real_time = lane(times, "Rust tests in real time", packages, REAL_TIME, processors() + 2, &beside);
     let mut names: Vec<String> =
         std::fs::read_to_string(AGAIN).unwrap_or_default().lines().map(str::to_owned).collect();
     let failed = times.failed();
@@ -164,17 +218,24 @@ fn rust_tests(required: &[(&str, &str)], times: &mut Times) -> Result<()> {
     }
     if !names.is_empty() {
         let these: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
-        let strict = [required, &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
-        let alone = lane(times, "Rust tests in real time again, alone", &these.join(" or "), 1, &strict);
+        let strict = [required(), &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
+        let alone = lane(times, "Rust tests in real time again, alone", packages, &these.join(" or "), 1, &strict);
         in_real_time = in_real_time.and(alone);
     }
     computing.and(in_real_time)
 }
 
-/// Runs `which` of the Rust tests, so many at once.
-fn lane(times: &mut Times, what: &str, which: &str, threads: usize, variables: &[(&str, &str)]) -> Result<()> {
+/// Runs `which` of the tests of `packages`, so many at once.
+fn lane(
+    times: &mut Times,
+    what: &str,
+    packages: &[&str],
+    which: &str,
+    threads: usize,
+    variables: &[(&str, &str)],
+) -> Result<()> {
     let threads = threads.to_string();
-    let args = ["nextest", "run", "--locked", "--workspace", "--test-threads", &threads, "-E", which];
+    let args = [&["nextest", "run", "--locked", "--test-threads", &threads, "-E", which], packages].concat();
     Times::begin();
     let done = step_with(variables, what, "cargo", &args);
     times.add().and(done)
@@ -182,9 +243,9 @@ fn lane(times: &mut Times, what: &str, which: &str, threads: usize, variables: &
 
 /// Runs the determinism tests with our code compiled as in a release. Libraries of others stay as the tests have built them: a
 /// release would take minutes to build them again.
-fn same_bytes_in_release() -> Result<()> {
-    let mut args: Vec<String> =
-        ["nextest", "run", "--locked", "--workspace", "--test", "determinism"].map(String::from).into();
+fn same_bytes_in_release(packages: &[&str]) -> Result<()> {
+    let args = [&["nextest", "run", "--locked", "--test", "determinism"], packages].concat();
+    let mut args: Vec<String> = args.into_iter().map(String::from).collect();
     let manifest = std::fs::read_to_string("Cargo.toml").context("Cargo.toml")?;
     for (name, _) in layers::CRATES {
         // A library of others has the same name: version 1 of `cc` builds C.
@@ -203,10 +264,12 @@ fn level_in_release<'m>(manifest: &'m str, name: &str) -> Option<&'m str> {
     level(&format!("[profile.release.package.{name}]")).or_else(|| level("[profile.release]"))
 }
 
-/// The test that compares the report's TypeScript types with the Rust types, because only test builds carry the generator. It builds
-/// the command too.
-const PAGE_TYPES: [&str; 6] =
-    ["nextest", "run", "--locked", "--workspace", "-E", "test(/types::the_page_types_are_those_of_the_rust_types$/)"];
+/// The arguments of `cargo` for the test that compares the report's TypeScript types with the Rust types. Of the workspace, it builds the
+/// command too.
+fn page_types<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+    let test = "test(/types::the_page_types_are_those_of_the_rust_types$/)";
+    [&["nextest", "run", "--locked", "-E", test], packages].concat()
+}
 
 /// The folder of the command that tests are built with. A release build takes as long as they do.
 const BIN: &str = "target/debug";
@@ -214,7 +277,7 @@ const BIN: &str = "target/debug";
 /// Writes what is generated from the code: the report's types, the command line, the scenario keys, the schema, and what commands
 /// print.
 fn docs() -> Result<()> {
-    step_with(&[("RANWAY_WRITE_TYPES", "1")], "types of the report", "cargo", &PAGE_TYPES)?;
+    step_with(&[("RANWAY_WRITE_TYPES", "1")], "types of the report", "cargo", &page_types(WORKSPACE))?;
     for (page, text) in stale_pages()? {
         std::fs::create_dir_all(page.parent().expect("a file in a folder"))?;
         std::fs::write(&page, text).with_context(|| page.display().to_string())?;
