@@ -77,6 +77,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ranway-python", &["units", "netio", "scenario", "record", "sim", "emulate"]),
+    ("benches", &[]),
     ("xtask", &[]),
 ];
 

@@ -1,12 +1,12 @@
-//! Runs one bulk flow of 10 s with or without something that costs packets time, and prints how many data packets arrived,
-//! so that the instructions of both can be counted: `cargo build --release -p sim --example packet_cost`, then `valgrind
-//! --tool=callgrind target/release/examples/packet_cost NETWORK on|off`. On its way there is a PEP, or (`backlog`) queues
-//! with byte queue limits above RLC, or (`split`) a proxy that splits the connection. `pair` adds a flow between two
-//! other hosts, whose endpoints are what a proxy's are compared with.
+//! What one bulk flow of 10 s costs with and without something that takes time for packets: on its way there is a PEP, or (`backlog`)
+//! queues with byte queue limits above RLC, or (`split`) a proxy that splits the connection. `pair` adds a flow between two other hosts,
+//! whose endpoints are what a proxy's are compared with. An iteration is a run.
+//!
+//! Each prints how many data packets arrive, by which the instructions of one run are divided: docs/src/performance.md has the command.
 
-use scenario::Scenario;
+use criterion::{Criterion, criterion_group, criterion_main};
+use scenario::{Loaded, Scenario};
 use std::io;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 /// What is alike in all. The receiver's buffer, half of which is window, keeps queues from overflowing: all flows send the same.
@@ -90,31 +90,43 @@ to = "b"
 tcp = { linux = "6.1", small_queues = false, tso = false, send_autotuning = false, receive_buffer = "500 kB" }
 "#;
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let text = match words[..] {
-        ["drop-tail" | "pfifo-fast", pep @ ("on" | "off")] => links(words[0], pep == "on"),
-        ["backlog", limited @ ("on" | "off")] => backlog(limited == "on"),
-        ["lte" | "split" | "pair", "off"] => lte(""),
-        ["lte", "on"] => lte("pep = true"),
-        ["split", "on"] => lte("proxy = { policy = \"split\" }"),
-        ["pair", "on"] => lte("") + PAIR,
-        _ => {
-            eprintln!("packet_cost drop-tail|pfifo-fast|lte|backlog|split|pair on|off");
-            return ExitCode::from(2);
-        }
-    };
-    let read = |name: &str| if name == "cost" { Ok(text.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
-    let loaded = Scenario::load("cost", &[], &read).expect("the scenario of this file is right");
+fn load(text: &str) -> Loaded {
+    let read = |name: &str| if name == "cost" { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
+    Scenario::load("cost", &[], &read).expect("the scenario of this file is right")
+}
+
+/// Returns how many data packets arrive.
+fn run(scenario: &Loaded) -> u64 {
     let stop = AtomicBool::new(false);
     let options = sim::Options::new(1, &stop, &|_| {});
-    match sim::run(&loaded, &options) {
-        Ok(outcome) => println!("{} data packets", outcome.results.timing.packets),
-        Err(e) => {
-            eprintln!("{e}");
-            return ExitCode::FAILURE;
+    sim::run(scenario, &options).expect("nothing stops it").results.timing.packets
+}
+
+fn flows(c: &mut Criterion) {
+    for (name, text) in [
+        ("drop-tail/off", links("drop-tail", false)),
+        ("drop-tail/on", links("drop-tail", true)),
+        ("pfifo-fast/off", links("pfifo-fast", false)),
+        ("pfifo-fast/on", links("pfifo-fast", true)),
+        ("lte/off", lte("")),
+        ("lte/on", lte("pep = true")),
+        ("backlog/off", backlog(false)),
+        ("backlog/on", backlog(true)),
+        ("split/on", lte("proxy = { policy = \"split\" }")),
+        ("pair/on", lte("") + PAIR),
+    ] {
+        let scenario = load(&text);
+        let mut packets = 0;
+        c.bench_function(name, |b| b.iter(|| packets = run(&scenario)));
+        if packets > 0 {
+            println!("{name}: {packets} data packets");
         }
     }
-    ExitCode::SUCCESS
 }
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = flows
+}
+criterion_main!(benches);

@@ -1,13 +1,15 @@
-//! What a PDU and an SDU cost in RLC and PDCP, both ends together: `cargo run --release -p ran --example rlc_cost [TTIS]`.
+//! What a TTI costs in RLC and PDCP, both ends together. An iteration is a TTI.
 //!
 //! Each TTI a queue that is never empty gets a grant, the block arrives four TTIs later, and the other direction carries
 //! STATUS PDUs and an acknowledgement of 40 bytes for each second SDU. The ring of blocks is part of the cost.
-#![allow(clippy::disallowed_methods, reason = "it measures the processor's time")]
 
 use aqm::{Ecn, Packet};
 use channel::Direction::{self, Downlink, Uplink};
+use cpu_time::ProcessTime;
+use criterion::{Criterion, criterion_group, criterion_main};
 use ran::pdcp::{self, Nr, PdcpSn, Times};
 use ran::rlc::{Am, AmSn, Bearer, Block, Config, Mode, NrAm, NrUm, Um};
+use std::time::Duration;
 use units::{Span, Time};
 
 /// As large as the simulator's descriptor.
@@ -51,27 +53,21 @@ impl Packet for Descriptor {
     }
 }
 
-/// Nanoseconds that this process has run, whatever else the machine does (Linux).
-fn cpu() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("a Linux machine");
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds first")
-}
-
 const DELAY: usize = 4;
 
-fn run(name: &str, mode: Mode, grant: u32, sdu: u32, loss_every: u64, ttis: u64) {
+/// TTIs after which the buffers have grown to their sizes.
+const GROWN: u64 = 10_000;
+
+fn run(mode: Mode, grant: u32, sdu: u32, loss_every: u64, ttis: u64) -> Duration {
     let pdcp = pdcp::Config::default();
     let mut bearer = Bearer::new(&Config { mode, downlink: pdcp, uplink: pdcp });
     let mut air: [[Block; DELAY]; 2] = Default::default();
     let mut drops = |_: Descriptor, _| {};
     let mut delivered = 0u64;
-    let (mut start, mut counted) = (cpu(), (0, 0));
-    for tti in 0..2 * ttis {
-        if tti == ttis {
-            // The buffers have grown to their sizes.
-            start = cpu();
-            let stats = bearer.stats(Downlink);
-            counted = (delivered, stats.pdus + stats.retx_pdus);
+    let mut start = ProcessTime::now();
+    for tti in 0..GROWN + ttis {
+        if tti == GROWN {
+            start = ProcessTime::now();
         }
         let now = Time::from_nanos(tti * 1_000_000);
         let mut acks = 0;
@@ -105,20 +101,13 @@ fn run(name: &str, mode: Mode, grant: u32, sdu: u32, loss_every: u64, ttis: u64)
             }
         }
     }
-    let ns = (cpu() - start) as f64;
-    let stats = bearer.stats(Downlink);
-    let (sdus, pdus) = (delivered - counted.0, stats.pdus + stats.retx_pdus - counted.1);
-    println!(
-        "{name:<36} {:>6.0} ns/TTI {:>6.0} ns/PDU {:>6.1} ns/SDU {:>6.2} SDU/TTI",
-        ns / ttis as f64,
-        ns / pdus as f64,
-        ns / sdus as f64,
-        sdus as f64 / ttis as f64
-    );
+    start.elapsed()
 }
 
-fn main() {
-    let ttis = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(500_000);
+fn ttis(c: &mut Criterion) {
+    let mut bench = |name: &str, mode: Mode, grant: u32, sdu: u32, loss_every: u64| {
+        c.bench_function(name, |b| b.iter_custom(|ttis| run(mode, grant, sdu, loss_every, ttis)));
+    };
     let (am, um) = (Mode::Am(Am::default()), Mode::Um(Um::default()));
     let often = Mode::Am(Am {
         t_poll_retransmit: Span::from_millis(20),
@@ -128,15 +117,14 @@ fn main() {
         t_status_prohibit: Span::from_millis(10),
         ..Am::default()
     });
-    println!("block of {} bytes", size_of::<Block>());
-    run("AM, 9422 B grants, 1500 B SDUs", am, 9422, 1500, 0, ttis);
-    run("AM, each PDU polls", often, 9422, 1500, 0, ttis);
-    run("AM, each 100th block lost", am, 9422, 1500, 100, ttis);
-    run("AM, each PDU polls, 100th lost", often, 9422, 1500, 100, ttis);
-    run("AM, 300 B grants", am, 300, 1500, 0, ttis);
-    run("AM, 40 B SDUs", am, 9422, 40, 0, ttis / 10);
-    run("UM, 9422 B grants, 1500 B SDUs", um, 9422, 1500, 0, ttis);
-    run("UM, each 100th block lost", um, 9422, 1500, 100, ttis);
+    bench("AM, 9422 B grants, 1500 B SDUs", am, 9422, 1500, 0);
+    bench("AM, each PDU polls", often, 9422, 1500, 0);
+    bench("AM, each 100th block lost", am, 9422, 1500, 100);
+    bench("AM, each PDU polls, 100th lost", often, 9422, 1500, 100);
+    bench("AM, 300 B grants", am, 300, 1500, 0);
+    bench("AM, 40 B SDUs", am, 9422, 40, 0);
+    bench("UM, 9422 B grants, 1500 B SDUs", um, 9422, 1500, 0);
+    bench("UM, each 100th block lost", um, 9422, 1500, 100);
     // 850 Mbit/s in slots of 125 us, and the widest carrier. Time runs eight times too fast for the timers here.
     let nr = Nr {
         sn: PdcpSn::Eighteen,
@@ -146,12 +134,15 @@ fn main() {
     };
     let am = |sn| Mode::NrAm(NrAm { sn, pdcp: nr, ..NrAm::default() });
     let um = Mode::NrUm(NrUm { pdcp: nr, ..NrUm::default() });
-    run("NR AM, 13321 B grants, 1500 B SDUs", am(AmSn::Eighteen), 13321, 1500, 0, ttis);
-    run("NR AM, each 100th block lost", am(AmSn::Eighteen), 13321, 1500, 100, ttis);
-    run("NR AM, each 10th block lost", am(AmSn::Eighteen), 13321, 1500, 10, ttis);
-    run("NR AM, 120 kB grants", am(AmSn::Eighteen), 120_000, 1500, 0, ttis / 10);
-    run("NR AM, 300 B grants", am(AmSn::Twelve), 300, 1500, 0, ttis);
-    run("NR AM, 40 B SDUs", am(AmSn::Twelve), 13321, 40, 0, ttis / 10);
-    run("NR UM, 13321 B grants, 1500 B SDUs", um, 13321, 1500, 0, ttis);
-    run("NR UM, each 100th block lost", um, 13321, 1500, 100, ttis);
+    bench("NR AM, 13321 B grants, 1500 B SDUs", am(AmSn::Eighteen), 13321, 1500, 0);
+    bench("NR AM, each 100th block lost", am(AmSn::Eighteen), 13321, 1500, 100);
+    bench("NR AM, each 10th block lost", am(AmSn::Eighteen), 13321, 1500, 10);
+    bench("NR AM, 120 kB grants", am(AmSn::Eighteen), 120_000, 1500, 0);
+    bench("NR AM, 300 B grants", am(AmSn::Twelve), 300, 1500, 0);
+    bench("NR AM, 40 B SDUs", am(AmSn::Twelve), 13321, 40, 0);
+    bench("NR UM, 13321 B grants, 1500 B SDUs", um, 13321, 1500, 0);
+    bench("NR UM, each 100th block lost", um, 13321, 1500, 100);
 }
+
+criterion_group!(benches, ttis);
+criterion_main!(benches);

@@ -1,12 +1,7 @@
-//! What the hot functions cost: nanoseconds a call.
-//!
-//! `cargo run --release -p channel --example link_cost`
-
-#![allow(clippy::disallowed_methods, reason = "it measures time")]
+//! What the hot functions of the channel cost.
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 use channel::buildings::Wall;
 use channel::fading::{Config, Doppler, Fading, Grid, Profile, Tdl, Turns};
@@ -19,20 +14,19 @@ use channel::{
     Modulation, PathLoss, Position, Random, Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for,
     mutual_information, wideband_cqi,
 };
+use criterion::{Criterion, criterion_group, criterion_main};
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
 
-/// The best of five runs, in nanoseconds a call.
-fn measure(name: &str, calls: u64, mut call: impl FnMut(u64)) {
-    let mut best = f64::MAX;
-    for run in 0..5 {
-        let start = Instant::now();
-        for n in run * calls..(run + 1) * calls {
+/// Measures `call`, which gets the numbers of its calls.
+fn measure(c: &mut Criterion, name: &str, mut call: impl FnMut(u64)) {
+    let mut n = 0;
+    c.bench_function(name, |b| {
+        b.iter(|| {
             call(n);
-        }
-        best = best.min(start.elapsed().as_nanos() as f64 / calls as f64);
-    }
-    println!("{name:58} {best:9.1} ns");
+            n += 1;
+        });
+    });
 }
 
 fn air(bandwidth: Bandwidth, fading: Option<Config>) -> Air {
@@ -68,21 +62,21 @@ fn city() -> Air {
     Air::new(&config, &(0..7).map(site).collect::<Vec<_>>(), Random::seed_from_u64(1))
 }
 
-fn main() {
+fn calls(c: &mut Criterion) {
     let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
     let mut sinr = Sinr::default();
 
     let mut flat = air(Bandwidth::Mhz20, None);
-    measure("downlink, static and flat", 10_000_000, |n| flat.downlink(0, at(n), black_box(&mut sinr)));
-    measure("uplink, static and flat", 10_000_000, |n| flat.uplink(0, at(n), 10, black_box(&mut sinr)));
-    measure("wideband_cqi, flat", 10_000_000, |_| {
+    measure(c, "downlink, static and flat", |n| flat.downlink(0, at(n), black_box(&mut sinr)));
+    measure(c, "uplink, static and flat", |n| flat.uplink(0, at(n), 10, black_box(&mut sinr)));
+    measure(c, "wideband_cqi, flat", |_| {
         black_box(wideband_cqi(black_box(&sinr)));
     });
 
     for (profile, name) in [(Profile::Epa, "EPA"), (Profile::Eva, "EVA"), (Profile::Etu, "ETU")] {
         for blocks in [25, 100] {
             let mut fading = Fading::new(profile, blocks, &mut Random::seed_from_u64(1));
-            measure(&format!("fading a subframe, {name}, {blocks} blocks"), 100_000, |n| {
+            measure(c, &format!("fading a subframe, {name}, {blocks} blocks"), |n| {
                 black_box(fading.gains(Turns::new(0.07 * n as f64)));
             });
         }
@@ -95,18 +89,14 @@ fn main() {
         (Profile::TdlA30, "TDLA30", 273, 30_000),
     ] {
         let mut fading = Fading::on_grid(profile, Grid::new(blocks, subcarrier_hz), &mut Random::seed_from_u64(1));
-        measure(
-            &format!("fading a slot, {name}, {blocks} blocks of {} kHz", 12 * subcarrier_hz / 1000),
-            100_000,
-            |n| {
-                black_box(fading.gains(Turns::new(0.07 * n as f64)));
-            },
-        );
+        measure(c, &format!("fading a slot, {name}, {blocks} blocks of {} kHz", 12 * subcarrier_hz / 1000), |n| {
+            black_box(fading.gains(Turns::new(0.07 * n as f64)));
+        });
     }
     let doppler = Doppler::Hz(70.0);
     let mut faded = air(Bandwidth::Mhz20, Some(Config { profile: Profile::Eva, doppler }));
-    measure("downlink, EVA70, 100 blocks, next subframe", 100_000, |n| faded.downlink(0, at(n), black_box(&mut sinr)));
-    measure("downlink, EVA70, 100 blocks, same subframe", 1_000_000, |_| faded.downlink(0, at(500_000), &mut sinr));
+    measure(c, "downlink, EVA70, 100 blocks, next subframe", |n| faded.downlink(0, at(n), black_box(&mut sinr)));
+    measure(c, "downlink, EVA70, 100 blocks, same subframe", |_| faded.downlink(0, at(500_000), &mut sinr));
     let Sinr::PerRb(blocks) = &mut sinr else { unreachable!("a faded channel differs from block to block") };
     // Down to the SINRs at which links work.
     blocks.iter_mut().for_each(|sinr| *sinr *= 1e-3);
@@ -122,36 +112,36 @@ fn main() {
     };
     let mut drive = Air::new(&config, &sites, Random::seed_from_u64(1));
     let mut flat = Sinr::default();
-    measure("downlink, 20 UMi cells at 120 km/h, next subframe", 100_000, |n| drive.downlink(0, at(n), &mut flat));
+    measure(c, "downlink, 20 UMi cells at 120 km/h, next subframe", |n| drive.downlink(0, at(n), &mut flat));
     let fading = Some(Config { profile: Profile::Eva, doppler });
     let config = AirConfig { fading, interference_fades: true, ..AirConfig::default() };
     let mut among = Air::new(&config, &sites[..7], Random::seed_from_u64(1));
     (1..7).for_each(|cell| among.set_load(cell, 1.0));
-    measure("downlink, EVA70, 50 blocks, among 6 cells that fade", 100_000, |n| among.downlink(0, at(n), &mut flat));
+    measure(c, "downlink, EVA70, 50 blocks, among 6 cells that fade", |n| among.downlink(0, at(n), &mut flat));
     let mut walk = city();
-    measure("rsrp, 7 cells with beams among 300 buildings, next update", 100_000, |n| {
+    measure(c, "rsrp, 7 cells with beams among 300 buildings, next update", |n| {
         black_box(walk.rsrp(0, at(20 * n)));
     });
-    measure("information, 100 blocks", 1_000_000, |_| {
+    measure(c, "information, 100 blocks", |_| {
         black_box(black_box(&sinr).information(Modulation::Qam16, 0..100));
     });
-    measure("wideband_cqi, 100 blocks", 100_000, |_| {
+    measure(c, "wideband_cqi, 100 blocks", |_| {
         black_box(wideband_cqi(black_box(&sinr)));
     });
 
-    measure("mutual_information", 10_000_000, |n| {
+    measure(c, "mutual_information", |n| {
         black_box(mutual_information(Modulation::Qam64, black_box(n as f32 * 1e-5)));
     });
-    measure("mcs_for", 10_000_000, |n| {
+    measure(c, "mcs_for", |n| {
         black_box(mcs_for(1 + (n % 15) as u8, Direction::Downlink, black_box(-0.3)));
     });
     let mut soft = Soft::default();
     soft.add(0.999, coded_bits(Direction::Downlink, Modulation::Qam64, 100));
-    measure("block_error, certain", 10_000_000, |_| {
+    measure(c, "block_error, certain", |_| {
         black_box(block_error(tbs(26, 100), black_box(&soft)));
     });
     soft.information *= 0.91;
-    measure("block_error, at the edge", 10_000_000, |_| {
+    measure(c, "block_error, at the edge", |_| {
         black_box(block_error(tbs(26, 100), black_box(&soft)));
     });
 
@@ -161,14 +151,17 @@ fn main() {
     for (name, information) in information {
         let mut soft = Soft::default();
         soft.add(information, if name == "repeated" { 5 * coded } else { coded });
-        measure(&format!("nr::block_error, 13 code blocks, {name}"), 10_000_000, |_| {
+        measure(c, &format!("nr::block_error, 13 code blocks, {name}"), |_| {
             black_box(nr::block_error(black_box(106_576), rate, black_box(&soft)));
         });
     }
-    measure("nr::mcs_for", 10_000_000, |n| {
+    measure(c, "nr::mcs_for", |n| {
         black_box(nr::mcs_for(McsTable::Qam256, 1 + (n % 15) as u8, black_box(-0.3)));
     });
-    measure("nr::cqi_at, flat", 10_000_000, |_| {
+    measure(c, "nr::cqi_at, flat", |_| {
         black_box(nr::cqi_at(McsTable::Qam256, black_box(&Sinr::Flat(1.7))));
     });
 }
+
+criterion_group!(benches, calls);
+criterion_main!(benches);

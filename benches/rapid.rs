@@ -1,13 +1,13 @@
-//! What decisions cost: nanoseconds for each flow and tick, at 10,000 flows. `cargo run --release -p rapid --example decision_cost`
-#![allow(clippy::disallowed_methods, reason = "it measures time")]
+//! What decisions cost at 10,000 flows. An iteration is a flow and a tick.
 
+use cpu_time::ProcessTime;
+use criterion::{Criterion, criterion_group, criterion_main};
 use rapid::{Best, Config, Control, Policy, Published, Rapid, Sample};
 use rnis::{RadioReport, UeId};
-use std::time::Instant;
+use std::time::Duration;
 use units::{Span, Time};
 
 const FLOWS: u64 = 10_000;
-const TICKS: u64 = 2_000;
 const TICK: Span = Span::from_millis(1);
 
 /// A report on a UE that decoded what a cell of 100 blocks carries in a millisecond.
@@ -33,15 +33,15 @@ fn report(time: Time) -> RadioReport {
     }
 }
 
-/// The flows of `ues` UEs, of which each second one is application-limited.
-fn run(name: &str, policy: Policy, ues: u64) {
+/// Returns what `ticks` cost of the flows of `ues` UEs, of which each second one is application-limited.
+fn run(policy: Policy, ues: u64, ticks: u64) -> Duration {
     let mut rapid = Rapid::new(Config { policy, tick: TICK, ..Config::default() });
     (0..FLOWS).for_each(|n| rapid.open(n, n % ues, 1448, Time::ZERO));
-    let (mut spent, mut decided) = (0, 0_u64);
-    for tick in 1..=TICKS {
+    let (mut spent, mut decided) = (Duration::ZERO, 0_u64);
+    for tick in 1..=ticks {
         let now = Time::ZERO + TICK * tick;
         (0..ues).for_each(|ue| rapid.on_report(ue, &report(now), now));
-        let start = Instant::now();
+        let start = ProcessTime::now();
         rapid.update(
             now,
             &mut |flow| {
@@ -59,16 +59,33 @@ fn run(name: &str, policy: Policy, ues: u64) {
             },
             &mut |_, decision| decided += u64::from(decision.rate.is_some()),
         );
-        spent += start.elapsed().as_nanos();
+        spent += start.elapsed();
     }
     assert!(decided > 0, "nothing was decided");
-    println!("{name}, {ues} UEs: {:.0} ns for each flow and tick", spent as f64 / (FLOWS * TICKS) as f64);
+    spent
 }
 
-fn main() {
-    for ues in [1, 100, FLOWS] {
-        run("best", Policy::Best(Best::default()), ues);
-        run("published", Policy::Published(Published::default()), ues);
-        run("milli-proxy", Policy::MilliProxy, ues);
+fn decisions(c: &mut Criterion) {
+    for (name, policy) in [
+        ("best", Policy::Best(Best::default())),
+        ("published", Policy::Published(Published::default())),
+        ("milli-proxy", Policy::MilliProxy),
+    ] {
+        let mut group = c.benchmark_group(name);
+        for ues in [1, 100, FLOWS] {
+            group.bench_function(format!("{ues} UEs"), |b| {
+                b.iter_custom(|times| {
+                    let ticks = times.div_ceil(FLOWS).max(200);
+                    run(policy, ues, ticks).mul_f64(times as f64 / (FLOWS * ticks) as f64)
+                });
+            });
+        }
     }
 }
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = decisions
+}
+criterion_main!(benches);

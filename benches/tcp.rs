@@ -1,12 +1,14 @@
-//! What a data packet and its share of acknowledgements cost, for windows from small to large and losses from none to many:
-//! `cargo run --release -p tcp --example endpoint_cost [PACKETS]`. The cost must not grow with the bytes in flight.
+//! What a data packet and its share of acknowledgements cost, for windows from small to large and losses from none to many. The cost
+//! must not grow with the bytes in flight. An iteration is a packet.
 //!
 //! Two endpoints over a constant delay and a constant rate, with a fixed window; the loop around them is part of the cost.
-#![allow(clippy::disallowed_methods, reason = "it measures the processor's time")]
 
 use cc::{AckSample, Congestion, Controller, Ctx, Limits, Random, Sent};
+use cpu_time::ProcessTime;
+use criterion::{Criterion, criterion_group, criterion_main};
 use rand_core::SeedableRng;
 use std::collections::VecDeque;
+use std::time::Duration;
 use tcp::{Config, Context, Endpoint, SendBuffer};
 use units::{Rate, Span, Time};
 use wire::Segment;
@@ -30,16 +32,11 @@ impl Controller for Fixed {
     }
 }
 
-/// Nanoseconds that this process has run, whatever else the machine does (Linux).
-fn cpu() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("a Linux machine");
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds first")
-}
-
 /// Packets on their way, with when they arrive.
 type Wire = VecDeque<(Time, Segment)>;
 
-fn run(window: u32, loss_every: u64, packets: u64) -> (f64, u64, f64) {
+/// Returns what `packets` cost once the window has been sent four times.
+fn run(window: u32, loss_every: u64, packets: u64) -> Duration {
     // The rate keeps `window` segments in flight over 20 ms.
     let rtt = Span::from_millis(20);
     let rate = Rate::from_bits_per_sec(u64::from(window) * 1500 * 8 * 50);
@@ -58,7 +55,7 @@ fn run(window: u32, loss_every: u64, packets: u64) -> (f64, u64, f64) {
     let (mut now, mut busy) = (Time::ZERO, Time::ZERO);
     ends[0].write_unlimited();
     let mut touched = 0;
-    let (mut start, mut counted) = (cpu(), 0);
+    let (before, mut start) = (4 * u64::from(window), None);
     loop {
         loop {
             let mut cx = Context { now, random: &mut random, log: None };
@@ -76,11 +73,12 @@ fn run(window: u32, loss_every: u64, packets: u64) -> (f64, u64, f64) {
             wires[touched].push_back((leaves + rtt / 2, segment));
         }
         while ends[touched].poll_event().is_some() {}
-        if counted == 0 && ends[0].stats().data_segments_sent > packets / 10 {
-            (start, counted) = (cpu(), ends[0].stats().data_segments_sent);
-        }
-        if ends[0].stats().data_segments_sent >= packets {
-            break;
+        let sent = ends[0].stats().data_segments_sent;
+        if sent >= before {
+            let start = start.get_or_insert_with(ProcessTime::now);
+            if sent >= before + packets {
+                return start.elapsed();
+            }
         }
         let arrival = |wire: &Wire| wire.front().map_or(Time::MAX, |&(at, _)| at);
         let timers = [ends[0].poll_timeout().unwrap_or(Time::MAX), ends[1].poll_timeout().unwrap_or(Time::MAX)];
@@ -95,21 +93,18 @@ fn run(window: u32, loss_every: u64, packets: u64) -> (f64, u64, f64) {
             ends[touched].handle_timeout(&mut cx);
         }
     }
-    let stats = ends[0].stats();
-    let sent = stats.data_segments_sent - counted;
-    let share = ends[1].stats().acks_sent as f64 / stats.data_segments_sent as f64;
-    ((cpu() - start) as f64 / sent as f64, stats.timeouts, share)
 }
 
-fn main() {
-    let packets = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
-    println!("an endpoint at rest: {} bytes", size_of::<Endpoint<cc::AnyController>>());
-    println!("{:>8} {:>10} {:>14} {:>10} {:>10}", "window", "loss", "ns per packet", "time-outs", "ACKs each");
-    for loss_every in [0, 1000, 100, 20] {
+fn packets(c: &mut Criterion) {
+    for (loss, loss_every) in [("no loss", 0), ("0.1 % lost", 1000), ("1 % lost", 100), ("5 % lost", 20)] {
+        let mut group = c.benchmark_group(loss);
         for window in [20, 200, 2000, 8600, 40_000] {
-            let (ns, timeouts, acks) = run(window, loss_every, packets);
-            let loss = if loss_every == 0 { 0.0 } else { 1.0 / loss_every as f64 };
-            println!("{window:>8} {loss:>10} {ns:>14.1} {timeouts:>10} {acks:>10.2}");
+            group.bench_function(format!("{window} in flight"), |b| {
+                b.iter_custom(|packets| run(window, loss_every, packets));
+            });
         }
     }
 }
+
+criterion_group!(benches, packets);
+criterion_main!(benches);
