@@ -108,17 +108,6 @@ impl Throughput {
     }
 }
 
-/// Returns the median of round-trip times, the mean of the two in the middle if their number is even.
-pub fn median(mut spans: Vec<Span>) -> Option<Span> {
-    spans.sort_unstable();
-    let middle = spans.len() / 2;
-    let upper = *spans.get(middle)?;
-    let lower = if spans.len().is_multiple_of(2) { spans[middle - 1] } else { upper };
-    Some(Span::from_nanos(
-        lower.as_nanos() / 2 + upper.as_nanos() / 2 + (lower.as_nanos() % 2 + upper.as_nanos() % 2) / 2,
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,14 +165,5 @@ mod tests {
         assert!(list.len() <= MOST_SAMPLES && list.len() > MOST_SAMPLES / 2, "{}", list.len());
         assert!(list.is_sorted() && list.last() == Some(&(Span::from_secs(100), 10_000_000)));
         assert_eq!(samples.bytes_at(Span::from_millis(50_005)), 5_000_500.0);
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        let spans = |ms: &[u64]| ms.iter().map(|&ms| Span::from_millis(ms)).collect::<Vec<_>>();
-        assert_eq!(median(spans(&[9, 1, 4])), Some(Span::from_millis(4)));
-        assert_eq!(median(spans(&[9, 1, 4, 6])), Some(Span::from_millis(5)));
-        assert_eq!(median(vec![Span::MAX, Span::MAX]), Some(Span::MAX));
-        assert_eq!(median(Vec::new()), None);
     }
 }
