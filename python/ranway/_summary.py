@@ -81,13 +81,13 @@ def _share_of(part: pl.Expr) -> pl.Expr:
 
 
 def _quantile_of(column: str, q: float) -> pl.Expr:
-    """Returns the smallest value that at least the share `q` of the values does not exceed."""
+    """Returns the nearest rank: the smallest value that at least the share `q` of the values does not exceed."""
     values = pl.col(column).drop_nulls().sort()
     return values.filter(pl.int_range(1, values.len() + 1) >= values.len() * q - 1e-9).first()
 
 
 def _quantiles(table: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
-    """Returns quantiles of a distribution's buckets: the smallest value not exceeded by at least that share."""
+    """Returns quantiles of a distribution's buckets by nearest rank."""
     buckets = table.group_by(*_KEYS, column).agg(pl.col("count").sum()).sort(*_KEYS, column)
     buckets = buckets.with_columns(share=pl.col("count").cum_sum().over(_KEYS) / pl.col("count").sum().over(_KEYS))
     return buckets.group_by(_KEYS, maintain_order=True).agg(

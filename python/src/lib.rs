@@ -508,7 +508,7 @@ fn emulate_error(error: ::emulate::Error) -> PyErr {
 /// Returns the 97.5 % quantile of Student's t distribution with so many degrees of freedom, at least one.
 #[pyfunction]
 fn student_t(degrees: usize) -> f64 {
-    record::student_t(degrees.max(1))
+    units::stats::student_t(degrees.max(1))
 }
 
 /// Returns values of a swept key, a JSON array, as numbers and the name of their unit, if they are amounts with units.

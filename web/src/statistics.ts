@@ -80,8 +80,8 @@ export function ellipse({ x, y }: Points): Points | null {
 
 /**
  * A line of probes over time, broken where they pause before a load (`load` is 1 under it), as while its flows are warmed up: where the
- * load's first probe comes more than twice the median interval after the one before it. The median is over the intervals before the
- * load, or over all if there are none.
+ * load's first probe comes more than twice the median interval after the one before it. The median, the upper one of two, is over the
+ * intervals before the load, or over all if there are none.
  */
 export function broken(t: Column, y: Column, load: Column): { x: Column; y: Column } {
   const begin = load.findIndex((on, i) => on === 1 && load[i - 1] === 0);
@@ -95,7 +95,7 @@ export function broken(t: Column, y: Column, load: Column): { x: Column; y: Colu
   return { x: split(t, (from + to) / 2), y: split(y, null) };
 }
 
-/** The least value with at least a share `q` of a distribution at or below it; `null` if so many have no value. */
+/** The nearest rank of a distribution: the least value with at least a share `q` at or below it; `null` if so many have no value. */
 export function quantile(x: Column, shares: Column, q: number): number | null {
   const i = shares.findIndex((share) => share !== null && share >= q - 1e-9);
   return i === -1 ? null : (x[i] ?? null);

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use observe::{Inspection, Observer, Rules};
 use record::tables::ClockRow;
+use units::stats::upper_median;
 use units::{Span, Time};
 use wire::hash::{address_bits, hash};
 use wire::{Headers, Options as TcpOptions, Transport};
@@ -160,10 +161,10 @@ impl Setting {
         // between their median differences.
         let median = |points: &[Point]| {
             let mut all: Vec<f64> = points.iter().map(|point| point.1).collect();
-            let middle = all.len() / 2;
-            *all.select_nth_unstable_by(middle, f64::total_cmp).1
+            upper_median(&mut all)
         };
-        let mut hosts: Vec<(f64, IpAddr)> = by_host.iter().map(|(host, points)| (median(points), *host)).collect();
+        let mut hosts: Vec<(f64, IpAddr)> =
+            by_host.iter().filter_map(|(host, points)| Some((median(points)?, *host))).collect();
         hosts.sort_by(|a, b| a.0.total_cmp(&b.0));
         let gap = |at: usize| hosts[at].0 - hosts[at - 1].0;
         let split = (1..hosts.len()).fold(1, |best, at| if gap(at) > gap(best) { at } else { best });

@@ -1,9 +1,10 @@
-//! The cluster bootstrap: the test is the unit, and its flows are nested in it ([`observe::bootstrap`]). The interval is that
+//! The cluster bootstrap: the test is the unit, and its flows are nested in it ([`units::stats::bootstrap`]). The interval is that
 //! between the percentiles of the resamples.
 
 use des::Streams;
-use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use units::stats::bootstrap::draw;
+use units::stats::{interpolated, percentiles_95};
 
 /// Number of resamples.
 pub const RESAMPLES: usize = 2000;
@@ -34,7 +35,8 @@ pub fn median_interval(tests: &[Vec<f64>], random: &mut Xoshiro256PlusPlus) -> O
         return None;
     }
     let mut medians = resample(tests, RESAMPLES, random, |values| median(values));
-    Some((quantile(&mut medians, 0.025)?, quantile(&mut medians, 0.975)?))
+    medians.sort_unstable_by(f64::total_cmp);
+    percentiles_95(&medians, interpolated)
 }
 
 /// A median, and the ends of its 95 % interval; these are missing with fewer than two tests.
@@ -47,19 +49,10 @@ pub(crate) fn middle(tests: &[Vec<f64>], seed: u64, stream: &str) -> Option<Midd
     Some((middle, interval.map(|(low, _)| low), interval.map(|(_, high)| high)))
 }
 
-/// The median; the mean of the two in the middle if their number is even. Sorts the values.
+/// Returns the median, of an even number the mean of the two in the middle ([`interpolated`]). Sorts the values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
-    quantile(values, 0.5)
-}
-
-/// A quantile, interpolated linearly between the values (type 7 of Hyndman and Fan 1996). Sorts the values.
-pub fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    let place = share * last as f64;
-    let (below, part) = (place.floor() as usize, place.fract());
-    let (low, high) = (values[below], values[(below + 1).min(last)]);
-    Some(low + part * (high - low))
+    interpolated(values, 0.5)
 }
 
 #[cfg(test)]
@@ -76,11 +69,9 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_worked_by_hand() {
+    fn medians_are_those_worked_by_hand() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        // Of 1..=5, the place of 0.975 is 0.975 * 4 = 3.9: 4 + 0.9 * (5 - 4).
-        assert!((quantile(&mut [1.0, 2.0, 3.0, 4.0, 5.0], 0.975).expect("values") - 4.9).abs() < 1e-12);
         assert_eq!(median(&mut []), None);
     }
 

@@ -6,9 +6,12 @@
 //! test count as one value.
 
 use serde::Serialize;
+use units::stats::nearest_rank;
 
 /// The probability that the distribution leaves its band.
 const ALPHA: f64 = 0.05;
+/// By how much of a test a share may miss a number of tests because of rounding.
+const ROUNDED: f64 = 1e-9;
 
 /// An empirical distribution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,12 +31,11 @@ impl Distribution {
             .then(|| Distribution { values, band: ((2.0 / ALPHA).ln() / (2.0 * count)).sqrt().min(1.0) })
     }
 
-    /// The smallest value that at least a share of the tests does not exceed; `None` if no value has that share.
+    /// The [`nearest_rank`] of a share; `None` if no value has that share.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
-        let count = self.values.len() as f64;
         // A share that is a number of tests, but for the last digits.
-        let place = (share * count - 1e-9).ceil();
-        (share > 0.0 && place <= count).then(|| self.values[(place as usize).max(1) - 1])
+        let share_of_rank = share - ROUNDED / self.values.len() as f64;
+        nearest_rank(&self.values, share_of_rank).filter(|_| share > 0.0 && share_of_rank <= 1.0)
     }
 
     /// The bounds of a quantile by the band, which hold for all quantiles at once; `None` where the band has none.

@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{Direction, File};
-use observe::bootstrap::below;
+use units::stats::bootstrap::below;
 
 /// A combination of the factors of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use crate::clock::{self, Moment};
 use crate::table::Table;
 use crate::units::{self, TimeName};
 use crate::{Error, MAX_SECONDS, choose, shown};
+use ::units::stats::upper_median;
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 10_000_000;
@@ -285,9 +286,5 @@ pub(crate) fn short(seconds: f64) -> String {
 /// Returns the median of the steps that are not zero; 0 if there is none.
 fn usual_step(times: &[f64]) -> f64 {
     let mut steps: Vec<f64> = times.windows(2).map(|two| two[1] - two[0]).filter(|step| *step > 0.0).collect();
-    if steps.is_empty() {
-        return 0.0;
-    }
-    let middle = steps.len() / 2;
-    *steps.select_nth_unstable_by(middle, f64::total_cmp).1
+    upper_median(&mut steps).unwrap_or(0.0)
 }

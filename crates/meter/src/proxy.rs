@@ -15,6 +15,7 @@
 
 use std::fmt;
 
+use units::stats::upper_median;
 use units::{Bytes, Span};
 
 use crate::flow::Sample;
@@ -161,8 +162,7 @@ fn ahead(flow: &FlowOutcome) -> Option<(Bytes, Span)> {
         acked * PAYLOAD - flow.bytes.bytes_at(sample.at.saturating_since(flow.start))
     };
     let mut ahead: Vec<f64> = flow.under_way().map(of).collect();
-    ahead.sort_unstable_by(f64::total_cmp);
-    let median = *ahead.get(ahead.len() / 2)?;
+    let median = upper_median(&mut ahead)?;
     let late = Span::from_secs_f64((median / total.max(1) as f64).max(0.0) * span.as_secs_f64());
     (median >= LEAST_AHEAD && late >= LEAST_LATE).then_some((Bytes::new(median as u64), late))
 }

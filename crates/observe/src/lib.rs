@@ -11,8 +11,6 @@
 //! | `counters`, `sample` | totals, and the state at a moment |
 //! | `limits` | what held a sender back, as its kernel tells it |
 //! | `located` | where packets waited: host, modem or network |
-//! | `student` | the factor of confidence intervals of means |
-//! | `bootstrap` | draws for the cluster bootstrap over tests |
 //! | `flow` | the result: one direction of a connection, with its name |
 //!
 //! # Path of a packet
@@ -31,7 +29,6 @@
 //! they like, so memory is bounded: [`MOST_CONNECTIONS`] connections are followed singly, and later ones are counted
 //! together for each protocol. Connections that are over keep their place, for the result.
 
-pub mod bootstrap;
 mod connection;
 mod counters;
 mod flow;
@@ -42,7 +39,6 @@ mod observer;
 mod ranges;
 mod sample;
 mod stream;
-pub mod student;
 
 pub use counters::{Counters, Packets};
 pub use flow::{Flow, Key, VantagePoint};

@@ -15,8 +15,7 @@
 //! queue from probes; then the sum of the parts is less than what TCP's own round-trip times show.
 
 use units::Span;
-
-use crate::student::student_t;
+use units::stats::{Mean, nearest_rank};
 
 /// A host that answers faster than this is in the same place: the router of a tethered phone, not the network.
 const SAME_PLACE: Span = Span::from_millis(2);
@@ -43,7 +42,7 @@ impl Loaded {
 pub fn median(spans: &[Span]) -> Option<Span> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
-    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    nearest_rank(&sorted, 0.5)
 }
 
 /// The round-trip times of two probes that were sent together, and were both answered.
@@ -168,9 +167,9 @@ impl Located {
 
 impl Behind {
     fn of(hop: &Pairs, idle: &Idle) -> Option<Behind> {
-        let under = Mean::of(hop.under.iter().map(Pair::behind))?;
+        let under = mean(hop.under.iter().map(Pair::behind))?;
         let ms = under.mean - idle.behind.mean;
-        let error_ms = under.error_beside(&idle.behind) + (-ms).max(0.0);
+        let error_ms = under.half_width_beside(&idle.behind)? + (-ms).max(0.0);
         Some(Behind { ms, error_ms })
     }
 
@@ -204,37 +203,8 @@ struct Idle {
 impl Idle {
     fn of(hop: &Pairs) -> Option<Idle> {
         let router = hop.idle.iter().map(|pair| pair.router).min()?;
-        let behind = Mean::of(hop.idle.iter().map(Pair::behind))?;
+        let behind = mean(hop.idle.iter().map(Pair::behind))?;
         Some(Idle { router: milliseconds(router), behind })
-    }
-}
-
-/// A mean of samples, and what is known of its error.
-#[derive(Clone, Copy, Debug)]
-struct Mean {
-    mean: f64,
-    /// Variance of the mean.
-    variance: f64,
-    /// Degrees of freedom of the variance.
-    degrees: f64,
-}
-
-impl Mean {
-    /// Returns the mean of at least two samples.
-    fn of(samples: impl Iterator<Item = f64> + Clone) -> Option<Mean> {
-        let count = samples.clone().count() as f64;
-        let mean = samples.clone().sum::<f64>() / count;
-        let squares: f64 = samples.map(|sample| (sample - mean) * (sample - mean)).sum();
-        (count > 1.0).then(|| Mean { mean, variance: squares / (count - 1.0) / count, degrees: count - 1.0 })
-    }
-
-    /// Returns half the width of the 95 % confidence interval of the difference between two means whose samples may vary differently:
-    /// Welch, The generalization of 'Student's' problem (Biometrika, 1947).
-    fn error_beside(&self, other: &Mean) -> f64 {
-        let variance = self.variance + other.variance;
-        let [a, b] = [self, other].map(|mean| mean.variance * mean.variance / mean.degrees);
-        let degrees = if a + b > 0.0 { variance * variance / (a + b) } else { 1.0 };
-        student_t((degrees as usize).max(1)) * variance.sqrt()
     }
 }
 
@@ -242,9 +212,13 @@ impl Mean {
 /// time behind the router less that up to it, beyond the host. A queue that grows makes both uncertain, but not which of them is longer.
 fn longer(hop: &Pairs, idle: &Idle, host: Span) -> Option<Place> {
     let before_router = |pair: &Pair| milliseconds(pair.router) - idle.router - milliseconds(host);
-    let difference = Mean::of(hop.under.iter().map(|pair| pair.behind() - before_router(pair)))?;
-    let (value, error) = (difference.mean - idle.behind.mean, difference.error_beside(&idle.behind));
+    let difference = mean(hop.under.iter().map(|pair| pair.behind() - before_router(pair)))?;
+    let (value, error) = (difference.mean - idle.behind.mean, difference.half_width_beside(&idle.behind)?);
     (value.abs() > error).then_some(if value > 0.0 { Place::Network } else { Place::Modem })
+}
+
+fn mean(samples: impl Iterator<Item = f64>) -> Option<Mean> {
+    Mean::of(&samples.collect::<Vec<_>>())
 }
 
 fn milliseconds(span: Span) -> f64 {

@@ -6,6 +6,7 @@ use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use std::collections::BTreeMap;
 use std::fmt;
+use units::stats::nearest_rank;
 
 /// One copy of a flow at a point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,15 +122,15 @@ impl Figures {
             base_ms: base_ms.unwrap_or(0.0),
             delay_p50_ms: above(flow.rtt_p50_ms),
             delay_p95_ms: above(flow.rtt_p95_ms),
-            smoothed_p50_ms: above(quantile(&srtts, 0.5)),
-            smoothed_p95_ms: above(quantile(&srtts, 0.95)),
+            smoothed_p50_ms: above(nearest_rank(&srtts, 0.5)),
+            smoothed_p95_ms: above(nearest_rank(&srtts, 0.95)),
             retransmitted_percent: flow.retransmitted_share().map(|share| share * 100.0),
             timeouts: flow.rtos.map(|count| count as f64),
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),
             curve: (flow.cc == Some("cubic")).then(|| Curve::new(samples)).flatten(),
-            window_p50_kb: quantile(&windows, 0.5),
-            window_p95_kb: quantile(&windows, 0.95),
+            window_p50_kb: nearest_rank(&windows, 0.5),
+            window_p95_kb: nearest_rank(&windows, 0.95),
             interval_s: samples.windows(2).map(|pair| pair[1].t_s - pair[0].t_s).reduce(f64::min),
         }
     }
@@ -148,10 +149,4 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
-}
-
-/// Returns the smallest value that is at least the `q` quantile; `values` are in ascending order.
-fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
-    values.get(rank - 1).copied()
 }

@@ -47,7 +47,6 @@ pub use job::{InvalidJob, Job};
 pub use means::{Against, Means};
 pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
-pub use observe::student::student_t;
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use sweep::{SweepDir, Unfinished, assemble};

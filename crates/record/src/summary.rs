@@ -19,9 +19,9 @@
 
 use std::collections::BTreeMap;
 
-use observe::student::student_t;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use units::stats::{Mean, rank_of_weighted};
 
 use crate::tables::{FlowRow, LinkRow, UeRow};
 use crate::{Lateness, Meta, Partial, Point, Results, Tables};
@@ -229,13 +229,10 @@ impl Stat {
     /// The figure over `values`, one a run; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Stat> {
         let values: Vec<f64> = values.into_iter().collect();
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let ci95 = (values.len() > 1).then(|| student_t(values.len() - 1) * (squares / (n - 1.0) / n).sqrt());
+        let mean = Mean::of(&values)?;
         let min = values.iter().copied().reduce(f64::min)?;
         let max = values.iter().copied().reduce(f64::max)?;
-        Some(Stat { n: values.len() as u32, mean, ci95, min, max })
+        Some(Stat { n: values.len() as u32, mean: mean.mean, ci95: mean.half_width(), min, max })
     }
 }
 
@@ -489,7 +486,7 @@ fn quantiles<'m>(own: Option<[Option<f64>; 2]>, samples: impl Iterator<Item = &'
     own.unwrap_or_else(|| {
         let mut samples: Vec<(f64, u64)> = samples.copied().collect();
         samples.sort_by(|a, b| a.0.total_cmp(&b.0));
-        [quantile(&samples, 0.5), quantile(&samples, 0.95)]
+        [rank_of_weighted(&samples, 0.5), rank_of_weighted(&samples, 0.95)]
     })
 }
 
@@ -565,8 +562,8 @@ impl Run<'_> {
             transfers: (!transfers.is_empty()).then_some(transfers.len() as f64),
             transfers_finished: ratio(finished, transfers.len() as f64),
             completion_s: ratio(completions.iter().map(|(time, _)| time).sum(), finished),
-            completion_p50_s: quantile(&completions, 0.5),
-            completion_p95_s: quantile(&completions, 0.95),
+            completion_p50_s: rank_of_weighted(&completions, 0.5),
+            completion_p95_s: rank_of_weighted(&completions, 0.95),
             // SYNs are no data segments.
             retransmission_rate: again.filter(|rate| *rate <= 1.0),
             // Earlier results have zeros where nothing was known: of UDP, and of connections of real hosts.
@@ -579,17 +576,6 @@ impl Run<'_> {
 fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = std::collections::BTreeSet::new();
     names.filter(|name| seen.insert(*name)).collect()
-}
-
-/// The smallest value that the share `q` of the samples does not exceed; `buckets` in rising order.
-pub(crate) fn quantile(buckets: &[(f64, u64)], q: f64) -> Option<f64> {
-    let total: u64 = buckets.iter().map(|(_, count)| count).sum();
-    let wanted = (q * total as f64).ceil().max(1.0) as u64;
-    let mut seen = 0;
-    buckets.iter().find_map(|&(value, count)| {
-        seen += count;
-        (seen >= wanted).then_some(value)
-    })
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {

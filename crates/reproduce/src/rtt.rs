@@ -2,11 +2,11 @@
 
 use crate::pattern::is_flow;
 use crate::percentile::{Percentile, mean_of_flows};
-use crate::study;
 use record::Results;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use units::Span;
+use units::stats::select_nearest_rank;
 
 /// What an increase is in per cent of: `"idle"` or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -48,7 +48,8 @@ pub(crate) fn of(results: &Results, point: u32, run: u32, flow: &str, at: Percen
     let sampled = sampled(results, point, run, flow);
     mean_of_flows(results, point, run, flow, |row| {
         let rtts = sampled.get(&(row.flow, row.conn))?.iter();
-        quantile(rtts.filter(|(t_s, _)| *t_s >= row.start_s).map(|(_, rtt)| *rtt).collect(), at.share())
+        let mut rtts: Vec<f64> = rtts.filter(|(t_s, _)| *t_s >= row.start_s).map(|(_, rtt)| *rtt).collect();
+        select_nearest_rank(&mut rtts, at.share())
     })
 }
 
@@ -95,12 +96,6 @@ pub(crate) fn idle(results: &Results, point: u32, run: u32) -> Option<f64> {
 /// The increase of [`of`] over the idle path's round-trip time, ms.
 pub(crate) fn increase(results: &Results, point: u32, run: u32, flow: &str, at: Percentile, idle: f64) -> Option<f64> {
     of(results, point, run, flow, at).map(|rtt| rtt - idle)
-}
-
-/// Returns the quantile `q` of some values.
-fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    study::quantile(&values, q)
 }
 
 #[cfg(test)]

@@ -13,12 +13,13 @@ mod tests_of;
 pub use drawing::OverTests;
 pub use quantity::Quantity;
 pub use statistic::Statistic;
-pub(crate) use statistic::{quantile, steps};
+pub(crate) use statistic::steps;
 pub(crate) use tests_of::{Study, Test};
 
 use bootstrap::{Group, Pair, resample};
 use record::Stat;
 use serde::Deserialize;
+use units::stats::{nearest_rank, percentiles_95};
 
 /// The share of resamples in which an order of two groups must hold.
 pub(crate) const ORDER: f64 = 0.9;
@@ -155,9 +156,9 @@ impl Tests {
 impl Estimate {
     /// Returns it as a statistic: with half the width of the interval that holds 95 % of the resamples.
     pub(crate) fn stat(&self) -> Stat {
-        let (low, high) = (quantile(&self.resamples, 0.025), quantile(&self.resamples, 0.975));
-        let ci95 = low.zip(high).map(|(low, high)| (high - low) / 2.0);
-        let (min, max) = (low.unwrap_or(self.value), high.unwrap_or(self.value));
+        let bounds = percentiles_95(&self.resamples, nearest_rank);
+        let ci95 = bounds.map(|(low, high)| (high - low) / 2.0);
+        let (min, max) = bounds.unwrap_or((self.value, self.value));
         Stat { n: self.n as u32, mean: self.value, ci95, min, max }
     }
 

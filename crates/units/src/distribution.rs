@@ -4,7 +4,7 @@
 //! 256, then 128 to each power of two, so that a quantile is at most 1 % above the true value (and at least 1 us apart
 //! from it). Count, sum, minimum and maximum are exact. A distribution up to 100 ms takes about 5 kB.
 
-use crate::Span;
+use crate::{Span, stats};
 
 /// Buckets to a power of two, as a power of two.
 const BITS: u32 = 7;
@@ -97,9 +97,9 @@ impl Distribution {
         (self.count > 0).then(|| Span::from_nanos((self.sum_ns / u128::from(self.count)) as u64))
     }
 
-    /// The smallest span that at least the share `q` (0 to 1) of the seen ones do not exceed.
+    /// The smallest span that at least the share `q` (0 to 1) of the seen ones do not exceed, as [`stats::nearest_rank`].
     pub fn quantile(&self, q: f64) -> Option<Span> {
-        let wanted = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let wanted = stats::rank(self.count, q);
         let mut seen = 0;
         let reaches = |&(_, n): &(Span, u64)| {
             seen += n;

@@ -1,4 +1,4 @@
-//! Time, spans, bytes and rates with checked arithmetic, and distributions of spans.
+//! Time, spans, bytes and rates with checked arithmetic, distributions of spans, and [statistics](stats).
 //!
 //! Everything is an integer: nanoseconds, bytes and bits per second, so that every sum is exact and the same on every
 //! machine. A slot of the finest NR numerology, 62.5 us, is 62,500 of these nanoseconds. Overflow and time that runs
@@ -17,6 +17,7 @@ mod kinds;
 mod parse;
 #[cfg(feature = "serde")]
 mod serde_impls;
+pub mod stats;
 
 pub use distribution::Distribution;
 pub use parse::ParseUnitError;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use record::tables::{FlowRow, SampleRow};
+use units::stats::upper_median;
 use units::{Distribution, Span};
 
 use super::format::{Connected, EndStream, Stream, Test, Total};
@@ -173,8 +174,7 @@ impl Sum {
     /// means nothing.
     fn merge_short(&mut self) {
         let mut lengths: Vec<f64> = self.parts.iter().map(|part| part.seconds).collect();
-        lengths.sort_by(f64::total_cmp);
-        let shortest = lengths.get(lengths.len() / 2).map_or(0.0, |usual| usual / 2.0);
+        let shortest = upper_median(&mut lengths).map_or(0.0, |usual| usual / 2.0);
         let mut merged: Vec<Part> = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             match merged.last_mut() {

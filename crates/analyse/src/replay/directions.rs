@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use record::tables::{FlowRow, SampleRow, Tables};
+use units::stats::nearest_place;
 
 use super::axis::{Axis, Mean, mean_near};
 use super::spare::{MOST_APP, Spare};
@@ -645,8 +646,7 @@ fn is_time(ms: f64) -> bool {
 /// A quantile of some values.
 fn quantile_of(mut values: Vec<f64>, quantile: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    values.get((last as f64 * quantile).round() as usize).copied()
+    nearest_place(&values, quantile)
 }
 
 /// The IP bytes that each direction carried in each bin.

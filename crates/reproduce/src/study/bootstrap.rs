@@ -1,8 +1,8 @@
-//! The cluster bootstrap ([`observe::bootstrap`]) over pairs of values, of one group of tests or of several.
+//! The cluster bootstrap ([`units::stats::bootstrap`]) over pairs of values, of one group of tests or of several.
 
-use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use units::stats::bootstrap::draw;
 
 /// Number of resamples.
 const RESAMPLES: usize = 1000;

@@ -2,6 +2,7 @@
 
 use super::bootstrap::Pair;
 use serde::Deserialize;
+use units::stats::{median, nearest_rank, select_nearest_rank};
 
 /// The quantile 0.95 of the chi-squared distribution with two degrees of freedom: -2 ln 0.05.
 const CHI2_95: f64 = 5.991_464_547_107_98;
@@ -48,17 +49,11 @@ impl Statistic {
             return None;
         }
         let n = pairs.len() as f64;
-        let at = |share: f64| select(pairs, share);
+        let values = || pairs.iter().map(|pair| pair.1).collect::<Vec<f64>>();
+        let at = |share: f64| select_nearest_rank(&mut values(), share);
         let mean = || pairs.iter().map(|pair| pair.1).sum::<f64>() / n;
         match self {
-            Statistic::Median if pairs.len().is_multiple_of(2) => {
-                // The mean of the two in the middle.
-                let low = select(pairs, 0.5)?;
-                let next = pairs.iter().map(|pair| pair.1).filter(|&y| y > low).fold(f64::INFINITY, f64::min);
-                let not_above = pairs.iter().filter(|pair| pair.1 <= low).count();
-                Some(if not_above > pairs.len() / 2 { low } else { (low + next) / 2.0 })
-            }
-            Statistic::Median => at(0.5),
+            Statistic::Median => median(&mut values()),
             Statistic::Mean => Some(mean()),
             Statistic::P95 => at(0.95),
             Statistic::P99 => at(0.99),
@@ -81,22 +76,6 @@ impl Statistic {
             Statistic::Ellipse => Ellipse::of(pairs).map(|ellipse| ellipse.area()),
         }
     }
-}
-
-/// Returns the quantile `share` of ascending values.
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    sorted.get(place(sorted.len(), share)?).copied()
-}
-
-/// The index of the smallest value that a share of `n` values does not exceed.
-fn place(n: usize, share: f64) -> Option<usize> {
-    (n > 0).then(|| ((share * n as f64).ceil().max(1.0) as usize).min(n) - 1)
-}
-
-fn select(pairs: &[Pair], share: f64) -> Option<f64> {
-    let mut values: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
-    let at = place(values.len(), share)?;
-    Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)
 }
 
 /// The means of the values in each interval of width `bin` of `x` with enough of them.
@@ -135,7 +114,7 @@ pub(crate) fn steps(mut values: Vec<f64>, most: usize) -> impl Iterator<Item = P
     let n = values.len().min(most);
     (1..=n).filter_map(move |i| {
         let share = i as f64 / n as f64;
-        Some((quantile(&values, share)?, share))
+        Some((nearest_rank(&values, share)?, share))
     })
 }
 

@@ -8,6 +8,7 @@ use record::ms;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use units::Span;
+use units::stats::{lower_place, nearest_rank};
 
 /// Whether a proxy on the path answers for the server, for programs: null if that cannot be told.
 pub(super) fn proxy(outcome: &Outcome) -> Value {
@@ -124,7 +125,7 @@ pub(super) fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
     let show = |spans: &[Span]| median(spans).map_or_else(|| "-".to_owned(), |span| format!("{:.0} ms", ms(span)));
     let mut sorted = during.clone();
     sorted.sort_unstable();
-    let p95 = sorted.get(sorted.len().saturating_sub(1) * 95 / 100).copied();
+    let p95 = lower_place(&sorted, 0.95);
     let _ = write!(text, "  round trip   {} idle, {} under load", show(&before), show(&during));
     if let Some(p95) = p95 {
         let _ = write!(text, " (p95 {:.0} ms)", ms(p95));
@@ -150,7 +151,10 @@ fn radio(outcome: &Outcome, load: &Load) -> Option<String> {
     let changes = cell_changes(&outcome.cells).filter(|cell| is_during(cell.at)).count();
     let strength = match &rsrps[..] {
         [] => "RSRP unknown".to_owned(),
-        [least, .., most] => format!("RSRP {:.0} dBm ({least:.0} to {most:.0})", rsrps[(rsrps.len() - 1) / 2]),
+        [least, .., most] => {
+            let median = nearest_rank(&rsrps, 0.5).unwrap_or(*least);
+            format!("RSRP {median:.0} dBm ({least:.0} to {most:.0})")
+        }
         [only] => format!("RSRP {only:.0} dBm"),
     };
     let technology = technology.map_or("no service", |technology| technology.name()).to_uppercase();
