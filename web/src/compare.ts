@@ -1,9 +1,10 @@
 // The comparison of cases: plots of metrics over a varied key, distributions, and a table of all cases.
 
-import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type Kind, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
+import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type Kind, type PointSummary, type Series, type Stat } from "./data";
 import type { Choice } from "./location";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, rounded, text } from "./format";
+import { FLOW_FIGURES, LINK_FIGURES, POINT_FIGURES, UE_FIGURES, type Figure } from "./generated/figures";
 import { meansPlot, type MeanSeries } from "./means";
 import { dashOf, colour, shapeOf, COLOURS } from "./palette";
 import { distributionLine, distributionOf, linePlot, type Line, type Look } from "./plots";
@@ -17,49 +18,29 @@ const MOST_COLUMNS = 3;
 
 type Of = "all" | "flow" | "link" | "ue";
 
+/** A figure that can be plotted over the cases. */
 interface Metric {
   of: Of;
   name: string;
-  axis: string;
-  scale?: number;
-  all?: (point: PointSummary) => Stat | null;
-  flow?: (flow: FlowSummary) => Stat | null;
-  link?: (link: LinkSummary) => Stat | null;
-  ue?: (ue: UeSummary) => Stat | null;
+  unit: string;
+  scale: number;
+  /** The values of a point, each with the name of the flow, link or UE. */
+  stats: (point: PointSummary) => [who: string, stat: Stat | null][];
+}
+
+/** Returns the metrics of figures that are plotted, of all `subjects` of a point. */
+function metrics<T>(of: Of, figures: readonly Figure<T>[], subjects: (point: PointSummary) => [who: string, one: T][]): Metric[] {
+  return figures.flatMap(({ label: name, unit, scale, of: value }) => {
+    if (name === "") return [];
+    return [{ of, name, unit, scale, stats: (point) => subjects(point).map(([who, one]) => [who, value(one)]) }];
+  });
 }
 
 const METRICS: Metric[] = [
-  { of: "all", name: "Goodput, sum of the flows", axis: "Mbit/s", all: (p) => p.goodput_mbps },
-  { of: "all", name: "RTT, median", axis: "ms", all: (p) => p.rtt_p50_ms },
-  { of: "all", name: "RTT, 95th percentile", axis: "ms", all: (p) => p.rtt_p95_ms },
-  { of: "all", name: "Retransmissions", axis: "%", scale: 100, all: (p) => p.retransmission_rate },
-  { of: "all", name: "Jain's fairness index", axis: "index", all: (p) => p.jain },
-  { of: "flow", name: "Goodput", axis: "Mbit/s", flow: (f) => f.goodput_mbps },
-  { of: "flow", name: "Throughput, IP", axis: "Mbit/s", flow: (f) => f.throughput_mbps },
-  { of: "flow", name: "RTT, median", axis: "ms", flow: (f) => f.rtt_p50_ms },
-  { of: "flow", name: "RTT, 95th percentile", axis: "ms", flow: (f) => f.rtt_p95_ms },
-  { of: "flow", name: "One-way delay, median", axis: "ms", flow: (f) => f.owd_p50_ms },
-  { of: "flow", name: "One-way delay, 95th percentile", axis: "ms", flow: (f) => f.owd_p95_ms },
-  { of: "flow", name: "Lost packets", axis: "%", scale: 100, flow: (f) => f.loss },
-  { of: "flow", name: "Completion time, mean", axis: "s", flow: (f) => f.completion_s },
-  { of: "flow", name: "Completion time, median", axis: "s", flow: (f) => f.completion_p50_s },
-  { of: "flow", name: "Completion time, 95th percentile", axis: "s", flow: (f) => f.completion_p95_s },
-  { of: "flow", name: "Finished transfers", axis: "%", scale: 100, flow: (f) => f.transfers_finished },
-  { of: "flow", name: "Retransmissions", axis: "%", scale: 100, flow: (f) => f.retransmission_rate },
-  { of: "link", name: "Utilisation", axis: "%", scale: 100, link: (l) => l.utilisation },
-  { of: "link", name: "Drops", axis: "%", scale: 100, link: (l) => l.drop_rate },
-  { of: "link", name: "Queueing delay, median", axis: "ms", link: (l) => l.sojourn_p50_ms },
-  { of: "link", name: "Queueing delay, 95th percentile", axis: "ms", link: (l) => l.sojourn_p95_ms },
-  { of: "ue", name: "Downlink capacity", axis: "Mbit/s", ue: (u) => u.downlink.scheduled_mbps },
-  { of: "ue", name: "Uplink capacity", axis: "Mbit/s", ue: (u) => u.uplink.scheduled_mbps },
-  { of: "ue", name: "Downlink resource blocks", axis: "%", scale: 100, ue: (u) => u.downlink.utilisation },
-  { of: "ue", name: "Uplink resource blocks", axis: "%", scale: 100, ue: (u) => u.uplink.utilisation },
-  { of: "ue", name: "Downlink block error rate", axis: "%", scale: 100, ue: (u) => u.downlink.block_error_rate },
-  { of: "ue", name: "Uplink block error rate", axis: "%", scale: 100, ue: (u) => u.uplink.block_error_rate },
-  { of: "ue", name: "Downlink queueing delay, mean", axis: "ms", ue: (u) => u.downlink.queue_ms },
-  { of: "ue", name: "Uplink queueing delay, mean", axis: "ms", ue: (u) => u.uplink.queue_ms },
-  { of: "ue", name: "Handovers", axis: "a run", ue: (u) => u.handovers },
-  { of: "ue", name: "Radio links lost", axis: "a run", ue: (u) => u.link_failures },
+  ...metrics("all", POINT_FIGURES, (point) => [["", point]]),
+  ...metrics("flow", FLOW_FIGURES, (point) => point.flows.map((flow) => [flow.flow, flow])),
+  ...metrics("link", LINK_FIGURES, (point) => point.links.map((link) => [link.link, link])),
+  ...metrics("ue", UE_FIGURES, (point) => point.ues.map((ue) => [ue.ue, ue])),
 ];
 
 const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link", ue: "Each UE" };
@@ -117,16 +98,7 @@ export function comparison(cases: Case[], title: string, chooser: Chooser): HTML
   };
   const charts = usual.map(() => h("div"));
   const section = h("section", { class: "comparison" }, h("h2", {}, title));
-  const measured = (m: Metric): boolean =>
-    cases.some(({ summary }) => {
-      const stats = [
-        m.all?.(summary) ?? null,
-        ...summary.flows.map((flow) => m.flow?.(flow) ?? null),
-        ...summary.links.map((link) => m.link?.(link) ?? null),
-        ...summary.ues.map((ue) => m.ue?.(ue) ?? null),
-      ];
-      return stats.some((stat) => stat !== null);
-    });
+  const measured = (m: Metric): boolean => cases.some(({ summary }) => m.stats(summary).some(([, stat]) => stat !== null));
 
   function draw(which: number): void {
     const chart = charts[which]!;
@@ -138,24 +110,20 @@ export function comparison(cases: Case[], title: string, chooser: Chooser): HTML
     cases.forEach((one, i) => {
       const x = key === "" ? i : (names?.indexOf(valueOf(one, key)) ?? quantity(one.values[key])!.x);
       const others = varied.filter((other) => other !== key).map((other) => valueOf(one, other));
-      const add = (who: string, stat: Stat | null): void => {
-        if (stat === null) return;
+      for (const [who, stat] of metric.stats(one.summary)) {
+        if (stat === null) continue;
         const label = [who, ...others].filter((part) => part !== "").join(", ") || metric.name;
-        const scale = metric.scale ?? 1;
+        const { scale } = metric;
         const series = byLabel.get(label) ?? { label, means: [] };
         byLabel.set(label, series);
         series.means.push({ x, mean: stat.mean * scale, ci95: stat.ci95 === null ? null : stat.ci95 * scale });
-      };
-      if (metric.all !== undefined) add("", metric.all(one.summary));
-      for (const flow of one.summary.flows) if (metric.flow !== undefined) add(flow.flow, metric.flow(flow));
-      for (const link of one.summary.links) if (metric.link !== undefined) add(link.link, metric.link(link));
-      for (const ue of one.summary.ues) if (metric.ue !== undefined) add(ue.ue, metric.ue(ue));
+      }
     });
     const all = [...byLabel.values()];
     const ticks = key === "" ? cases.map((one) => one.label) : names;
     const plot = meansPlot(all.slice(0, MOST_SERIES), {
       xLabel: unit === "" ? key : `${key} (${unit})`,
-      yLabel: metric.axis === "index" ? metric.name : `${metric.name}, ${metric.axis}`,
+      yLabel: metric.unit === "" ? metric.name : `${metric.name}, ${metric.unit}`,
       ...(ticks !== undefined && { names: ticks }),
       bars: key === "" || !numeric(key),
       wide: false,

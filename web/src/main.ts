@@ -27,6 +27,7 @@ import { keptTime, notValid } from "./emulation";
 import { factsOf } from "./facts";
 import { goodputAgainstRtt, rttBoxes, stackedInFlight } from "./flows";
 import { bytes, count, number, percent, rounded, seconds, text } from "./format";
+import { FLOW_FIGURES } from "./generated/figures";
 import { follow, liveBar, liveSections } from "./live";
 import { slug, type View } from "./location";
 import { cellMarks, COMMAND_COLOUR, commandText } from "./marks";
@@ -662,24 +663,11 @@ function perFlow(): HTMLElement | string {
       [
         { head: "Flow", value: (row) => `${prefix(row.i)}${row.flow.flow}` },
         { head: "Control", value: (row) => row.flow.cc },
-        stat("Copies", (row) => row.flow.copies, number),
-        stat("Goodput, Mbit/s", (row) => row.flow.goodput_mbps),
-        stat("IP, Mbit/s", (row) => row.flow.throughput_mbps),
-        stat("RTT p50, ms", (row) => row.flow.rtt_p50_ms),
-        stat("RTT p95, ms", (row) => row.flow.rtt_p95_ms),
-        stat("One-way p50, ms", (row) => row.flow.owd_p50_ms),
-        stat("One-way p95, ms", (row) => row.flow.owd_p95_ms),
-        stat("Lost", (row) => row.flow.loss, percent),
-        stat("Retransmissions", (row) => row.flow.retransmission_rate, percent),
-        ...(transfers
-          ? [
-              stat("Transfers", (row) => row.flow.transfers, number),
-              stat("finished", (row) => row.flow.transfers_finished, percent),
-              stat("Completion: mean", (row) => row.flow.completion_s),
-              stat("p50", (row) => row.flow.completion_p50_s),
-              stat("p95, s", (row) => row.flow.completion_p95_s),
-            ]
-          : []),
+        ...FLOW_FIGURES.filter(({ head, of }) => head !== "" && rows.some((row) => of(row.flow) !== null)).map(({ head, unit, of }) => {
+          const title = `${head[0]!.toUpperCase()}${head.slice(1)}`;
+          // A share has its unit with each number.
+          return unit === "%" ? stat(title, (row) => of(row.flow), percent) : stat(unit === "" ? title : `${title}, ${unit}`, (row) => of(row.flow));
+        }),
       ],
       rows.filter((row) => row.flow.flow.includes(view().filter)),
       { title: "Flows, means over the runs" },

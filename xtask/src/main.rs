@@ -93,11 +93,11 @@ fn lint() -> Result<()> {
     step("Python lints", "ruff", &["check", "python", "peers", "examples", "packaging"])
 }
 
-/// Checks the report's page, and compares its TypeScript types with the Rust types. Only test builds of `packages`, of which `record` is
-/// one, carry the generator.
+/// Checks the report's page, and compares generated sources and tables with the code. Only test builds of `packages`, of which `record`
+/// is one, carry the generators.
 fn web(packages: &[&str]) -> Result<()> {
     step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
-    step("generated types of the report are fresh (`make docs`)", "cargo", &page_types(packages))
+    step("generated sources and tables are fresh (`make docs`)", "cargo", &generated(packages))
 }
 
 /// Compares the generated pages with what the code generates. The command must have been built.
@@ -264,20 +264,20 @@ fn level_in_release<'m>(manifest: &'m str, name: &str) -> Option<&'m str> {
     level(&format!("[profile.release.package.{name}]")).or_else(|| level("[profile.release]"))
 }
 
-/// The arguments of `cargo` for the test that compares the report's TypeScript types with the Rust types. Of the workspace, it builds the
+/// The arguments of `cargo` for the tests that compare generated sources and tables with the code. Of the workspace, they build the
 /// command too.
-fn page_types<'a>(packages: &[&'a str]) -> Vec<&'a str> {
-    let test = "test(/types::the_page_types_are_those_of_the_rust_types$/)";
-    [&["nextest", "run", "--locked", "-E", test], packages].concat()
+fn generated<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+    let tests = "test(/types::the_page_types_are_those_of_the_rust_types$/) + test(/::the_generated_.*_are_fresh$/)";
+    [&["nextest", "run", "--locked", "-E", tests], packages].concat()
 }
 
 /// The folder of the command that tests are built with. A release build takes as long as they do.
 const BIN: &str = "target/debug";
 
-/// Writes what is generated from the code: the report's types, the command line, the scenario keys, the schema, and what commands
-/// print.
+/// Writes what is generated from the code: the report's types and figures, the tables of results, the command line, the scenario keys,
+/// the schema, and what commands print.
 fn docs() -> Result<()> {
-    step_with(&[("RANWAY_WRITE_TYPES", "1")], "types of the report", "cargo", &page_types(WORKSPACE))?;
+    step_with(&[("RANWAY_WRITE_TYPES", "1")], "generated sources and tables", "cargo", &generated(WORKSPACE))?;
     for (page, text) in stale_pages()? {
         std::fs::create_dir_all(page.parent().expect("a file in a folder"))?;
         std::fs::write(&page, text).with_context(|| page.display().to_string())?;

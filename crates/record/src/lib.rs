@@ -27,6 +27,7 @@ mod capture;
 mod caught;
 mod durable;
 mod error;
+pub mod figures;
 mod job;
 pub mod means;
 mod merge;

@@ -5,54 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::figures::{Figure, OF_FLOWS};
 use crate::meta::text;
 use crate::summary::{FlowSummary, PointSummary, Stat};
 use crate::{Point, Results};
-
-/// A figure of a flow.
-#[derive(Clone, Copy, Debug)]
-pub struct Figure {
-    /// Its name in `summary.json`.
-    pub name: &'static str,
-    /// What a table's head calls it.
-    pub head: &'static str,
-    /// Its unit in a table; empty without one.
-    pub unit: &'static str,
-    of: fn(&FlowSummary) -> Option<Stat>,
-    /// What a table shows of it for 1.
-    scale: f64,
-}
-
-const fn figure(
-    name: &'static str,
-    head: &'static str,
-    unit: &'static str,
-    of: fn(&FlowSummary) -> Option<Stat>,
-) -> Figure {
-    Figure { name, head, unit, of, scale: 1.0 }
-}
-
-const fn share(name: &'static str, head: &'static str, of: fn(&FlowSummary) -> Option<Stat>) -> Figure {
-    Figure { name, head, unit: "%", of, scale: 100.0 }
-}
-
-/// All figures, in the order of a table's columns.
-pub const FIGURES: [Figure; 14] = [
-    figure("goodput_mbps", "goodput", "Mbit/s", |flow| flow.goodput_mbps),
-    figure("throughput_mbps", "throughput", "Mbit/s", |flow| flow.throughput_mbps),
-    figure("rtt_p50_ms", "RTT p50", "ms", |flow| flow.rtt_p50_ms),
-    figure("rtt_p95_ms", "RTT p95", "ms", |flow| flow.rtt_p95_ms),
-    figure("owd_p50_ms", "one-way p50", "ms", |flow| flow.owd_p50_ms),
-    figure("owd_p95_ms", "one-way p95", "ms", |flow| flow.owd_p95_ms),
-    share("loss", "loss", |flow| flow.loss),
-    share("retransmission_rate", "retransmissions", |flow| flow.retransmission_rate),
-    figure("copies", "copies", "", |flow| Some(flow.copies)),
-    figure("transfers", "transfers", "", |flow| flow.transfers),
-    share("transfers_finished", "finished", |flow| flow.transfers_finished),
-    figure("completion_s", "completion", "s", |flow| flow.completion_s),
-    figure("completion_p50_s", "completion p50", "s", |flow| flow.completion_p50_s),
-    figure("completion_p95_s", "completion p95", "s", |flow| flow.completion_p95_s),
-];
 
 /// The figures of a table for which none were chosen, if they have values.
 const USUAL: [&str; 8] = [
@@ -65,6 +21,9 @@ const USUAL: [&str; 8] = [
     "completion_p50_s",
     "completion_p95_s",
 ];
+
+/// A figure of a flow.
+type FlowFigure = &'static Figure<FlowSummary>;
 
 /// A value that others are compared with: a swept key, and one of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +62,7 @@ pub struct Means {
     /// The swept keys.
     pub keys: Vec<String>,
     /// The columns.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<FlowFigure>,
     /// The rows, by point and flow.
     pub rows: Vec<MeansRow>,
     /// With what each row is compared.
@@ -126,11 +85,8 @@ impl Means {
         let keys = swept(points);
         let chosen = names.iter().map(|name| chosen(name)).collect::<Result<Vec<_>, _>>()?;
         let summary = results.summary();
-        let wanted = if chosen.is_empty() {
-            FIGURES.iter().filter(|one| USUAL.contains(&one.name)).copied().collect()
-        } else {
-            chosen
-        };
+        let wanted =
+            if chosen.is_empty() { OF_FLOWS.iter().filter(|one| USUAL.contains(&one.name)).collect() } else { chosen };
         let mut notes = Vec::new();
         if let Some(partial) = &results.meta.partial {
             notes.push(format!("partial results: {} of {} runs", partial.finished, partial.of));
@@ -163,7 +119,7 @@ impl Means {
         let mut head: Vec<String> = self.keys.iter().map(|key| last(key).to_owned()).collect();
         head.push("flow".to_owned());
         head.extend(has_cc.then(|| "cc".to_owned()));
-        head.extend(self.figures.iter().map(|figure| match figure.unit {
+        head.extend(self.figures.iter().map(|figure| match figure.shown_unit {
             "" => figure.head.to_owned(),
             unit => format!("{} {unit}", figure.head),
         }));
@@ -203,7 +159,7 @@ impl Means {
         let keys = self.keys.iter().zip(&amounts).flat_map(|(key, amounts)| {
             [Some(key.clone()), amounts.as_ref().map(|amounts| format!("{key}_{}", amounts.suffix))]
         });
-        let names = |one: &Figure| [one.name.to_owned(), format!("{}_ci95", one.name), format!("{}_n", one.name)];
+        let names = |one: &FlowFigure| [one.name.to_owned(), format!("{}_ci95", one.name), format!("{}_n", one.name)];
         let texts = ["flow", "cc"].into_iter().chain(self.against.as_ref().map(|_| "against")).map(str::to_owned);
         let head = keys.flatten().chain(texts).chain(self.figures.iter().flat_map(names));
         let against = self.against.as_ref().map(|Against { key, value }| format!("{key}={value}"));
@@ -304,9 +260,9 @@ pub fn with_interval(mean: f64, ci95: Option<f64>) -> String {
 }
 
 /// Returns the figure of this name.
-fn chosen(name: &str) -> Result<Figure, String> {
-    FIGURES.iter().find(|figure| figure.name == name).copied().ok_or_else(|| {
-        let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+fn chosen(name: &str) -> Result<FlowFigure, String> {
+    OF_FLOWS.iter().find(|figure| figure.name == name).ok_or_else(|| {
+        let names: Vec<&str> = OF_FLOWS.iter().map(|figure| figure.name).collect();
         format!("there is no figure `{name}`: there are {}", names.join(", "))
     })
 }
@@ -317,7 +273,11 @@ fn swept(points: &[Point]) -> Vec<String> {
     points.iter().flat_map(|point| point.values.keys()).filter(|key| seen.insert(*key)).cloned().collect()
 }
 
-fn rows<'a>(point: &'a PointSummary, keys: &'a [String], figures: &'a [Figure]) -> impl Iterator<Item = MeansRow> + 'a {
+fn rows<'a>(
+    point: &'a PointSummary,
+    keys: &'a [String],
+    figures: &'a [FlowFigure],
+) -> impl Iterator<Item = MeansRow> + 'a {
     point.flows.iter().map(move |flow| MeansRow {
         values: keys.iter().map(|key| point.values.get(key).cloned().unwrap_or(Value::Null)).collect(),
         flow: flow.flow.clone(),
@@ -340,7 +300,7 @@ fn named(keys: &[String], name: &str) -> Result<String, String> {
 fn differences(
     results: &Results,
     points: &[PointSummary],
-    (keys, figures): (&[String], &[Figure]),
+    (keys, figures): (&[String], &[FlowFigure]),
     against: &Against,
     notes: &mut Vec<String>,
 ) -> Result<Vec<MeansRow>, String> {
@@ -374,11 +334,11 @@ fn differences(
             continue;
         }
         for row in self::rows(point, keys, figures) {
-            let of = |point: &PointSummary, figure: &Figure| {
+            let of = |point: &PointSummary, figure: &Figure<FlowSummary>| {
                 let flow = point.flows.iter().find(|flow| flow.flow == row.flow)?;
                 (figure.of)(flow).map(|stat| stat.mean)
             };
-            let difference = |figure: &Figure| {
+            let difference = |figure: &FlowFigure| {
                 Stat::of(pairs.iter().filter_map(|(one, base)| Some(of(one, figure)? - of(base, figure)?)))
             };
             let stats = figures.iter().map(difference).collect();

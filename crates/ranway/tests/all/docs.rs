@@ -1,10 +1,5 @@
-//! Checks the documentation against the code: scenarios load, links resolve, and tables match the schema.
+//! Checks the documentation against the code: scenarios load and links resolve.
 
-use record::tables::{
-    Clocks, Commands, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio,
-    Responsiveness, Rtts, Samples, Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues, Waits,
-};
-use record::{Table, Tables};
 use scenario::Scenario;
 use std::collections::BTreeSet;
 use std::fs;
@@ -262,58 +257,6 @@ fn every_page_is_in_the_summary() {
     for page in files("docs/src", ".md") {
         let page = page.strip_prefix(root().join("docs/src")).expect("below docs/src").display().to_string();
         assert!(page == "SUMMARY.md" || summary.contains(&format!("({page})")), "{page}");
-    }
-}
-
-/// Returns a table's section of the page of results, generated from its schema.
-fn rows<T: Table>() -> (&'static str, Vec<String>) {
-    let schema = T::schema();
-    let fields = schema.fields().iter();
-    let text = |what: Option<&String>| what.cloned().unwrap_or_default();
-    let rows = fields.map(|field| {
-        let unit = text(field.metadata().get("unit"));
-        let unit = if unit.is_empty() { " ".to_owned() } else { format!(" {unit} ") };
-        format!("| `{}` |{unit}| {} |", field.name(), text(field.metadata().get("doc")))
-    });
-    (T::NAME, rows.collect())
-}
-
-#[test]
-fn the_page_of_results_describes_every_column() {
-    let page = read(&root().join("docs/src/results.md"));
-    let tables = [
-        rows::<Flows>(),
-        rows::<Samples>(),
-        rows::<Rtts>(),
-        rows::<Owds>(),
-        rows::<Queues>(),
-        rows::<Links>(),
-        rows::<Events>(),
-        rows::<Transfers>(),
-        rows::<Ues>(),
-        rows::<Radio>(),
-        rows::<Mobility>(),
-        rows::<Commands>(),
-        rows::<Transmissions>(),
-        rows::<Peps>(),
-        rows::<Proxies>(),
-        rows::<Latencies>(),
-        rows::<Passages>(),
-        rows::<TcpInfos>(),
-        rows::<Modems>(),
-        rows::<Waits>(),
-        rows::<Responsiveness>(),
-        rows::<TcpFlows>(),
-        rows::<TcpSamples>(),
-        rows::<Segments>(),
-        rows::<Clocks>(),
-    ];
-    assert_eq!(tables.each_ref().map(|(name, _)| *name), Tables::NAMES);
-    for (name, rows) in tables {
-        let (_, section) = page.split_once(&format!("### `{name}`\n")).unwrap_or_else(|| panic!("table {name}"));
-        let section = section.split("\n### ").next().unwrap_or_default();
-        let documented: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
-        assert_eq!(documented, rows, "{name}");
     }
 }
 
