@@ -29,6 +29,7 @@ import polars as pl
 from ranway import _ranway, _select
 from ranway._axis import Axis
 from ranway._cells import mark_cells, mark_commands
+from ranway._figures import FIGURES
 from ranway._results import Results
 
 if TYPE_CHECKING:
@@ -123,28 +124,6 @@ _SIGNALS = {
     "rsrq": ("rsrq_db", "dB"),
     "rssi": ("rssi_dbm", "dBm"),
     "sinr": ("sinr_db", "dB"),
-}
-
-# The summary values that `sweep` can draw, with their axis labels.
-_FIGURES = {
-    "goodput_mbps": "Goodput (Mbit/s)",
-    "throughput_mbps": "Throughput (Mbit/s)",
-    "rtt_p50_ms": "RTT, median (ms)",
-    "rtt_p95_ms": "RTT, 95th percentile (ms)",
-    "owd_p50_ms": "One-way delay, median (ms)",
-    "owd_p95_ms": "One-way delay, 95th percentile (ms)",
-    "loss": "Lost packets (share)",
-    "completion_s": "Completion time, mean (s)",
-    "completion_p50_s": "Completion time, median (s)",
-    "completion_p95_s": "Completion time, 95th percentile (s)",
-    "retransmission_rate": "Retransmitted segments (share)",
-    "jain": "Jain's fairness index",
-    "utilisation": "Link utilisation (share)",
-    "drop_rate": "Dropped packets (share)",
-    "mark_rate": "Marked packets (share)",
-    "sojourn_p50_ms": "Time in queue, median (ms)",
-    "sojourn_p95_ms": "Time in queue, 95th percentile (ms)",
-    "sojourn_p99_ms": "Time in queue, 99th percentile (ms)",
 }
 
 
@@ -535,18 +514,18 @@ def sweep(
     """A summary value against a swept key: means over the runs with 95 % confidence intervals.
 
     `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `owd_p50_ms`,
-    `owd_p95_ms`, `loss`, `completion_s`, `completion_p50_s`, `completion_p95_s`, `retransmission_rate`), of all flows
-    (`jain`), or of a link (`utilisation`, `drop_rate`, `mark_rate`, `sojourn_p50_ms`, `sojourn_p95_ms`,
-    `sojourn_p99_ms`). Lines of the same value of the swept key `hue` have the same colour; without it each line has its
-    own.
+    `owd_p95_ms`, `loss`, `retransmission_rate`, `transfers_finished`, `completion_s`, `completion_p50_s`,
+    `completion_p95_s`), of all flows (`jain`), or of a link (`utilisation`, `drop_rate`, `mark_rate`,
+    `sojourn_p50_ms`, `sojourn_p95_ms`, `sojourn_p99_ms`). Lines of the same value of the swept key `hue` have the same
+    colour; without it each line has its own.
     """
     keys = [key for point in r.points[:1] for key in point]
     for name, key in (("x", x), ("hue", hue)):
         if key is not None and key not in keys:
             raise ValueError(f"{name}={key!r} was not swept; swept keys: {', '.join(keys) or 'nothing'}")
-    if y not in _FIGURES:
-        raise ValueError(f"y={y!r} is not a summary value; choose one of {', '.join(_FIGURES)}")
-    kind = "flows" if y in r.summary["points"][0]["flows"][0] else "points" if y == "jain" else "links"
+    if y not in FIGURES:
+        raise ValueError(f"y={y!r} is not a summary value; choose one of {', '.join(FIGURES)}")
+    kind, label_of_y = FIGURES[y]
     entries = [e for e in _select.entries(r, kind, y, where) if e.figure is not None]
     if not entries:
         raise ValueError(f"no flow or link has a value of {y}")
@@ -576,7 +555,7 @@ def sweep(
                 label=label,
             )
         axis.apply(ax, _characters(ax))
-        ax.set_ylabel(_FIGURES[y])
+        ax.set_ylabel(label_of_y)
         ax.set_ylim(bottom=0)
         if len(lines) > 1:
             _legend(ax, labels)
