@@ -15,7 +15,7 @@
 //! | `report` | the report page |
 //! | `scrub` | removes identities, coarsens places |
 //! | `cells` | labels for cells of real modems |
-//! | `monroe`, `publish` | exports |
+//! | `publish` | the export for others |
 //!
 //! This crate does not run tests: its caller does, test by test, in the order of [`Plan`], and tells the [`Store`] of each outcome.
 
@@ -31,7 +31,6 @@ mod error;
 mod file;
 mod host;
 mod measures;
-mod monroe;
 mod plan;
 mod publish;
 mod report;
@@ -45,7 +44,6 @@ pub use error::Error;
 pub use file::{Amount, Direction, File, Place, Protocol, Publish, Where, WhereKind};
 pub use host::{Host, flush_metrics};
 pub use measures::{FlowValues, Values, values};
-pub use monroe::export as export_monroe;
 pub use plan::{Combination, Plan, Test};
 pub use publish::export as export_publication;
 pub use report::{report_of, write_report};

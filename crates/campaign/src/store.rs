@@ -8,7 +8,7 @@
 //! | `work/`, `emulations/` | results of a test that runs; the emulator's own results |
 //! | `summary.json` | [`crate::Summary`] |
 //! | `report.html` | the report page |
-//! | `monroe/`, `publish/` | exports |
+//! | `publish/` | the export for others |
 //!
 //! Each is replaced by one rename, after its contents are on the disk. A test has finished if its directory is there, whatever the
 //! journal says: a machine may stop between the two.

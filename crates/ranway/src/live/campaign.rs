@@ -10,7 +10,7 @@ use crate::out::{counted, stem};
 use crate::terminal::message;
 use crate::{interrupt, terminal};
 use ::campaign::{Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
-use ::campaign::{export_monroe, export_publication, flush_metrics, values, write_report};
+use ::campaign::{export_publication, flush_metrics, values, write_report};
 use clap::Args as ClapArgs;
 use failed::{Failed, TICK, one_line};
 use record::Results;
@@ -49,9 +49,6 @@ pub(crate) struct CampaignArgs {
     /// Print the tests in their order and run none
     #[arg(long)]
     dry_run: bool,
-    /// Write the folder `monroe` too: the results in the layout of MONROE's nettest
-    #[arg(long)]
-    monroe: bool,
     /// Write the folder `publish` too: tables, schema with units, checksums, README and licence, without identities
     #[arg(long)]
     publish: bool,
@@ -99,14 +96,9 @@ pub(crate) fn run(args: &CampaignArgs) -> Result<(), Failure> {
     store.write("summary.json", &summary)?;
     write_report(&campaign.file, &campaign.plan, &store, &summary)?;
     let mut exports = Vec::new();
-    if !interrupted {
-        if args.monroe {
-            exports.push(export_monroe(&campaign.file, &campaign.plan, &store, campaign.file.is_complete())?);
-        }
-        if args.publish {
-            let scrub = Scrub::of_this_machine(campaign.identities()).with_labels(campaign.interfaces());
-            exports.push(export_publication(&campaign.file, &campaign.plan, &store, &summary, &scrub)?);
-        }
+    if args.publish && !interrupted {
+        let scrub = Scrub::of_this_machine(campaign.identities()).with_labels(campaign.interfaces());
+        exports.push(export_publication(&campaign.file, &campaign.plan, &store, &summary, &scrub)?);
     }
     if args.json {
         let answer = serde_json::json!({ "out": out, "exports": exports, "summary": summary });

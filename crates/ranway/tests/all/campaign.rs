@@ -5,7 +5,7 @@ use measure::rmbt::token::{Key, make_v1};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use record::Results;
-use record::tables::{FlowRow, MobilityRow, ModemRow};
+use record::tables::{MobilityRow, ModemRow};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -499,74 +499,6 @@ fn published_cells_have_labels_unless_the_campaign_keeps_their_identities() {
 }
 
 #[test]
-fn the_layout_of_monroe_is_read_by_xz_and_agrees_with_the_results() {
-    let dir = scratch(&CAMPAIGN.replace("repetitions = 3", "repetitions = 1").replace("'up'", "'both'"));
-    succeed(dir.path(), &["--quiet", "--monroe"]);
-    let files = files(&dir.path().join("out/monroe"));
-    let of = |end: &str| files.keys().filter(|name| name.ends_with(end)).cloned().collect::<Vec<_>>();
-    assert_eq!([of("_summary.json").len(), of("_flows.json.xz").len(), of("_stats.json.xz").len()], [4; 3]);
-    let host = gethostname().expect("a name").to_string_lossy().into_owned();
-    for name in of("_summary.json") {
-        let line = text(&files[&name]);
-        assert_eq!(line.trim_end().lines().count(), 1);
-        assert!(host.len() < 4 || !line.contains(&host));
-        let summary: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        let packed = dir.path().join("out/monroe").join(name.replace("_summary.json", "_flows.json.xz"));
-        let output = Command::new("xz").arg("-dc").arg(packed).output();
-        if !testkit::root::has_program(output.is_ok(), "xz") {
-            return;
-        }
-        let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        let flows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        for (phase, count, bytes) in
-            [("dl", "res_dl_num_flows", "res_dl_bytes"), ("ul", "res_ul_num_flows", "res_ul_bytes")]
-        {
-            let series = flows["res_details"][phase].as_array().expect("an array");
-            assert_eq!(series.len() as u64, summary[count].as_u64().expect("a number"));
-            let last = |flow: &serde_json::Value| {
-                flow["time_series"].as_array().and_then(|points| points.last()?["b"].as_u64())
-            };
-            let sum: u64 = series.iter().filter_map(last).sum();
-            let total = summary[bytes].as_u64().expect("a number");
-            assert!(sum.abs_diff(total) * 50 <= total, "{phase}: {sum} of {total} bytes");
-        }
-    }
-}
-
-#[test]
-fn an_export_for_monroe_is_analysed_to_the_bytes_and_times_of_its_tests() {
-    let dir = scratch(&CAMPAIGN.replace("repetitions = 3", "repetitions = 1").replace("'up'", "'both'"));
-    succeed(dir.path(), &["--quiet", "--monroe"]);
-    let monroe = dir.path().join("out/monroe");
-    let args = ["analyse", "out/monroe", "--quiet", "--out", "analysed"];
-    let output = command(dir.path(), &args).output().expect("it runs");
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
-    let analysed = Results::read(&dir.path().join("analysed")).expect("results");
-    assert_eq!(analysed.meta.points.len(), 4);
-    for (point, values) in (0..).zip(&analysed.meta.points) {
-        let file = values.values["file"].as_str().expect("a path");
-        let summary = monroe.join(
-            Path::new(file).file_name().expect("a name").to_string_lossy().replace("_flows.json.xz", "_summary.json"),
-        );
-        let summary: serde_json::Value =
-            serde_json::from_slice(&fs::read(summary).expect("it is there")).expect("JSON");
-        for (flow, short) in [("download", "dl"), ("upload", "ul")] {
-            let rows = || analysed.tables.flows.iter().filter(|row| row.point == point && row.flow == flow);
-            assert_eq!(Some(rows().count() as u64), summary[format!("res_{short}_num_flows")].as_u64());
-            let (sum, total) = (rows().map(|row| row.bytes).sum::<u64>(), &summary[format!("res_{short}_bytes")]);
-            let total = total.as_u64().expect("a number");
-            assert!(sum.abs_diff(total) * 50 <= total, "{flow}: {sum} of {total} bytes");
-            let control = summary["res_tcp_congestion"].as_str().map(|name| name.replace("reno", "new-reno"));
-            assert!(rows().all(|row| row.cc == control.as_deref()));
-            // They are those of STATS; a receiver's own are old.
-            let has_rtts = |row: &FlowRow| row.rtt_p50_ms.is_some_and(|ms| ms > 0.0) == (flow == "upload");
-            assert!(rows().all(|row| has_rtts(&row)), "{flow}");
-        }
-    }
-}
-
-#[test]
 fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tests() {
     let args = ["measure", "serve", "--open", "--listen", "127.0.0.1:0"];
     let mut server = Running::of(command(Path::new("."), &args));
@@ -576,7 +508,7 @@ fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tes
         "title = 't'\ncc = ['cubic', 'new-reno']\nflows = [2]\ndirections = ['up']\ntime = '300 ms'\n[where]\nserver = '{address}'\n"
     );
     let dir = scratch(&campaign);
-    let output = run(dir.path(), &["--publish", "--monroe"]);
+    let output = run(dir.path(), &["--publish"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let summary = json(&dir.path().join("out"), "summary.json");
