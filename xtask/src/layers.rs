@@ -23,7 +23,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("rapid", &["units", "channel", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
-    ("measure", &["units", "wire"]),
+    ("measure", &["units", "wire", "observe"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
     ("scenario", &["units", "cc", "channel"]),
@@ -39,7 +39,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("import", &["units", "wire", "link", "channel", "rnis"]),
-    ("analyse", &["units", "wire", "cc", "observe", "measure", "channel", "record", "meter", "import"]),
+    ("analyse", &["units", "wire", "cc", "rnis", "observe", "measure", "channel", "record", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     (
         "emulate",
@@ -48,7 +48,10 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
-    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio", "disk", "record"]),
+    (
+        "services",
+        &["units", "wire", "aqm", "backlog", "rnis", "rapid", "observe", "measure", "netio", "disk", "record"],
+    ),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use measure::rate::Samples;
-use meter::{FlowOutcome, Remote, Sample, Told, Way, add_flow};
+pub(crate) use observe::kernel::State;
+use observe::kernel::{Flow, Remote, Way};
+use observe::progress::Samples;
 use record::tables::SampleRow;
+use record::told::{Told, add_flow};
 use units::{Bytes, Rate, Span, Time};
 use wire::tcp_info::{BbrInfo, TcpInfo};
 
@@ -23,7 +25,7 @@ pub(crate) struct Connection<'a> {
     pub(crate) congestion: &'a str,
     /// Whether the kernel that told is the sender's.
     pub(crate) at_sender: bool,
-    /// See [`meter::Told::has_senders_rtt`].
+    /// See [`Told::has_senders_rtt`].
     pub(crate) has_senders_rtt: bool,
     /// Whether it told all that the table `tcp_info` has.
     pub(crate) is_whole: bool,
@@ -34,7 +36,7 @@ pub(crate) struct Connection<'a> {
 }
 
 /// Adds the rows of a connection. Returns the time from its first byte counted to its last; 0 without states or bytes.
-pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mut states: Vec<Sample>) -> f64 {
+pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mut states: Vec<State>) -> f64 {
     let counts_bytes = one.bytes.is_none();
     let first = states.first().map(|state| (state.at, state.info));
     let (start, bytes) = match (&one.bytes, first) {
@@ -55,7 +57,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
     };
     let end = states.last().map_or(start, |state| state.at).max(start);
     let seconds = bytes.last().map_or(end.saturating_since(start), |last| last.0).as_secs_f64();
-    let flow = FlowOutcome {
+    let flow = Flow {
         way: if one.at_sender { Way::Up } else { Way::Down },
         number: one.conn as usize,
         congestion: one.congestion.to_owned(),
@@ -88,7 +90,7 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
 }
 
 /// Adds samples of which the goodput alone is known.
-fn push_counts(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, flow: &FlowOutcome) {
+fn push_counts(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, flow: &Flow) {
     for two in flow.bytes.as_slice().windows(2) {
         let span = two[1].0.saturating_sub(two[0].0);
         all.tables.samples.push(&SampleRow {
@@ -108,13 +110,13 @@ pub(crate) fn delivered(info: &TcpInfo, at_sender: bool) -> u64 {
 }
 
 /// How many bytes were delivered from the first state to the last.
-pub(crate) fn grown(states: &[Sample], at_sender: bool) -> u64 {
+pub(crate) fn grown(states: &[State], at_sender: bool) -> u64 {
     let ends = states.first().zip(states.last());
     ends.map_or(0, |(first, last)| delivered(&last.info, at_sender).saturating_sub(delivered(&first.info, at_sender)))
 }
 
 /// Whether these are the states of a sender: more was acknowledged than received.
-pub(crate) fn are_of_sender(states: &[Sample]) -> bool {
+pub(crate) fn are_of_sender(states: &[State]) -> bool {
     grown(states, true) >= grown(states, false)
 }
 
@@ -124,13 +126,13 @@ pub(crate) fn ends(is_upload: bool) -> (&'static str, &'static str, &'static str
 }
 
 /// A state without its bytes.
-pub(crate) fn state(at: Time, info: TcpInfo, bbr: Option<BbrInfo>) -> Sample {
-    Sample { at, raw: Box::default(), info, bbr, delivered: 0 }
+pub(crate) fn state(at: Time, info: TcpInfo, bbr: Option<BbrInfo>) -> State {
+    State { at, raw: Box::default(), info, bbr, delivered: 0 }
 }
 
 /// The states of several connections, thinned out evenly if there are too many.
 pub(crate) struct States<K> {
-    of: BTreeMap<K, (u64, Vec<Sample>)>,
+    of: BTreeMap<K, (u64, Vec<State>)>,
     kept: usize,
     stride: u64,
 }
@@ -142,7 +144,7 @@ impl<K: Ord> Default for States<K> {
 }
 
 impl<K: Ord> States<K> {
-    pub(crate) fn push(&mut self, of: K, state: Sample) {
+    pub(crate) fn push(&mut self, of: K, state: State) {
         let (seen, states) = self.of.entry(of).or_default();
         *seen += 1;
         if !(*seen - 1).is_multiple_of(self.stride) {
@@ -170,16 +172,16 @@ impl<K: Ord> States<K> {
     }
 
     /// The connections in order, with their states in the order in which they came.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = (K, Vec<Sample>)> {
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = (K, Vec<State>)> {
         self.of.into_iter().map(|(of, (_, states))| (of, states))
     }
 
-    pub(crate) fn remove(&mut self, of: &K) -> Vec<Sample> {
+    pub(crate) fn remove(&mut self, of: &K) -> Vec<State> {
         self.of.remove(of).map_or_else(Vec::new, |(_, states)| states)
     }
 
     /// Puts back a state that was removed.
-    pub(crate) fn give_back(&mut self, of: K, state: Sample) {
+    pub(crate) fn give_back(&mut self, of: K, state: State) {
         self.of.entry(of).or_default().1.push(state);
     }
 

@@ -12,7 +12,7 @@
 //! | `ports` | names of ports |
 //! | `stamps` | times in front of lines |
 //! | `monroe` | tests of MONROE's nettest |
-//! | `metadata` | what the modems of a MONROE node told |
+//! | `metadata`, `modems` | what the modems of a MONROE node told |
 //! | `ndt7` | results of ndt7 |
 //! | `recording` | our table `tcp_info` alone |
 //! | `results` | directories of our own results |
@@ -34,6 +34,7 @@ mod iperf3;
 mod join;
 mod kernel;
 mod metadata;
+mod modems;
 mod monroe;
 mod ndt7;
 mod pair;

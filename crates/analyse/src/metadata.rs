@@ -6,12 +6,14 @@
 
 use std::path::{Path, PathBuf};
 
-use meter::{CellSample, Modems, cell_changes, modem_row};
+use observe::modem::{CellSample, cell_changes};
 use record::tables::MobilityRow;
+use record::told::modem_row;
 use serde::Deserialize;
 use units::{Span, Time};
 
 use crate::collector::{Anchor, Collector, Error};
+use crate::modems::Modems;
 use crate::text::Lines;
 
 /// Messages that are kept.
@@ -39,7 +41,7 @@ pub(crate) fn analyse(paths: &[PathBuf], all: &mut Collector<'_>) -> Result<(), 
     let mut modems = Modems::default();
     let at = |seconds: f64| Time::ZERO + Span::from_secs_f64(seconds);
     let samples: Vec<CellSample> =
-        messages.iter().filter_map(|(seconds, json)| modems.take_json(json, at(*seconds))).collect();
+        messages.iter().filter_map(|(seconds, json)| modems.take(json, at(*seconds))).collect();
     drop(messages);
     let [first, ..] = paths else { return Ok(()) };
     let (Some(earliest), Some(latest)) = (samples.first(), samples.last()) else {

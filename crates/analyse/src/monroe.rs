@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use measure::rate::Samples;
+use observe::progress::Samples;
 use record::tables::LatencyRow;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -338,7 +338,7 @@ impl Writer<'_, '_> {
         is_upload: bool,
         conn: usize,
         bytes: Option<(Time, Samples)>,
-        stats: Option<(Vec<meter::Sample>, &Stats)>,
+        stats: Option<(Vec<kernel::State>, &Stats)>,
     ) {
         let (flow, from, to) = kernel::ends(is_upload);
         if !self.all.options.wants(flow) {
@@ -402,7 +402,7 @@ impl Writer<'_, '_> {
                 }
                 let (of_it, others) = states.into_iter().partition(|state| (start..=end).contains(&state.at));
                 if let Some(stats) = stats.as_mut() {
-                    let others: Vec<meter::Sample> = others;
+                    let others: Vec<kernel::State> = others;
                     others.into_iter().for_each(|state| stats.states.give_back(id, state));
                 }
                 let stats = stats.as_deref().map(|stats| (of_it, stats));

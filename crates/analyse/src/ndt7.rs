@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use measure::ndt7::{BbrInfo, TcpInfo, told_or_0};
-use measure::rate::Samples;
+use observe::progress::Samples;
 use serde::Deserialize;
 use units::{Span, Time};
 

@@ -1,6 +1,5 @@
 //! Campaign files: TOML, checked as a whole before anything runs.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use measure::host_port::HostPort;
@@ -396,9 +395,9 @@ impl File {
             return Err("where.warm: only RMBT can: use protocol = \"rmbt\", and directions = [\"up\"]".into());
         }
         if place.modem.as_ref().is_some_and(|name| !is_modem(name)) {
-            return Err("where.modem: expected \"auto\", \"none\", \"monroe\", \"monroe@ADDRESS:PORT\", or a modem by its network \
-                        interface, port or number"
-                .into());
+            return Err(
+                "where.modem: expected \"auto\", \"none\", or a modem by its network interface, port or number".into(),
+            );
         }
         if !place.interfaces.is_empty() {
             list("where.interfaces", &place.interfaces)?;
@@ -438,10 +437,7 @@ fn check_server(server: &str) -> Result<(), String> {
 
 /// Whether a text can be a value of `ranway measure --modem`.
 fn is_modem(name: &str) -> bool {
-    match name.strip_prefix("monroe@") {
-        Some(broker) => broker.parse::<SocketAddr>().is_ok_and(|broker| broker.port() > 0),
-        None => (1..=32).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_graphic()),
-    }
+    (1..=32).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// Whether a text can be the name of an interface, of an argument's value and of a part of a directory's name.
@@ -591,11 +587,11 @@ mod tests {
         let no_tls = "where.ca: there is no TLS: add `tls = true`, or use a control server of https://";
         assert_eq!(why("server = 'a'\nca = 'a.pem'"), no_tls);
         assert_eq!(why("server = 'a'\ncontrol = 'http://h'\nca = 'a.pem'"), no_tls);
-        for modem in ["", "-x", "wwan 0", "monroe@h:5556", "monroe@192.0.2.1:0"] {
+        for modem in ["", "-x", "wwan 0"] {
             let why = why(&format!("server = 'a'\nmodem = '{modem}'"));
             assert!(why.starts_with("where.modem: expected \"auto\", \"none\", "), "{modem}: {why}");
         }
-        for modem in ["auto", "none", "monroe", "monroe@[2001:db8::1]:5556", "cdc-wdm0", "0"] {
+        for modem in ["auto", "none", "cdc-wdm0", "0"] {
             File::parse("c.toml", &at(&format!("server = 'a'\nmodem = '{modem}'"))).expect(modem);
         }
         let twice = "where.interfaces: \"wwan0\" is listed twice";

@@ -1,11 +1,12 @@
 //! Transcripts of the specification, the quirks of implementations in use, and our two sides against each other.
 
-use measure::rate::{Samples, Throughput};
+use measure::rate::Throughput;
 use measure::rmbt::chunks::{End, Incoming, Outgoing, RANDOM};
 use measure::rmbt::client::{Event, Need as ClientNeed};
 use measure::rmbt::server::{Direction, Framing, Limits, Need, Server, Transfer};
 use measure::rmbt::{CHUNK, Client};
 use measure::websocket::{Decoder, Opcode, Sender};
+use observe::progress::Samples;
 use std::io::IoSlice;
 use units::{Span, Time};
 

@@ -7,43 +7,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netio::errqueue::{Entry, Mark};
 use netio::sys;
+use observe::kernel::{Passage, State, Way};
 use units::{Span, Time};
-use wire::tcp_info::{self, BbrInfo, TcpInfo};
-
-use crate::kinds::Way;
+use wire::tcp_info::{self, TcpInfo};
 
 /// Writes that wait for their stamps. Those beyond replace the oldest.
 const MOST_WAITING: usize = 1024;
 /// Stamped writes that are kept of a flow.
 const MOST_STAMPED: usize = 100_000;
-
-/// The times of a write on its way. What the kernel has not told is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// When it was written to the socket.
-    pub written: Time,
-    /// From then until the queueing discipline had its last byte.
-    pub buffered: Option<Span>,
-    /// From then until the driver had it.
-    pub queued: Option<Span>,
-    /// From then until it was acknowledged.
-    pub travelled: Option<Span>,
-}
-
-/// The state of a flow at a moment.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// The moment.
-    pub at: Time,
-    /// The bytes that the kernel has filled in.
-    pub raw: Box<[u8]>,
-    /// Their meaning.
-    pub info: TcpInfo,
-    /// What BBR knows.
-    pub bbr: Option<BbrInfo>,
-    /// Bytes delivered so far: read here of a download, and received by the server of an upload.
-    pub delivered: u64,
-}
 
 /// A write whose last byte is stamped.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +83,7 @@ impl Stamps {
 pub(crate) struct Edge {
     pub(crate) at: Time,
     /// The state of the connection at this moment; `None` if this end's kernel does not tell it.
-    pub(crate) state: Option<Sample>,
+    pub(crate) state: Option<State>,
 }
 
 impl Edge {
@@ -194,13 +165,13 @@ impl Shared {
     }
 
     /// Reads the state of the flow, and then the clock (`now`); `None` if the kernel does not tell the state.
-    pub(crate) fn sample(&self, now: impl FnOnce() -> Time) -> Option<Sample> {
+    pub(crate) fn sample(&self, now: impl FnOnce() -> Time) -> Option<State> {
         let mut buffer = [0; tcp_info::MOST];
         let socket = self.socket()?;
         let raw = sys::tcp_info_bytes(socket, &mut buffer).ok()?;
         let info = TcpInfo::decode(raw)?;
         let bbr = sys::bbr_info(socket).ok().flatten();
-        Some(Sample { at: now(), raw: raw.into(), info, bbr, delivered: self.delivered() })
+        Some(State { at: now(), raw: raw.into(), info, bbr, delivered: self.delivered() })
     }
 
     /// The bytes that count: what this end has read of a download, and what the server has of an upload.

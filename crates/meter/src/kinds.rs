@@ -2,25 +2,6 @@
 
 use units::{Span, Time};
 
-/// The direction of a flow's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// From the server.
-    Down,
-    /// To the server.
-    Up,
-}
-
-impl Way {
-    /// The name of its flows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Down => "download",
-            Way::Up => "upload",
-        }
-    }
-}
-
 /// A kind of probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {

@@ -4,18 +4,18 @@ use std::io::IoSlice;
 use std::sync::atomic::Ordering::Relaxed;
 
 use measure::ndt7::{self, Sizes, TcpInfo};
-use measure::rate::Samples;
 use measure::websocket::{self, Decoder, Opcode, Sender};
 use measure::{http, throughput1};
 use nix::poll::PollFlags;
+use observe::kernel::{Remote, Way};
+use observe::progress::Samples;
 use units::{Span, Time};
 
 use crate::fault::Fault;
 use crate::flow::Shared;
-use crate::kinds::Way;
 use crate::line::Line;
 use crate::plan::Protocol;
-use crate::remote::Remote;
+use crate::remote::Listen;
 use crate::upgrade::upgrade;
 
 /// Bytes of one read.

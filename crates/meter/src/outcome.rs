@@ -2,17 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::rate::{Samples, Throughput};
+use measure::rate::Throughput;
 use measure::responsiveness::{Probes, Responsiveness};
-use observe::limits::{Limits, shows_pacing};
+use observe::kernel::{Flow, Way};
 use observe::located::{Loaded, Located, Measured, Pair, Pairs};
+use observe::modem::CellSample;
 use units::{Span, Time};
-use wire::tcp_info::TcpInfo;
 
-use crate::flow::{Passage, Sample};
-use crate::kinds::{Latency, Probe, Requests, Way};
-use crate::modem::CellSample;
-use crate::remote::Remote;
+use crate::kinds::{Latency, Probe, Requests};
 
 /// The shortest wait that is worth a name.
 pub const LEAST_WAIT: Span = Span::from_millis(10);
@@ -46,110 +43,9 @@ impl Phase {
     }
 }
 
-/// A flow of a load.
-#[derive(Clone, Debug)]
-pub struct FlowOutcome {
-    /// Its direction.
-    pub way: Way,
-    /// Its number among those of its direction, from 0.
-    pub number: usize,
-    /// The congestion control of its sender, if this end knows it or the server tells it.
-    pub congestion: String,
-    /// When its transfer began.
-    pub start: Time,
-    /// Bytes over time since then: as the server reports them of an upload, as they arrived here of a download. Empty if they are
-    /// not known, as of a transfer that did not begin.
-    pub bytes: Samples,
-    /// Whether the bytes are those of an upload that were acknowledged to this end, because the server's count did not come.
-    pub acknowledged: bool,
-    /// When this end took note of its end, which is the time of the last sample; `None` of flows that were not measured here.
-    pub ended: Option<Time>,
-    /// What the kernel of its sender had counted before it began, if that is at this end: a connection may be older than its flow.
-    pub before: Option<TcpInfo>,
-    /// Its state in the kernel at this end.
-    pub samples: Vec<Sample>,
-    /// Its sender as the server tells it, of a download.
-    pub remote: Remote,
-    /// The times of some of its writes.
-    pub passages: Vec<Passage>,
-    /// Why it failed, if it did.
-    pub failure: Option<String>,
-}
-
-impl FlowOutcome {
-    /// Whether its sender keeps to a pacing rate in a state.
-    pub fn is_paced(&self, info: &TcpInfo) -> bool {
-        is_paced(&self.congestion, info)
-    }
-
-    /// The congestion control of its sender as scenarios call it; `None` if this end does not know it.
-    pub(crate) fn control(&self) -> Option<&str> {
-        Some(scenario_name(&self.congestion)).filter(|name| !name.is_empty())
-    }
-
-    /// The states of its sender's kernel: at this end of an upload, as the server tells them of a download.
-    pub(crate) fn sender(&self) -> &[Sample] {
-        if self.way == Way::Down { &self.remote.samples } else { &self.samples }
-    }
-
-    /// Those of the states while it was going on: at its beginning and at its end nothing is in flight.
-    pub(crate) fn under_way(&self) -> impl Iterator<Item = &Sample> {
-        let (start, ended) = (self.start, self.ended);
-        let is_under_way = move |at: Time| ended.is_none_or(|ended| start < at && at < ended);
-        self.sender().iter().filter(move |sample| is_under_way(sample.at))
-    }
-
-    /// Where its sender's time went; `None` of a download whose server does not tell.
-    pub fn limits(&self) -> Option<Limits> {
-        let states = self.sender();
-        let (first, last) = (states.first()?, states.last()?);
-        let between = |before: Option<&Sample>, after: &Sample| {
-            let span = after.at.saturating_since(before.map_or(self.start, |before| before.at));
-            Limits::between(before.map(|before| &before.info), &after.info, span, self.is_paced(&after.info))
-        };
-        // A server's first message comes some time after the start.
-        let (from, mut sum) = match self.way {
-            Way::Down => (self.start, between(None, first)),
-            Way::Up => (first.at, Limits::default()),
-        };
-        for two in states.windows(2) {
-            sum = sum.plus(between(Some(&two[0]), &two[1]));
-        }
-        (last.at > from).then_some(sum)
-    }
-
-    /// The bytes delivered in all, if they are known.
-    pub fn total(&self) -> Option<u64> {
-        self.bytes.last().map(|last| last.1)
-    }
-
-    /// The smoothed round-trip times of a sender's kernel that the server tells; otherwise those in the kernel of this end: of its
-    /// sender (`at_sender`), or as the receiver of the data estimates them, see [`round_trip`]. A time that is told again although
-    /// nothing has come since is one sample.
-    pub fn rtts(&self, at_sender: bool) -> impl Iterator<Item = Span> {
-        let is_told = self.remote.has_rtts();
-        let (states, at_sender) = if is_told { (&self.remote.samples, true) } else { (&self.samples, at_sender) };
-        let known = |info: &TcpInfo| (info.rtt, info.rttvar, info.rcv_rtt, info.bytes_acked, info.bytes_received);
-        let mut before = None;
-        let is_news = move |sample: &&Sample| before.replace(known(&sample.info)) != Some(known(&sample.info));
-        states.iter().filter(is_news).filter_map(move |sample| round_trip(&sample.info, at_sender))
-    }
-}
-
-/// Whether a sender with this congestion control keeps to a pacing rate in a state: BBR of any version always does, others if the
-/// state shows it.
-pub(crate) fn is_paced(congestion: &str, info: &TcpInfo) -> bool {
-    congestion.contains("bbr") || shows_pacing(info)
-}
-
 /// The name of flows of a direction in tables, with the congestion control that tells them from others of this direction.
 pub fn flow_name(way: Way, control: Option<&str>) -> String {
     control.map_or_else(|| way.name().to_owned(), |control| format!("{}-{control}", way.name()))
-}
-
-/// What scenarios call a congestion control of the kernel.
-pub(crate) fn scenario_name(congestion: &str) -> &str {
-    if congestion == "reno" { "new-reno" } else { congestion }
 }
 
 /// A load, with the probes before and after it.
@@ -158,7 +54,7 @@ pub struct Load {
     /// When it began and ended.
     pub times: LoadTimes,
     /// Its flows.
-    pub flows: Vec<FlowOutcome>,
+    pub flows: Vec<Flow>,
 }
 
 /// When the parts of a [`Load`] began.
@@ -174,14 +70,6 @@ pub struct LoadTimes {
     pub after: Time,
     /// The end of it all.
     pub end: Time,
-}
-
-/// The smoothed round-trip time in a kernel; `None` before it was measured. What a receiver knows as a sender (`tcpi_rtt`) is as old
-/// as its last data, a request before the load: it has the time from an acknowledgement to the data that echoes its timestamp
-/// (`tcpi_rcv_rtt`).
-pub(crate) fn round_trip(info: &TcpInfo, at_sender: bool) -> Option<Span> {
-    let micros = if at_sender { info.rtt } else { info.rcv_rtt };
-    (micros > 0).then(|| Span::from_micros(micros.into()))
 }
 
 #[cfg(test)]
@@ -212,10 +100,10 @@ impl Load {
 
     /// The name of one of its flows in tables: the direction and, if the flows of this direction have several congestion controls,
     /// its own, as `upload-bbr`. Flows of one name are summarised together, and what limits different controls differs.
-    pub fn name(&self, flow: &FlowOutcome) -> String {
+    pub fn name(&self, flow: &Flow) -> String {
         // A flow that failed early may have none.
         let differs = |control: &&str| {
-            let other_has = |other: &FlowOutcome| other.control().is_some_and(|other| other != *control);
+            let other_has = |other: &Flow| other.control().is_some_and(|other| other != *control);
             self.flows.iter().any(|other| other.way == flow.way && other_has(other))
         };
         flow_name(flow.way, flow.control().filter(differs))
@@ -399,14 +287,17 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use observe::kernel::{Passage, Remote, State};
+    use observe::progress::Samples;
+    use wire::tcp_info::TcpInfo;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
     }
 
     /// An upload that begins after a second.
-    fn upload(congestion: &str) -> FlowOutcome {
-        FlowOutcome {
+    fn upload(congestion: &str) -> Flow {
+        Flow {
             way: Way::Up,
             number: 0,
             congestion: congestion.into(),
@@ -439,9 +330,9 @@ mod tests {
                     sndbuf_limited: Some(0),
                     ..TcpInfo::default()
                 };
-                Sample { at: at(1000 + ms), raw: Box::default(), info, bbr: None, delivered: ms }
+                State { at: at(1000 + ms), raw: Box::default(), info, bbr: None, delivered: ms }
             };
-            let mut flow = FlowOutcome { samples: vec![sample(0), sample(500), sample(1000)], ..upload(congestion) };
+            let mut flow = Flow { samples: vec![sample(0), sample(500), sample(1000)], ..upload(congestion) };
             flow.bytes.finish(Span::from_secs(1), 500_000);
             let limits = flow.limits().expect("it took a second");
             let shares = (limits.share(limits.cwnd), limits.share(limits.pacing));
@@ -463,7 +354,7 @@ mod tests {
     #[test]
     fn waits_are_what_round_trips_grow_by_in_each_second() {
         let ms = Span::from_millis;
-        let flow = FlowOutcome {
+        let flow = Flow {
             passages: vec![Passage { written: at(5_500), buffered: None, queued: Some(ms(4)), travelled: None }],
             ..upload("cubic")
         };

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use observe::kernel::Way;
 use units::Span;
 
 use crate::fault::Fault;
-use crate::kinds::Way;
 use crate::line;
 use crate::modem::Modem;
 use crate::tls::Tls;

@@ -15,12 +15,12 @@
 
 use std::fmt;
 
+use observe::kernel::{Flow, State, Way};
 use units::stats::upper_median;
 use units::{Bytes, Span};
 
-use crate::flow::Sample;
-use crate::kinds::{Latency, Probe, Way};
-use crate::outcome::{FlowOutcome, Outcome};
+use crate::kinds::{Latency, Probe};
+use crate::outcome::Outcome;
 
 /// Requests of RMBT, and of HTTP with its handshakes, of which the shortest is the path's.
 const REQUESTS: usize = 10;
@@ -142,7 +142,7 @@ impl Outcome {
     /// The shortest round trips of downloads in the kernels of this end and of the server's, if that tells them.
     fn ends(&self) -> Option<(Span, Span)> {
         let downloads = || self.loads.iter().flat_map(|load| &load.flows).filter(|flow| flow.way == Way::Down);
-        let least = |sample: &Sample| sample.info.min_rtt().map(|micros| Span::from_micros(micros.into()));
+        let least = |sample: &State| sample.info.min_rtt().map(|micros| Span::from_micros(micros.into()));
         let there = downloads().flat_map(|flow| &flow.remote.samples).filter_map(least).min()?;
         let handshakes = self.latencies.iter().filter(|latency| latency.probe == Probe::Handshake);
         let here = downloads().flat_map(|flow| &flow.samples).filter_map(least);
@@ -153,11 +153,11 @@ impl Outcome {
 
 /// The median of the bytes of an upload that were acknowledged and that its server did not have, and how much later it had them; `None`
 /// if that is too little to mean something, or if it is not known.
-fn ahead(flow: &FlowOutcome) -> Option<(Bytes, Span)> {
+fn ahead(flow: &Flow) -> Option<(Bytes, Span)> {
     let (span, total) = flow.bytes.last().filter(|_| flow.way == Way::Up && !flow.acknowledged)?;
     let before = flow.before?.bytes_acked;
     // The server's clock begins with the request, so what it has at a time of this one is acknowledged later.
-    let of = |sample: &Sample| {
+    let of = |sample: &State| {
         let acked = sample.info.bytes_acked.saturating_sub(before) as f64;
         acked * PAYLOAD - flow.bytes.bytes_at(sample.at.saturating_since(flow.start))
     };
@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use crate::kinds::Requests;
     use crate::outcome::{Load, LoadTimes};
-    use crate::remote::Remote;
-    use measure::rate::Samples;
+    use observe::kernel::Remote;
+    use observe::progress::Samples;
     use units::Time;
     use wire::tcp_info::TcpInfo;
 
@@ -210,8 +210,8 @@ mod tests {
         assert_eq!((http(5, 29, 3), http(5, 45, 2), http(0, 0, 0)), (Some(Vec::new()), None, None));
     }
 
-    fn flow(way: Way, samples: Vec<Sample>, bytes: Samples) -> FlowOutcome {
-        FlowOutcome {
+    fn flow(way: Way, samples: Vec<State>, bytes: Samples) -> Flow {
+        Flow {
             way,
             number: 0,
             congestion: "cubic".into(),
@@ -227,11 +227,11 @@ mod tests {
         }
     }
 
-    fn sample(ms: u64, info: TcpInfo) -> Sample {
-        Sample { at: Time::ZERO + MS(ms), raw: Box::default(), info, bbr: None, delivered: 0 }
+    fn sample(ms: u64, info: TcpInfo) -> State {
+        State { at: Time::ZERO + MS(ms), raw: Box::default(), info, bbr: None, delivered: 0 }
     }
 
-    fn of(flow: FlowOutcome, handshake: Option<u64>) -> Option<Vec<ProxySign>> {
+    fn of(flow: Flow, handshake: Option<u64>) -> Option<Vec<ProxySign>> {
         let times = LoadTimes::of_ms([0, 0, 0, 10_000, 10_000]);
         let latency = |ms| Latency { at: Time::ZERO, probe: Probe::Handshake, rtt: Some(MS(ms)) };
         let latencies = handshake.map(latency).into_iter().collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     /// An upload of 10 s at 1 MB/s, of which so many bytes are acknowledged before the server has them.
-    fn upload(ahead: u64) -> FlowOutcome {
+    fn upload(ahead: u64) -> Flow {
         let mut bytes = Samples::default();
         bytes.finish(MS(10_000), 10_000_000);
         let acked = |ms: u64| TcpInfo { bytes_acked: 1_000 + 1_000 * ms + ahead, ..TcpInfo::default() };
@@ -274,8 +274,8 @@ mod tests {
         // Without round trips to compare, the absence of this sign means nothing.
         assert_eq!(of(upload(500_000), None), None);
         // Of what the server did not count, nothing is known.
-        assert_eq!(of(FlowOutcome { acknowledged: true, ..upload(2_000_000) }, None), None);
-        assert_eq!(of(FlowOutcome { before: None, ..upload(2_000_000) }, None), None);
+        assert_eq!(of(Flow { acknowledged: true, ..upload(2_000_000) }, None), None);
+        assert_eq!(of(Flow { before: None, ..upload(2_000_000) }, None), None);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::kinds::{Probe, Way};
-use crate::outcome::{FlowOutcome, LEAST_WAIT, Load, Outcome, Phase};
-use crate::remote::Remote;
+use observe::kernel::{Flow, Remote, Way};
+
+use crate::kinds::Probe;
+use crate::outcome::{LEAST_WAIT, Load, Outcome, Phase};
 
 impl Outcome {
     /// Returns what is missing in the results, and why: what a source did not give ([`Outcome::missing`]), and what the flows, the
@@ -149,17 +150,18 @@ fn unknown(load: &Load) -> Vec<&'static str> {
 }
 
 /// Whether the kernel does not tell the state of an upload with BBR.
-fn lacks_bbr(flow: &FlowOutcome) -> bool {
+fn lacks_bbr(flow: &Flow) -> bool {
     flow.congestion == "bbr" && flow.samples.last().is_some_and(|sample| sample.bbr.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::{Passage, Sample};
     use crate::kinds::Latency;
     use crate::outcome::LoadTimes;
-    use measure::rate::Samples;
+    use observe::kernel::{Flow, Remote, Way};
+    use observe::kernel::{Passage, State};
+    use observe::progress::Samples;
     use record::Table;
     use units::{Span, Time};
     use wire::tcp_info::{BbrInfo, TcpInfo};
@@ -168,12 +170,12 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    fn flow(way: Way, congestion: &str, info: TcpInfo) -> FlowOutcome {
+    fn flow(way: Way, congestion: &str, info: TcpInfo) -> Flow {
         let queued = Some(Span::from_millis(1));
         let mut bytes = Samples::default();
         bytes.record(Span::ZERO, 0);
         bytes.finish(Span::from_secs(1), 1_000_000);
-        FlowOutcome {
+        Flow {
             way,
             number: 0,
             congestion: congestion.into(),
@@ -182,7 +184,7 @@ mod tests {
             acknowledged: false,
             ended: None,
             before: None,
-            samples: vec![Sample { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
+            samples: vec![State { at: at(1500), raw: Box::default(), info, bbr: None, delivered: 9 }],
             remote: Remote::default(),
             passages: vec![Passage { written: at(1500), buffered: None, queued, travelled: None }],
             failure: None,
@@ -205,7 +207,7 @@ mod tests {
         }
     }
 
-    fn outcome(flows: Vec<Vec<FlowOutcome>>, probes: &[Probe]) -> Outcome {
+    fn outcome(flows: Vec<Vec<Flow>>, probes: &[Probe]) -> Outcome {
         let finished = flows.len();
         let times = LoadTimes::of_ms([0, 1000, 1000, 2000, 3000]);
         let loads = flows.into_iter().map(|flows| Load { times, flows });
@@ -225,8 +227,8 @@ mod tests {
 
     #[test]
     fn whatever_is_missing_has_a_reason() {
-        let bbr = FlowOutcome {
-            samples: vec![Sample {
+        let bbr = Flow {
+            samples: vec![State {
                 at: at(1500),
                 raw: Box::default(),
                 info: told(),
@@ -236,11 +238,11 @@ mod tests {
             ..flow(Way::Up, "bbr", told())
         };
         assert_eq!(outcome(vec![vec![bbr]], &ALL).reasons(), [""; 0]);
-        let of = |flow: FlowOutcome, probes: &[Probe]| outcome(vec![vec![flow]], probes).reasons();
+        let of = |flow: Flow, probes: &[Probe]| outcome(vec![vec![flow]], probes).reasons();
         assert_eq!(of(flow(Way::Up, "bbr", told()), &ALL), ["BBR's state: the kernel does not tell it"]);
         assert_eq!(of(flow(Way::Up, "cubic", told()), &ALL), ["BBR's state: no upload is sent with BBR"]);
         let old = TcpInfo { total_rto: None, busy_time: None, ..told() };
-        let reasons = of(FlowOutcome { passages: Vec::new(), ..flow(Way::Up, "cubic", old) }, &ALL);
+        let reasons = of(Flow { passages: Vec::new(), ..flow(Way::Up, "cubic", old) }, &ALL);
         let begin = |begin: &str| reasons.iter().any(|reason| reason.starts_with(begin));
         assert!(begin("timeouts: ") && begin("what limited uploads: ") && begin("the host's queue: "), "{reasons:?}");
         let reasons = of(flow(Way::Up, "cubic", told()), &[]);
@@ -267,10 +269,10 @@ mod tests {
     fn samples_of_a_flows_beginning_and_end_alone_tell_no_window_and_say_why() {
         let sample = |ms: u64, unacked| {
             let info = TcpInfo { unacked, ..told() };
-            Sample { at: at(ms), raw: Box::default(), info, bbr: None, delivered: 9 }
+            State { at: at(ms), raw: Box::default(), info, bbr: None, delivered: 9 }
         };
-        let of = |samples: Vec<Sample>| {
-            let flow = FlowOutcome { samples, ended: Some(at(2000)), ..flow(Way::Up, "cubic", told()) };
+        let of = |samples: Vec<State>| {
+            let flow = Flow { samples, ended: Some(at(2000)), ..flow(Way::Up, "cubic", told()) };
             let outcome = outcome(vec![vec![flow]], &ALL);
             let tables = outcome.tables();
             let row = tables.flows.row(0);
@@ -295,9 +297,9 @@ mod tests {
     #[test]
     fn what_is_not_known_of_a_failed_flow_has_a_reason_and_is_not_zero() {
         let failure = Some("interrupted".to_owned());
-        let cut = FlowOutcome { failure: failure.clone(), acknowledged: true, ..flow(Way::Up, "cubic", told()) };
+        let cut = Flow { failure: failure.clone(), acknowledged: true, ..flow(Way::Up, "cubic", told()) };
         let bytes = Samples::default();
-        let not_begun = FlowOutcome { failure, bytes, samples: Vec::new(), ..flow(Way::Down, "", TcpInfo::default()) };
+        let not_begun = Flow { failure, bytes, samples: Vec::new(), ..flow(Way::Down, "", TcpInfo::default()) };
         let outcome = outcome(vec![vec![cut, not_begun]], &ALL);
         let reasons = outcome.reasons();
         for begin in
@@ -327,8 +329,8 @@ mod tests {
     }
 
     /// A download of a second with a sample each 250 ms at this end, whose server tells its sender's state at 200 and 800 ms.
-    fn download(state: impl Fn(u64) -> TcpInfo) -> FlowOutcome {
-        let sample = |ms: u64, info| Sample { at: at(ms), raw: Box::default(), info, bbr: None, delivered: ms };
+    fn download(state: impl Fn(u64) -> TcpInfo) -> Flow {
+        let sample = |ms: u64, info| State { at: at(ms), raw: Box::default(), info, bbr: None, delivered: ms };
         let here = TcpInfo { rcv_rtt: 50_000, ..TcpInfo::default() };
         let mut download = flow(Way::Down, "cubic", TcpInfo::default());
         download.samples = [1000, 1250, 1500, 1750, 2000].map(|ms| sample(ms, here)).to_vec();

@@ -4,10 +4,9 @@
 
 use measure::ndt7;
 use measure::throughput1::is_congestion;
+use observe::kernel::{Remote, State};
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
-
-use crate::flow::Sample;
 
 /// The shortest interval between two states that are kept: servers wait for 25 ms at least.
 const SHORTEST: Span = Span::from_millis(10);
@@ -19,30 +18,24 @@ const JITTER: Span = Span::from_millis(100);
 /// The largest payload of a segment.
 const LARGEST_SEGMENT: u32 = 65_535;
 
-/// The sender of a download as its server tells it. Empty if that tells nothing, and of an upload, whose sender is at this end.
-#[derive(Clone, Debug, Default)]
-pub struct Remote {
-    /// Its states, in the order of time; `raw` is empty, and `delivered` is what was acknowledged. The server's clock begins with
-    /// its answer, so they are up to a one-way delay later than this end's.
-    pub samples: Vec<Sample>,
-    /// Its congestion control; empty if it is not told.
-    pub congestion: String,
-    /// Whether a state lacks something that the table `tcp_info` has: then windows and retransmissions are not known.
-    pub is_partial: bool,
-    /// Whether a state does not tell in which state of recovery the sender is.
-    pub lacks_state: bool,
+/// What a server tells, with checks.
+pub(crate) trait Listen {
+    /// Sets the congestion control, unless the server has named one before.
+    fn set_congestion(&mut self, congestion: &str);
+
+    /// Takes a state of the server's kernel from `elapsed_us` after the start there. `from`: the start here, and how long
+    /// after it the state arrived.
+    fn take(&mut self, told: &ndt7::TcpInfo, bbr: Option<ndt7::BbrInfo>, elapsed_us: i64, from: (Time, Span));
 }
 
-impl Remote {
-    /// Sets the congestion control, unless the server has named one before.
-    pub(crate) fn set_congestion(&mut self, congestion: &str) {
+impl Listen for Remote {
+    fn set_congestion(&mut self, congestion: &str) {
         if self.congestion.is_empty() && is_congestion(congestion) {
             self.congestion = congestion.to_owned();
         }
     }
 
-    /// Takes a state of the server's kernel from `elapsed_us` after the start there. It arrived `arrived` after the start here.
-    pub(crate) fn take(
+    fn take(
         &mut self,
         told: &ndt7::TcpInfo,
         bbr: Option<ndt7::BbrInfo>,
@@ -66,19 +59,7 @@ impl Remote {
         }
         self.is_partial |= !is_whole;
         self.lacks_state |= told.ca_state.is_none() || !is_whole;
-        self.samples.push(Sample { at, raw: Box::default(), info, bbr, delivered: info.bytes_acked });
-    }
-
-    /// Returns the latest state at a moment, and the one before it.
-    pub(crate) fn latest(&self, at: Time) -> Option<(Option<&Sample>, &Sample)> {
-        let count = self.samples.partition_point(|sample| sample.at <= at);
-        let latest = self.samples.get(count.checked_sub(1)?)?;
-        Some((count.checked_sub(2).map(|before| &self.samples[before]), latest))
-    }
-
-    /// Whether it tells round-trip times.
-    pub(crate) fn has_rtts(&self) -> bool {
-        self.samples.iter().any(|sample| sample.info.rtt > 0)
+        self.samples.push(State { at, raw: Box::default(), info, bbr, delivered: info.bytes_acked });
     }
 }
 

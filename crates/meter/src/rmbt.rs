@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use measure::http;
-use measure::rate::Samples;
 use measure::rmbt::Client;
 use measure::rmbt::chunks::End;
 use measure::rmbt::client::{Event, Need};
 use measure::rmbt::server::{Framing, Transfer};
 use nix::poll::PollFlags;
+use observe::kernel::Way;
+use observe::progress::Samples;
 use units::{Span, Time};
 
 use crate::fault::Fault;
 use crate::flow::Shared;
-use crate::kinds::Way;
 use crate::line::Line;
 use crate::plan::{Amount, Target};
 use crate::upgrade::upgrade;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use measure::rate::Samples;
+use observe::kernel::{State, Way};
+use observe::progress::Samples;
 use units::Span;
 
-use crate::flow::{Sample, Shared};
-use crate::kinds::Way;
+use crate::flow::Shared;
 use crate::line::Clock;
 
 /// Samples that are kept in all, of some 400 bytes each: then every second is dropped, and they are taken half as often.
@@ -17,7 +17,7 @@ const MOST: usize = 400_000;
 /// Samples the flows from their beginning until their end: the first and the last sample of a flow are of just these moments. A time
 /// that has passed is left out rather than made up for. Each sample of an upload asks for a stamp. Whoever sets `stop` wakes this
 /// thread, which then does not wait for the next sample.
-pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &AtomicBool) -> Vec<Vec<Sample>> {
+pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &AtomicBool) -> Vec<Vec<State>> {
     let mut interval = Duration::from_nanos(interval.as_nanos()).max(Duration::from_millis(1));
     let mut samples = vec![Vec::new(); flows.len()];
     let mut over = vec![false; flows.len()];
@@ -72,7 +72,7 @@ fn rest(due: Instant, stop: &AtomicBool) {
 
 /// Returns the bytes of a transfer over time as this end counts them, complete or not: of a download those that arrived, of an
 /// upload those that were acknowledged. Empty if the transfer did not begin, or the kernel tells nothing of an upload.
-pub(crate) fn counted(flow: &Shared, samples: &[Sample]) -> Samples {
+pub(crate) fn counted(flow: &Shared, samples: &[State]) -> Samples {
     let mut bytes = Samples::default();
     let (Some(begun), Some(ended)) = (flow.begun(), flow.ended()) else { return bytes };
     let count = |delivered: u64, acked: Option<u64>| match flow.way {
@@ -101,8 +101,8 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    fn sampled(ms: u64, delivered: u64) -> Sample {
-        Sample { at: at(ms), raw: Box::default(), info: TcpInfo::default(), bbr: None, delivered }
+    fn sampled(ms: u64, delivered: u64) -> State {
+        State { at: at(ms), raw: Box::default(), info: TcpInfo::default(), bbr: None, delivered }
     }
 
     #[test]

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use measure::rate::Samples;
 use netio::sniff::interface_to;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
+use observe::kernel::{Flow, Remote, State, Way, is_paced, round_trip, scenario_name};
+use observe::progress::Samples;
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 
 use crate::fault::Fault;
-use crate::flow::{Sample, Shared};
-use crate::kinds::{Latency, Probe, Requests, Way};
+use crate::flow::Shared;
+use crate::kinds::{Latency, Probe, Requests};
 use crate::line::{Clock, Line};
-use crate::outcome::{FlowOutcome, Load, LoadTimes, Outcome, is_paced, round_trip, scenario_name};
+use crate::outcome::{Load, LoadTimes, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
-use crate::remote::Remote;
 use crate::rmbt::Rmbt;
 use crate::sampler;
 use crate::{mlab, modem, probes, probes::handshakes};
@@ -258,7 +258,7 @@ impl Course<'_> {
         sampler.thread().unpark();
         let samples = join(sampler);
         let results: Vec<(Transferred, Remote)> = threads.into_iter().map(join).collect();
-        let flows: Vec<FlowOutcome> = shared
+        let flows: Vec<Flow> = shared
             .iter()
             .zip(results.into_iter().zip(samples))
             .map(|(shared, (result, samples))| self.outcome(shared, result, samples, during))
@@ -399,9 +399,9 @@ impl Course<'_> {
         &self,
         shared: &Shared,
         (result, remote): (Transferred, Remote),
-        samples: Vec<Sample>,
+        samples: Vec<State>,
         start: Time,
-    ) -> FlowOutcome {
+    ) -> Flow {
         let is_told = shared.way == Way::Down && !remote.congestion.is_empty();
         let congestion = if is_told { remote.congestion.clone() } else { self.congestion(shared) };
         let (start, bytes, failure) = match result {
@@ -412,7 +412,7 @@ impl Course<'_> {
         let is_counted = bytes.last().is_some();
         let begun = shared.begun().filter(|_| shared.way == Way::Up);
         let bytes = if is_counted { bytes } else { sampler::counted(shared, &samples) };
-        FlowOutcome {
+        Flow {
             way: shared.way,
             number: shared.number,
             congestion,

@@ -5,9 +5,10 @@
 mod common;
 
 use common::{Server, earlier, plan, run};
-use meter::{Amount, Fault, LoadTimes, Outcome, Phase, Plan, Probe, Protocol, Trust, Way, measure};
+use meter::{Amount, Fault, LoadTimes, Outcome, Phase, Plan, Probe, Protocol, Trust, measure};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBuf;
+use observe::kernel::Way;
 use record::Table;
 use record::tables::{FlowRow, SampleRow};
 use services::measure::Open;

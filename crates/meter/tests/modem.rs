@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods)] // Tests start programs and measure time.
 #![allow(clippy::disallowed_types)] // The macros of zbus write `HashMap`.
 
-use meter::{Amount, Modem, Outcome, Plan, Protocol, Target, Technology, Way, measure};
+use meter::{Amount, Modem, Outcome, Plan, Protocol, Target, measure};
+use observe::kernel::Way;
+use observe::modem::Technology;
 use services::measure::{Open, Options, Service};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{Server, plan, run};
-use meter::{Amount, Plan, Protocol, ProxySign, Way};
+use meter::{Amount, Plan, Protocol, ProxySign};
+use observe::kernel::Way;
 use services::measure::Open;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -5,9 +5,11 @@
 mod common;
 
 use common::{Server, earlier, plan, run};
-use meter::{Phase, Plan, Probe, Protocol, Target, Tls, Trust, Way, request_token};
+use meter::{Phase, Plan, Probe, Protocol, Target, Tls, Trust, request_token};
 use services::measure::{Open, Options, Tls as Certificate};
 use std::path::PathBuf;
+
+use observe::kernel::Way;
 
 /// A server whose certificate is for `name`, and the file with the certificate, which is its own authority.
 fn secure(name: &str, options: Options) -> (Server, tempfile::TempDir, PathBuf) {

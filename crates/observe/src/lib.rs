@@ -11,6 +11,8 @@
 //! | `counters`, `sample` | totals, and the state at a moment |
 //! | `limits` | what held a sender back, as its kernel tells it |
 //! | `located` | where packets waited: host, modem or network |
+//! | `kernel`, `progress` | what the kernels at a flow's ends tell, and its bytes over time |
+//! | `modem` | what a modem tells of its cells |
 //! | `flow` | the result: one direction of a connection, with its name |
 //!
 //! # Path of a packet
@@ -33,9 +35,12 @@ mod connection;
 mod counters;
 mod flow;
 mod inspect;
+pub mod kernel;
 pub mod limits;
 pub mod located;
+pub mod modem;
 mod observer;
+pub mod progress;
 mod ranges;
 mod sample;
 mod stream;

@@ -40,6 +40,7 @@ mod summary;
 mod sweep;
 mod table;
 pub mod tables;
+pub mod told;
 
 pub use arrow_schema::SchemaRef as Schema;
 pub use capture::{Capture, PacketView, Transport};

@@ -11,8 +11,8 @@ use super::chunks::{Burst, End, Incoming, Outgoing};
 use super::grammar::{Command, Reply};
 use super::lines::Lines;
 use super::{CHUNK, LARGEST_CHUNK, MOST_CHUNKS, REPORT_INTERVAL, SMALLEST_CHUNK, VERSION};
-use crate::rate::Samples;
 use crate::websocket;
+use observe::progress::Samples;
 use std::fmt::Write;
 use units::{Span, Time};
 

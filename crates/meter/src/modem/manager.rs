@@ -12,9 +12,10 @@
 //!   from `GetLocation`, if somebody has enabled the source.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use observe::modem::{CellSample, Technology, rssi_dbm};
 use rnis::event::Signal;
 use rnis::identity::{is_cell_identity, is_physical_identity};
 use units::Span;
@@ -24,7 +25,6 @@ use zbus::wire::Type;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant};
 
 use super::carrier;
-use super::cell::{CellSample, MOST_SAMPLES, Technology, ended, rssi};
 use crate::line::Clock;
 
 const SERVICE: &str = "org.freedesktop.ModemManager1";
@@ -37,6 +37,10 @@ const BEARER: &str = "org.freedesktop.ModemManager1.Bearer";
 
 /// Interval between samples.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// Interval between looks at the flag that ends the measurement.
+const TURN: Duration = Duration::from_millis(50);
+/// Samples that are kept.
+const MOST_SAMPLES: usize = 200_000;
 /// Samples between two looks for new modems.
 const LOOKS: u64 = 10;
 /// Time for an answer of the bus, or of ModemManager.
@@ -456,12 +460,19 @@ fn legs(technologies: u32, signals: &BTreeMap<Technology, BTreeMap<String, f64>>
             frequency_mhz,
             rsrp_dbm: told.rsrp_dbm.or(cell.signal.rsrp_dbm),
             rsrq_db: told.rsrq_db.or(cell.signal.rsrq_db),
-            rssi_dbm: signal("rssi").and_then(rssi),
+            rssi_dbm: signal("rssi").and_then(rssi_dbm),
             sinr_db: told.sinr_db.or(cell.signal.sinr_db),
             ..CellSample::default()
         }
     };
     serving.into_iter().enumerate().map(of).collect()
+}
+
+/// Waits until the end.
+async fn ended(end: &AtomicBool) {
+    while !end.load(Relaxed) {
+        tokio::time::sleep(TURN).await;
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use meter::{Amount, Fault, FlowOutcome, Modem, Outcome, Plan, Protocol, Target, Way, measure};
+use meter::{Amount, Fault, Modem, Outcome, Plan, Protocol, Target, measure};
+use observe::kernel::{Flow, Way};
 use services::measure::{Control, Open, Options, Service};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Outcome, Fault> {
 }
 
 /// The bytes that a flow's connection had carried before the measured ones, and their framing.
-pub(crate) fn earlier(flow: &FlowOutcome) -> u64 {
+pub(crate) fn earlier(flow: &Flow) -> u64 {
     let info = flow.samples.last().expect("the last one is of its end").info;
     let all = if flow.way == Way::Up { info.bytes_acked } else { info.bytes_received };
     all.saturating_sub(flow.total().expect("it is known"))

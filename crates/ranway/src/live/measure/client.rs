@@ -12,9 +12,10 @@ use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
     Amount, Captured, Fault, Glance, HostPort, Key, Load, Modem, Outcome, Plan, Protocol, TOKEN_VARIABLE, Target, Tls,
-    Trust, Way,
+    Trust,
 };
 use netio::socket::connect_through;
+use observe::kernel::Way;
 use record::{Output, Partial, Results, ms};
 use serde_json::json;
 use std::io::{ErrorKind, Write as _};
@@ -101,8 +102,8 @@ pub(super) struct ClientArgs {
     /// Number of routers on the path to probe; 0 for none
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=32))]
     hops: u8,
-    /// Metadata about the radio: `auto` from ModemManager if it runs, `none`, a modem of ModemManager by its network interface, port
-    /// or number, or `monroe` from the metadata broker of a MONROE node (monroe@ADDRESS:PORT for another one than 172.17.0.1:5556)
+    /// Metadata about the radio: `auto` from ModemManager if it runs, `none`, or a modem of ModemManager by its network interface,
+    /// port or number
     #[arg(long, value_name = "MODEM", default_value = "auto")]
     modem: String,
     /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; replaces FILE; needs
@@ -380,20 +381,11 @@ fn trust(args: &ClientArgs) -> Result<Trust, Failure> {
 /// Returns where the metadata about the radio comes from.
 fn modem(name: &str) -> Result<Modem, Failure> {
     let is_name = |name: &str| !name.is_empty() && name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_graphic());
-    let broker = |address: &str| {
-        let parsed: Option<SocketAddr> = address.parse().ok().filter(|parsed: &SocketAddr| parsed.port() > 0);
-        let invalid = || Failure::Invalid(format!("--modem: invalid broker `{address}`; expected monroe@ADDRESS:PORT"));
-        parsed.map(|broker| Modem::Monroe { broker }).ok_or_else(invalid)
-    };
     match name {
         "none" => Ok(Modem::None),
         "auto" => Ok(Modem::Manager { bus: None, name: None }),
-        "monroe" => broker(meter::BROKER),
-        name => match name.strip_prefix("monroe@") {
-            Some(address) => broker(address),
-            None if is_name(name) => Ok(Modem::Manager { bus: None, name: Some(name.to_owned()) }),
-            None => Err(Failure::Invalid("--modem: expected auto, none, monroe or the name of a modem".into())),
-        },
+        name if is_name(name) => Ok(Modem::Manager { bus: None, name: Some(name.to_owned()) }),
+        _ => Err(Failure::Invalid("--modem: expected auto, none or the name of a modem".into())),
     }
 }
 

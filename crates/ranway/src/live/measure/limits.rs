@@ -1,11 +1,11 @@
 //! What limited each flow of a measurement, for people and for programs.
 
-use meter::{FlowOutcome, Way};
+use observe::kernel::{Flow, Way};
 use observe::limits::Limits;
 use serde_json::{Value, json};
 
 /// Where the time of each flow went: a line for those that are alike, which names them unless they are all.
-pub(super) fn lines(flows: &[&FlowOutcome]) -> Vec<String> {
+pub(super) fn lines(flows: &[&Flow]) -> Vec<String> {
     let mut alike: Vec<((&str, String), Vec<String>)> = Vec::new();
     for flow in flows {
         let (what, number) = ((flow.congestion.as_str(), parts(flow)), flow.number.to_string());
@@ -27,13 +27,13 @@ pub(super) fn lines(flows: &[&FlowOutcome]) -> Vec<String> {
 }
 
 /// Where a flow's time went, of those parts that had any.
-fn parts(flow: &FlowOutcome) -> String {
+fn parts(flow: &Flow) -> String {
     flow.limits().unwrap_or_default().words()
 }
 
 /// What a flow shows, for programs. Its bytes are null if nobody counted them, its congestion control if nobody told it. What limited it is null unless its sender's kernel
 /// counts it, and is at this end or told by the server.
-pub(super) fn describe(flow: &FlowOutcome) -> Value {
+pub(super) fn describe(flow: &Flow) -> Value {
     let limits = flow.limits().filter(Limits::is_known);
     let counted_by = if flow.way == Way::Up && !flow.acknowledged { "server" } else { "client" };
     json!({
@@ -55,14 +55,14 @@ pub(super) fn describe(flow: &FlowOutcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::rate::Samples;
-    use meter::{Remote, Sample, Way};
+    use observe::kernel::{Remote, State};
+    use observe::progress::Samples;
     use units::{Span, Time};
     use wire::tcp_info::TcpInfo;
 
     /// A flow of a second, of which its kernel counted so many milliseconds as busy, and of these so many as held back by the receive
     /// window.
-    fn flow(number: usize, congestion: &str, counted: Option<[u64; 2]>) -> FlowOutcome {
+    fn flow(number: usize, congestion: &str, counted: Option<[u64; 2]>) -> Flow {
         let sample = |ms: u64| {
             let [busy, rwnd] = counted.unwrap_or_default().map(|part| part * ms);
             let of = |micros: u64| counted.map(|_| micros);
@@ -74,9 +74,9 @@ mod tests {
                 notsent_bytes: 1,
                 ..TcpInfo::default()
             };
-            Sample { at: Time::from_nanos(ms * 1_000_000), raw: Box::default(), info, bbr: None, delivered: ms }
+            State { at: Time::from_nanos(ms * 1_000_000), raw: Box::default(), info, bbr: None, delivered: ms }
         };
-        FlowOutcome {
+        Flow {
             way: Way::Up,
             number,
             congestion: congestion.into(),
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    fn lines_of(flows: &[FlowOutcome]) -> Vec<String> {
+    fn lines_of(flows: &[Flow]) -> Vec<String> {
         lines(&flows.iter().collect::<Vec<_>>())
     }
 
@@ -125,27 +125,27 @@ mod tests {
         assert_eq!(describe(&stuck)["limited"], expected);
         assert_eq!(lines(&[&stuck]), ["congestion window 25 %, receive window 25 %, send buffer 50 %"]);
         assert_eq!(describe(&flow(0, "cubic", None))["limited"], Value::Null);
-        let download = FlowOutcome { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
+        let download = Flow { way: Way::Down, ..flow(0, "cubic", Some([500, 250])) };
         assert_eq!((&describe(&download)["limited"], lines(&[&download])), (&Value::Null, vec!["unknown".to_owned()]));
         let samples = flow(0, "cubic", Some([500, 250])).samples;
-        let told = FlowOutcome { remote: Remote { samples, ..Remote::default() }, ..download };
+        let told = Flow { remote: Remote { samples, ..Remote::default() }, ..download };
         assert_eq!(describe(&told)["limited"]["rwnd"], json!(0.25));
     }
 
     #[test]
     fn programs_get_the_bytes_of_each_flow_and_who_counted_them_or_null() {
         let upload = flow(0, "cubic", None);
-        let of = |flow: &FlowOutcome| {
+        let of = |flow: &Flow| {
             let described = describe(flow);
             (described["bytes"].clone(), described["counted_by"].clone())
         };
         assert_eq!(of(&upload), (Value::Null, Value::Null));
         let mut bytes = Samples::default();
         bytes.finish(Span::from_secs(1), 900);
-        let upload = FlowOutcome { bytes, ..upload };
+        let upload = Flow { bytes, ..upload };
         assert_eq!(of(&upload), (json!(900), json!("server")));
-        let cut = FlowOutcome { acknowledged: true, ..upload.clone() };
+        let cut = Flow { acknowledged: true, ..upload.clone() };
         assert_eq!(of(&cut), (json!(900), json!("client")));
-        assert_eq!(of(&FlowOutcome { way: Way::Down, ..upload }), (json!(900), json!("client")));
+        assert_eq!(of(&Flow { way: Way::Down, ..upload }), (json!(900), json!("client")));
     }
 }

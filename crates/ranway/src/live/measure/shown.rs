@@ -1,6 +1,7 @@
 //! A measurement on the dashboard: each flow by itself, and the round-trip times of probes.
 
-use meter::{FlowGlance, Glance, Plan, Probe, Way, ends, flow_name};
+use meter::{FlowGlance, Glance, Plan, Probe, ends, flow_name};
+use observe::kernel::Way;
 use observe::limits::Limits;
 use record::tables::{FlowRow, LatencyRow, SampleRow};
 use record::{Tables, ms};

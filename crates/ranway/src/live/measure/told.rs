@@ -2,8 +2,10 @@
 
 use super::limits;
 use crate::out::counted;
-use meter::{CellSample, FlowOutcome, LEAST_WAIT, Load, Outcome, Phase, Plan, ProxySign, Way, cell_changes};
+use meter::{LEAST_WAIT, Load, Outcome, Phase, Plan, ProxySign};
+use observe::kernel::{Flow, Way};
 use observe::located::{Place, median};
+use observe::modem::{CellSample, cell_changes};
 use record::ms;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -56,7 +58,7 @@ pub(super) fn describe(outcome: &Outcome, load: &Load) -> Value {
                 "direction": way.name(),
                 "mbps": rates.map(|rates| rates.total.as_mbps()),
                 "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
-                "bytes": flows().map(FlowOutcome::total).sum::<Option<u64>>(),
+                "bytes": flows().map(Flow::total).sum::<Option<u64>>(),
                 "flows": flows().map(limits::describe).collect::<Vec<_>>(),
                 "failures": flows().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
             })
@@ -200,8 +202,9 @@ fn queue(outcome: &Outcome, load: &Load) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::rate::Samples;
     use meter::{Latency, LoadTimes, Probe};
+    use observe::kernel::Remote;
+    use observe::progress::Samples;
     use units::Time;
 
     fn at(ms: u64) -> Time {
@@ -209,10 +212,10 @@ mod tests {
     }
 
     /// A flow that begins with the second second and moves a megabyte in it.
-    fn flow(way: Way, number: usize, failure: Option<&str>) -> FlowOutcome {
+    fn flow(way: Way, number: usize, failure: Option<&str>) -> Flow {
         let mut bytes = Samples::default();
         bytes.finish(Span::from_secs(1), 1_000_000);
-        FlowOutcome {
+        Flow {
             way,
             number,
             congestion: String::new(),
@@ -222,14 +225,14 @@ mod tests {
             ended: None,
             before: None,
             samples: Vec::new(),
-            remote: meter::Remote::default(),
+            remote: Remote::default(),
             passages: Vec::new(),
             failure: failure.map(str::to_owned),
         }
     }
 
     /// The outcome of a load in the second second, between two of probes alone.
-    fn outcome(flows: Vec<FlowOutcome>, latencies: Vec<Latency>) -> Outcome {
+    fn outcome(flows: Vec<Flow>, latencies: Vec<Latency>) -> Outcome {
         let times =
             LoadTimes { before: at(0), warming: at(1_000), during: at(1_000), after: at(2_000), end: at(3_000) };
         Outcome { loads: vec![Load { times, flows }], latencies, finished: 1, ..Outcome::default() }

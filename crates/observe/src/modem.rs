@@ -1,14 +1,8 @@
-//! What is known about a cell.
+//! What a modem tells of the cells that serve it.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use units::{Span, Time};
-
-/// Samples that are kept.
-pub(super) const MOST_SAMPLES: usize = 200_000;
-/// Interval between looks at the flag that ends the measurement.
-pub(super) const TURN: Duration = Duration::from_millis(50);
 
 /// A radio access technology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +64,7 @@ pub struct CellSample {
 
 impl CellSample {
     /// Whether another cell than in `self` serves in `later`; not if that is unknown.
-    pub(super) fn is_left_for(&self, later: &CellSample) -> bool {
+    pub(crate) fn is_left_for(&self, later: &CellSample) -> bool {
         if let (Some(one), Some(other)) = (self.technology, later.technology)
             && one != other
         {
@@ -84,7 +78,7 @@ impl CellSample {
     }
 
     /// Whether it tells which cell it is about.
-    pub(super) fn is_identified(&self) -> bool {
+    pub(crate) fn is_identified(&self) -> bool {
         self.cell.is_some() || self.pci.is_some()
     }
 
@@ -98,14 +92,55 @@ impl CellSample {
     }
 }
 
-/// Waits until the end.
-pub(super) async fn ended(end: &AtomicBool) {
-    while !end.load(Relaxed) {
-        tokio::time::sleep(TURN).await;
-    }
+/// An RSSI in dBm that a modem can have measured.
+pub fn rssi_dbm(value: f64) -> Option<f64> {
+    (-126.0..0.0).contains(&value).then_some(value)
 }
 
-/// An RSSI in dBm that a modem can have measured. RSRP, RSRQ and SINR are judged by [`rnis::event::Signal::of_modem`].
-pub(super) fn rssi(value: f64) -> Option<f64> {
-    (-126.0..0.0).contains(&value).then_some(value)
+/// Returns the samples that are the first of another cell than the one before, of each modem's first and second cell.
+pub fn cell_changes(samples: &[CellSample]) -> impl Iterator<Item = &CellSample> {
+    let mut latest: BTreeMap<(&str, bool), &CellSample> = BTreeMap::new();
+    samples.iter().filter(|sample| sample.is_identified()).filter(move |sample| {
+        let before = latest.insert((&sample.modem, sample.secondary), sample);
+        before.is_some_and(|before| before.is_left_for(sample))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Time;
+
+    #[test]
+    fn a_cell_change_is_the_first_sample_of_another_cell() {
+        let lte = |ms: u64, cell, pci| CellSample {
+            at: Time::from_nanos(ms * 1_000_000),
+            modem: "wwan0".into(),
+            technology: Some(Technology::Lte),
+            cell,
+            pci,
+            ..CellSample::default()
+        };
+        let nr = |ms, pci| CellSample { technology: Some(Technology::Nr), secondary: true, ..lte(ms, None, Some(pci)) };
+        let samples = [
+            lte(0, None, None),
+            lte(1, Some(10), Some(1)),
+            nr(1, 7),
+            lte(2, Some(10), Some(1)),
+            // Unknown is no change, and neither is what was known before.
+            lte(3, None, None),
+            CellSample { modem: "wwan1".into(), ..lte(3, Some(99), None) },
+            lte(4, Some(10), None),
+            lte(5, Some(11), None),
+            nr(5, 7),
+            lte(6, None, Some(1)),
+            lte(7, None, Some(2)),
+            nr(7, 8),
+            CellSample { technology: Some(Technology::Umts), ..lte(8, Some(500), None) },
+        ];
+        let found: Vec<_> =
+            cell_changes(&samples).map(|one| (one.at.as_nanos() / 1_000_000, one.cell_name())).collect();
+        let expected = [(5, "11"), (7, "PCI 2"), (7, "PCI 8"), (8, "500")].map(|(at, name)| (at, name.to_owned()));
+        assert_eq!(found, expected);
+    }
 }
