@@ -18,9 +18,12 @@
 //!    unused. A flow that pauses wants nothing until it goes on, and is then as a new one.
 //! 7. What the UE decodes beyond our flows (UDP, QUIC) counts as one more flow.
 
+#[cfg(test)]
+mod ablation;
 pub(crate) mod demand;
 pub(crate) mod parameters;
 pub(crate) mod radio;
+pub(crate) mod rules;
 pub(crate) mod trust;
 
 use crate::decision::{Category, Decision, Sample, rate};
@@ -29,6 +32,7 @@ use crate::share::share;
 use demand::Demand;
 use parameters::{Best, FRESH, LATE, PACING, PAYLOAD};
 use radio::Seen;
+use rules::Rule;
 use slab::Slab;
 use trust::Evidence;
 use units::{Span, Time};
@@ -51,7 +55,8 @@ pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
         return None;
     }
     let weight = late.as_secs_f64() / FADE.as_secs_f64();
-    let reported = if ue.best.trust.holds() { reported.max(ue.best.delivered) } else { reported };
+    let reported =
+        if ue.best.trust.holds() && Rule::HoldDelivered.applies() { reported.max(ue.best.delivered) } else { reported };
     Some(reported + (ue.best.delivered - reported) * weight)
 }
 
@@ -159,8 +164,8 @@ pub(crate) fn update<F: Copy, U>(
         });
     }
     let unseen = ue.best.unseen(capacity);
-    shares.push(unseen.map_or(0.0, |rate| rate * MORE));
-    shares.push(ue.best.unknown * MORE);
+    shares.push(unseen.filter(|_| Rule::CountUnseen.applies()).map_or(0.0, |rate| rate * MORE));
+    shares.push(if Rule::CountUnknown.applies() { ue.best.unknown * MORE } else { 0.0 });
     let level = share(capacity, &mut shares);
     let others = shares.split_off(ue.awake.len());
     let (of_unseen, of_newcomers) = (others[0], others[1]);
@@ -217,7 +222,9 @@ pub(crate) fn update<F: Copy, U>(
             // What a new flow would have; nothing was promised to it.
             (false, _) => (for_idle, Category::Idle),
             // If its share is less than its demand, nothing is spare.
-            (true, Demand::Limited(_)) => (share + spare, Category::Slow),
+            (true, Demand::Limited(_)) => {
+                (if Rule::GiveSpare.applies() { share + spare } else { share }, Category::Slow)
+            }
             (true, Demand::Unknown) => (for_newcomer, Category::Fast),
             (true, Demand::Everything) => (share, Category::Fast),
         };
@@ -237,7 +244,7 @@ pub(crate) fn update<F: Copy, U>(
             &sample,
             (mss, room),
             (base, target, stretch, state.slack),
-            crowded || is_slow,
+            (crowded && Rule::FollowOthers.applies()) || (is_slow && Rule::FollowSlow.applies()),
         );
         if !is_slow {
             decision.pacing = Some(rate(promise * ue.best.pace()));

@@ -37,6 +37,22 @@ pub(crate) fn report(time: Time, interval: Span, bits: f64) -> RadioReport {
     }
 }
 
+/// Knuth's MMIX generator.
+#[derive(Clone)]
+pub(crate) struct Draw(pub(crate) u64);
+
+impl Draw {
+    /// Returns a number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    pub(crate) fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
 /// A quantity that is seen later.
 #[derive(Clone)]
 struct Delayed<T> {
@@ -44,9 +60,14 @@ struct Delayed<T> {
     values: VecDeque<T>,
 }
 
+/// Returns how many steps a time takes.
+fn steps(span: Span) -> usize {
+    (span.as_nanos() / STEP.as_nanos()) as usize
+}
+
 impl<T: Copy> Delayed<T> {
     fn new(by: Span, first: T) -> Delayed<T> {
-        let by = (by.as_nanos() / STEP.as_nanos()) as usize;
+        let by = steps(by);
         Delayed { by, values: VecDeque::from(vec![first; by + 1]) }
     }
 
@@ -138,6 +159,10 @@ pub(crate) struct Reports {
     pub(crate) bits: bool,
     /// Whether they tell the bytes that wait in the radio.
     pub(crate) queue: bool,
+    /// The part by which what a block carries is at most wrong, at random in each report.
+    pub(crate) noise: f64,
+    /// For so long they are on their way.
+    pub(crate) late: Span,
     /// They are made from here on, and no more from there on.
     pub(crate) from: Time,
     pub(crate) until: Time,
@@ -150,6 +175,8 @@ impl Default for Reports {
             factor: 1.0,
             bits: true,
             queue: false,
+            noise: 0.0,
+            late: Span::ZERO,
             from: Time::ZERO,
             until: Time::MAX,
         }
@@ -160,6 +187,12 @@ impl Default for Reports {
 pub(crate) struct Lab {
     rapid: Rapid<usize, u32>,
     reports: Reports,
+    /// Reports on their way, with the time at which they come.
+    on_their_way: VecDeque<(Time, u32, RadioReport)>,
+    draw: Draw,
+    /// The radio leg's round-trip time without a queue, and by how much acknowledgements are late beyond that.
+    radio_rtt: Span,
+    ack_delay: Span,
     now: Time,
     radios: Vec<Radio>,
     flows: Vec<Flow>,
@@ -167,6 +200,10 @@ pub(crate) struct Lab {
     pub(crate) promised: f64,
     pub(crate) delay: Span,
     pub(crate) held: f64,
+    /// For each UE and millisecond since `begin`, how long a byte waits in the proxy and the radio, in seconds.
+    pub(crate) waits: Vec<f64>,
+    /// Payload that the radios could have carried for our flows since `begin`, in bytes.
+    pub(crate) room: f64,
     /// How many decisions there were since `begin`, and the sums of their settings.
     pub(crate) decided: [u64; 7],
 }
@@ -177,14 +214,27 @@ impl Lab {
         Lab {
             rapid: Rapid::new(config),
             reports,
+            on_their_way: VecDeque::new(),
+            draw: Draw(1),
+            radio_rtt: RADIO_RTT,
+            ack_delay: Span::ZERO,
             now: Time::ZERO,
             radios: Vec::new(),
             flows: Vec::new(),
             promised: 0.0,
             delay: Span::ZERO,
             held: 0.0,
+            waits: Vec::new(),
+            room: 0.0,
             decided: [0; 7],
         }
+    }
+
+    /// Lets acknowledgements be late by so much, as beside an upload.
+    pub(crate) fn delay_acks(&mut self, by: Span) {
+        self.ack_delay = by;
+        let steps = steps(self.radio_rtt + by);
+        self.flows.iter_mut().for_each(|flow| flow.from_ue.by = steps);
     }
 
     /// Adds a UE that can receive `mbps` of payload.
@@ -222,7 +272,7 @@ impl Lab {
             arrived: 0.0,
             forwarded: 0.0,
             delivered: 0.0,
-            from_ue: Delayed::new(RADIO_RTT, 0.0),
+            from_ue: Delayed::new(self.radio_rtt + self.ack_delay, 0.0),
             acked: 0.0,
             decision: None,
             before: 0.0,
@@ -241,9 +291,27 @@ impl Lab {
         (flow.app, flow.written) = (mbps.map(|mbps| mbps * 125_000.0), flow.written.min(flow.sent));
     }
 
+    /// Lets a flow's application write so many bytes more.
+    pub(crate) fn write_once(&mut self, flow: usize, bytes: f64) {
+        self.flows[flow].written += bytes;
+    }
+
+    /// Changes the round-trip time of the radio leg.
+    pub(crate) fn set_radio_rtt(&mut self, rtt: Span) {
+        self.radio_rtt = rtt;
+        self.delay_acks(Span::ZERO);
+    }
+
+    /// Changes from when on no reports are made.
+    pub(crate) fn report_until(&mut self, until: Time) {
+        self.reports.until = until;
+    }
+
     /// Begins to measure.
     pub(crate) fn begin(&mut self) {
         (self.promised, self.delay, self.held, self.decided) = (0.0, Span::ZERO, 0.0, [0; 7]);
+        self.waits.clear();
+        self.room = 0.0;
         self.flows.iter_mut().for_each(|flow| flow.before = flow.delivered);
     }
 
@@ -299,9 +367,11 @@ impl Lab {
             let waiting = waiting(&self.flows, ue, radio);
             let served = (radio.capacity / OVERHEAD * step).min(waiting);
             radio.served += served;
+            self.room += radio.capacity / OVERHEAD * step;
             if waiting > 0.0 {
                 self.delay = self.delay.max(Span::from_secs_f64(waiting / (radio.capacity / OVERHEAD)));
                 let part = served / waiting;
+                self.room -= radio.unseen.1 * part;
                 radio.unseen.1 -= radio.unseen.1 * part;
                 serve(&mut self.flows, ue, part);
             }
@@ -309,7 +379,7 @@ impl Lab {
     }
 
     fn report(&mut self) {
-        let Reports { period, factor, bits: has_wrong_bits, queue, from, until } = self.reports;
+        let Reports { period, factor, bits: has_wrong_bits, queue, noise, late, from, until } = self.reports;
         for (ue, radio) in (0..).zip(&mut self.radios) {
             if self.now < from {
                 radio.reported = radio.served;
@@ -321,11 +391,16 @@ impl Lab {
             let per_slot = radio.capacity * 8.0 * 0.001;
             let bits = (radio.served - radio.reported) * OVERHEAD * 8.0;
             radio.reported = radio.served;
-            let mut report = report(self.now, period, bits * if has_wrong_bits { factor } else { 1.0 });
+            let noise = if noise > 0.0 { 1.0 + noise * (self.draw.below(2001) as f64 / 1000.0 - 1.0) } else { 1.0 };
+            let wrong = factor * noise;
+            let mut report = report(self.now, period, bits * if has_wrong_bits { wrong } else { 1.0 });
             let used = (bits / per_slot * 100.0).round().min(report.all_prbs() as f64) as u64;
             (report.prbs, report.cell_prbs) = (has_wrong_bits.then_some(used), Some(used));
-            report.bits_per_prb = Some(per_slot / 100.0 * factor);
+            report.bits_per_prb = Some(per_slot / 100.0 * wrong);
             report.queue_bytes = queue.then(|| (waiting(&self.flows, ue, radio) * OVERHEAD) as u64);
+            self.on_their_way.push_back((self.now + late, ue, report));
+        }
+        while let Some((_, ue, report)) = self.on_their_way.pop_front_if(|(due, ..)| *due <= self.now) {
             self.rapid.on_report(ue, &report, self.now);
         }
     }
@@ -335,6 +410,7 @@ impl Lab {
             .zip(&self.radios)
             .map(|(ue, radio)| Span::from_secs_f64(waiting(&self.flows, ue, radio) / (radio.capacity / OVERHEAD)))
             .collect();
+        let (radio_rtt, ack_delay) = (self.radio_rtt, self.ack_delay);
         let flows = &self.flows;
         let mut decisions = Vec::new();
         let mut sample = |id: usize| {
@@ -346,8 +422,8 @@ impl Lab {
                 wan_rtt: Some(flow.wan_rtt),
                 wan_min_rtt: Some(flow.wan_rtt),
                 wan_receive_rtt: None,
-                ran_rtt: Some(RADIO_RTT + delays[flow.ue as usize]),
-                ran_min_rtt: Some(RADIO_RTT),
+                ran_rtt: Some(radio_rtt + delays[flow.ue as usize] + ack_delay),
+                ran_min_rtt: Some(radio_rtt),
             }
         };
         self.rapid.update(self.now, &mut sample, &mut |id, decision| decisions.push((id, *decision)));
@@ -366,6 +442,11 @@ impl Lab {
             self.promised = self.promised.max(promised * OVERHEAD / radio.capacity);
         }
         self.held = self.flows.iter().map(|flow| flow.arrived - flow.forwarded).fold(self.held, f64::max);
+        for (ue, radio) in (0..).zip(&self.radios) {
+            let held = self.flows.iter().filter(|flow| flow.ue == ue).map(|flow| flow.arrived - flow.forwarded);
+            let waits = waiting(&self.flows, ue, radio) + held.sum::<f64>();
+            self.waits.push(waits / (radio.capacity / OVERHEAD));
+        }
     }
 }
 

@@ -3,26 +3,11 @@
 
 use std::fmt::Write;
 
-use crate::fluid::{Lab, Reports};
+use crate::fluid::{Draw, Lab, Reports};
 use crate::{Best, Policy, Published};
 use units::Span;
 
 const LINES: u64 = 30;
-
-/// Knuth's MMIX generator.
-struct Draw(u64);
-
-impl Draw {
-    /// Returns a number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// Capacities, demands, traffic of others, round-trip times and reports change now and then; flows open, pause and close.
 fn table(policy: Policy, seed: u64) -> String {

@@ -1,6 +1,7 @@
 //! What a flow wants, from what it used of its share.
 
 use super::parameters::SMOOTHING;
+use super::rules::Rule;
 use crate::decision::{Decision, Sample};
 use units::{Span, Time};
 
@@ -128,7 +129,11 @@ impl BestFlow {
         let rtt = sample.wired_rtt().unwrap_or_default();
         // All that has come has passed on, so long ago.
         let silence = if sample.arrived == sample.delivered { now - self.came.1 } else { Span::ZERO };
-        if silence > LEAST_PAUSE.max(rtt * 3 / 2) && sample.arrived > 0 && !matches!(self.demand, Demand::Limited(_)) {
+        if Rule::ForgetPaused.applies()
+            && silence > LEAST_PAUSE.max(rtt * 3 / 2)
+            && sample.arrived > 0
+            && !matches!(self.demand, Demand::Limited(_))
+        {
             // Who wants more sends at least once in a round-trip time.
             self.demand = Demand::Limited(0.0);
         }
@@ -145,20 +150,32 @@ impl BestFlow {
         let grows = is_more(self.last, GROWS);
         let is_limited = used < USED_BY_SLOW * promised && self.ran_empty;
         self.demand = match self.demand {
-            Demand::Unknown | Demand::Everything if is_limited && !grows => Demand::Limited(used),
+            Demand::Unknown | Demand::Everything if is_limited && !(grows && Rule::WaitForGrowth.applies()) => {
+                Demand::Limited(used)
+            }
             // Any flow grows at first, and may just have ended.
-            Demand::Unknown if is_limited || silence > rtt / 2 => Demand::Unknown,
+            Demand::Unknown if is_limited || (silence > rtt / 2 && Rule::WaitForEnd.applies()) => Demand::Unknown,
             Demand::Unknown | Demand::Everything => Demand::Everything,
-            Demand::Limited(_) if used > USED_BY_FAST * self.potential || !self.ran_empty => Demand::Everything,
+            Demand::Limited(_)
+                if (Rule::SeeFast.applies() && used > USED_BY_FAST * self.potential) || !self.ran_empty =>
+            {
+                Demand::Everything
+            }
             // Its demand has grown, nobody knows how far.
-            Demand::Limited(demand) if is_more(demand, EXCEEDED) => Demand::Unknown,
+            Demand::Limited(demand) if Rule::AskAnew.applies() && is_more(demand, EXCEEDED) => Demand::Unknown,
             Demand::Limited(demand) if used > demand => Demand::Limited(used),
             // Nothing is kept for a flow that has become silent: if it goes on, it is as a new one.
-            Demand::Limited(_) if used == 0.0 => Demand::Limited(0.0),
+            Demand::Limited(_) if Rule::ForgetSilent.applies() && used == 0.0 => Demand::Limited(0.0),
             Demand::Limited(demand) => Demand::Limited(demand + (used - demand) / 8.0),
         };
         // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.
-        let step = if self.ran_empty { SLACK_STEP } else { -SLACK_STEP / 2.0 };
+        let step = if !Rule::LearnSlack.applies() {
+            0.0
+        } else if self.ran_empty {
+            SLACK_STEP
+        } else {
+            -SLACK_STEP / 2.0
+        };
         self.slack = (self.slack + step).clamp(0.0, MOST_SLACK);
         self.last = used;
         (self.began, self.arrived, self.promised, self.ran_empty) = (now, sample.arrived, 0.0, false);

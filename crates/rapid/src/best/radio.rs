@@ -1,6 +1,7 @@
 //! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
 
 use super::parameters::{Best, FRESH, PACING, PAYLOAD, SMOOTHING};
+use super::rules::Rule;
 use super::trust::Trust;
 use crate::capacity::Capacity;
 use units::{Span, Time};
@@ -225,7 +226,7 @@ impl BestUe {
         // turned out too high are too high here as well, unless the queue shows that there are others.
         let Some((decoded, made)) = capacity.take_decoded() else { return };
         let span = (now - self.reported.0).as_secs_f64();
-        let told = if self.is_shared(now) { 1.0 } else { self.gain.min(1.0) };
+        let told = if self.is_shared(now) || !Rule::CorrectUnseen.applies() { 1.0 } else { self.gain.min(1.0) };
         let of_ours = (received as f64 - self.reported.1 as f64) / span;
         let unseen = decoded * PAYLOAD * told - of_ours;
         let weight = span / (span + SMOOTHING);
@@ -245,6 +246,7 @@ impl BestUe {
             return;
         }
         let change = (self.told / before).ln().clamp(self.untold.min(0.0), self.untold.max(0.0));
+        let change = if Rule::TakeBack.applies() { change } else { 0.0 };
         self.gain = (self.gain / change.exp()).clamp(BOUNDS.0, BOUNDS.1);
         self.untold = (self.untold - change) * (-1.0 / UNTOLD).exp();
     }
@@ -253,12 +255,15 @@ impl BestUe {
     /// although little is delivered.
     pub(crate) fn service(&self, capacity: f64) -> f64 {
         let most = capacity / self.gain * if self.gain < 1.0 { 1.0 } else { MOST_REPORTED };
-        (self.delivered / self.used).min(most).max(self.delivered).max(0.1 * capacity)
+        (self.delivered / self.used)
+            .min(if Rule::BoundService.applies() { most } else { f64::INFINITY })
+            .max(self.delivered)
+            .max(0.1 * capacity)
     }
 
     /// Returns whether others have bytes in the queue.
     fn is_shared(&self, now: Time) -> bool {
-        self.shared.is_some_and(|then| now.saturating_since(then) < SHARED)
+        Rule::SeeShared.applies() && self.shared.is_some_and(|then| now.saturating_since(then) < SHARED)
     }
 
     /// Returns the rate of traffic that the proxy does not see, if it counts.
@@ -291,7 +296,7 @@ impl BestUe {
         }
         // Flows that are paced alike may send a segment each at the same time. Such a burst is no queue: of several reports, some
         // are made when it has passed; a single one may be made before.
-        let burst = if seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
+        let burst = if Rule::SparePaired.applies() && seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
         let queue = seen.queue.map(|bytes| (bytes - burst).max(0.0) / seen.service);
         self.least_queue = match (self.least_queue, queue) {
             (Some(least), Some(queue)) => Some(least.min(queue)),
@@ -314,7 +319,7 @@ impl BestUe {
         // By Little's law: the time that our bytes spend on the leg.
         let is_known = delivered > ENOUGH || (delivered > 0.0 && interval >= LONGEST);
         let on_leg = is_known.then(|| (self.in_flight / delivered).max(seen.radio_rtt));
-        if self.settles(on_leg, interval) {
+        if Rule::Settle.applies() && self.settles(on_leg, interval) {
             return self.begin_interval(now);
         }
         self.base = match (self.base, on_leg) {
@@ -325,7 +330,7 @@ impl BestUe {
         let late = seen.late_queue.filter(|_| is_new).map(|bytes| bytes / seen.service);
         if seen.period <= CORRECTION && self.is_reported {
             self.unqueued = None;
-        } else if let Some((queue, on_leg)) = reported.or(late).zip(on_leg) {
+        } else if let Some((queue, on_leg)) = reported.or(late).zip(on_leg).filter(|_| Rule::LearnUnqueued.applies()) {
             // A single report may be made between two bursts.
             let before = std::mem::replace(&mut self.beside, on_leg - queue);
             self.unqueued =
@@ -334,9 +339,16 @@ impl BestUe {
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         let none = self.unqueued.map_or(self.base.map(|base| NO_QUEUE * base), |time| Some(UNQUEUED * time));
         // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
-        let is_slow = BURST * seen.segment > 2.0 * self.target(of) * seen.service;
-        let burst = if is_slow { BURST * seen.segments } else { seen.segments };
+        let is_slow = Rule::SpareSlow.applies() && BURST * seen.segment > 2.0 * self.target(of) * seen.service;
+        let burst = if !Rule::SpareBurst.applies() {
+            0.0
+        } else if is_slow {
+            BURST * seen.segments
+        } else {
+            seen.segments
+        };
         let inferred = on_leg
+            .filter(|_| Rule::InferQueue.applies())
             .zip(none)
             .map(|(on_leg, none)| ((on_leg - none) * delivered / interval.as_secs_f64() - burst) / seen.service);
         if let Some(queue) = reported.or(inferred) {
@@ -345,7 +357,7 @@ impl BestUe {
             self.untold += (self.gain / before).ln();
         }
         let is_missed = |(reported, inferred)| reported > LONG * self.target(of) && inferred < reported / 2.0;
-        if seen.period > CORRECTION && reported.zip(inferred).is_some_and(is_missed) {
+        if Rule::DenyQueue.applies() && seen.period > CORRECTION && reported.zip(inferred).is_some_and(is_missed) {
             // Between two reports, nothing says that a queue has gone.
             self.high = 0.0;
         }
@@ -375,11 +387,11 @@ impl BestUe {
         if !self.is_busy || seen.late_queue.is_some() || self.is_queued || is_short(SHORT) {
             self.behind = now;
         }
-        let is_empty = queue < target / 2.0 || now.saturating_since(self.behind) >= KEPT_UP;
+        let is_empty = queue < target / 2.0 || (Rule::KeepUp.applies() && now.saturating_since(self.behind) >= KEPT_UP);
         let fast_step = self.rises(seen, is_empty, rate, now);
         if !self.is_busy {
-            self.gain += (1.0 - self.gain) * 0.01;
-        } else if has_unseen || self.is_shared(now) {
+            self.gain += (1.0 - self.gain) * if Rule::Forget.applies() { 0.01 } else { 0.0 };
+        } else if Rule::GoBack.applies() && (has_unseen || self.is_shared(now)) {
             // The queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;
         } else if self.is_queued {
@@ -390,35 +402,36 @@ impl BestUe {
                 let is_back = self.gain >= LESS * self.high;
                 self.high = if is_back { self.gain } else { (self.high + self.gain) / 2.0 };
             }
-            self.lower((DOWN * excess.min(1.0)).min(most));
+            self.lower((DOWN * excess.min(1.0)).min(if Rule::BoundFall.applies() { most } else { 1.0 }));
         } else if !is_empty {
-            if is_short(SHORT) {
+            if Rule::FallShort.applies() && is_short(SHORT) {
                 self.lower(DOWN / 20.0);
             }
-        } else if let Some(step) = fast_step {
+        } else if let Some(step) = fast_step.filter(|_| Rule::RiseFast.applies()) {
             self.gain *= step;
         } else if !is_short(DELIVERED) {
             // What was delivered bounds what is promised next.
             let most = PROMISED * delivered / seen.capacity;
-            self.gain *= UP.min(most.max(1.0));
-        } else if is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
+            self.gain *= if Rule::BoundRise.applies() { UP.min(most.max(1.0)) } else { UP };
+        } else if Rule::FallBack.applies() && is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
             // Nothing says that there is more than reported.
             self.gain += (1.0 - self.gain) * 0.02;
         }
-        if self.is_busy && self.is_reported && queue < target / 2.0 && self.used < SPARE {
+        if Rule::ReturnSpare.applies() && self.is_busy && self.is_reported && queue < target / 2.0 && self.used < SPARE
+        {
             // The reports tell of blocks to spare and of no queue: what these would carry is there.
             self.gain += ((possible - self.gain) * BACK_TO_SPARE).max(0.0);
         }
         if queue < target / 2.0 {
             self.is_lowered = false;
-            if self.is_busy && !has_unseen {
+            if Rule::Return.applies() && self.is_busy && !has_unseen {
                 self.gain += ((self.high - self.gain) * RETURNS).max(0.0);
             }
         }
         self.drain(of, seen, queue, now);
         if self.is_queued {
             self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
-        } else if self.is_busy && queue < target / 2.0 && is_short(IDLE) && !self.ran_empty {
+        } else if Rule::Stretch.applies() && self.is_busy && queue < target / 2.0 && is_short(IDLE) && !self.ran_empty {
             // Data waits, and the radio is idle at times: the windows are too small for its round-trip times.
             self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
         }
@@ -434,7 +447,7 @@ impl BestUe {
         let must = if was_rising { DELIVERED_FAST } else { SHORT };
         let goes_on = self.is_busy && is_empty && rate.max(self.delivered) >= must * self.expected;
         if !goes_on {
-            if was_rising && self.is_busy && seen.late_queue.is_none() {
+            if Rule::EndRise.applies() && was_rising && self.is_busy && seen.late_queue.is_none() {
                 self.gain *= (PROMISED * rate.max(self.delivered) / seen.capacity).min(1.0);
             }
             self.risen_from = self.gain;
@@ -444,7 +457,8 @@ impl BestUe {
 
     /// Lowers the capacity by a part.
     fn lower(&mut self, part: f64) {
-        let least = if self.is_reported { 0.0 } else { self.gain.min(LEAST_INFERRED) };
+        let least =
+            if self.is_reported || !Rule::BoundInferred.applies() { 0.0 } else { self.gain.min(LEAST_INFERRED) };
         self.gain = (self.gain * (1.0 - part)).max(least);
     }
 
@@ -462,7 +476,7 @@ impl BestUe {
             return;
         }
         match self.draining {
-            None if now >= self.next_drain && queue > LONG * self.target(of) => {
+            None if Rule::Drain.applies() && now >= self.next_drain && queue > LONG * self.target(of) => {
                 self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
             }
             None => {}
@@ -495,7 +509,10 @@ impl BestUe {
     /// Returns the queue that is kept in the radio, in seconds: not more than its own time, so that a fast radio stays fast.
     /// That takes a reported queue: an inferred one is too rough.
     pub(crate) fn target(&self, of: &Best) -> f64 {
-        let own = self.base.filter(|_| self.is_reported).map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
+        let own = self
+            .base
+            .filter(|_| Rule::ShortenTarget.applies() && self.is_reported)
+            .map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
         of.radio_target.as_secs_f64().min(own)
     }
 

@@ -4,6 +4,7 @@
 //! source: then the UE's flows are controlled as if there were no reports, which bounds the harm by that of having none. It is
 //! believed again when it has agreed with a busy radio leg for a while.
 
+use super::rules::Rule;
 use crate::feed::Doubt;
 use units::{Span, Time};
 
@@ -101,7 +102,8 @@ impl Trust {
         let counts = seen.delivered > LITTLE;
         let exceeds = |rate: f64, told: f64| counts && rate > TOO_LOW * told;
         // Some feeds do not tell what was decoded.
-        let is_low = exceeds(seen.delivered, seen.told) || (seen.decoded > 0.0 && exceeds(seen.received, seen.decoded));
+        let is_low = exceeds(seen.delivered, seen.told)
+            || (Rule::DoubtReceived.applies() && seen.decoded > 0.0 && exceeds(seen.received, seen.decoded));
         if self.doubt.is_some() {
             let (least, most) = (AGREEING.0 * seen.delivered, AGREEING.1 * seen.delivered);
             let agrees = (least..=most).contains(&seen.told) && !is_low;
@@ -119,18 +121,23 @@ impl Trust {
         let is_high = seen.promised.is_some_and(|promised| arrives < TOO_HIGH * promised);
         // Reports that tell of a radio at rest may be right: acknowledgements may wait for an upload.
         // And all stand still while a loss is repaired.
-        let is_queued = seen.on_leg > QUEUED * seen.least && seen.silence < SILENCE;
-        let is_clear = is_high && is_queued && seen.decoded > FULL * seen.told;
+        let is_queued = seen.on_leg > QUEUED * seen.least && (seen.silence < SILENCE || !Rule::DoubtSilence.applies());
+        let is_clear = is_high && is_queued && (seen.decoded > FULL * seen.told || !Rule::DoubtFull.applies());
         let lasts = |since: &mut Option<Time>, is_seen: bool, least: Span| {
             *since = if is_seen { since.or(Some(now)) } else { None };
             since.is_some_and(|since| now - since >= least.max(seen.period * PERIODS))
         };
         let is_too_low = lasts(&mut self.low, is_low, PERSISTS);
         let repaired = Span::from_secs_f64(seen.rtt.min(LONGEST_REPAIR));
-        let is_clearly_high = lasts(&mut self.clear, is_clear, PERSISTS.max(repaired));
-        if lasts(&mut self.high, is_high, PERSISTS_UNCLEAR) || is_clearly_high {
+        let is_clearly_high = lasts(
+            &mut self.clear,
+            is_clear,
+            if Rule::DoubtRepair.applies() { PERSISTS.max(repaired) } else { PERSISTS },
+        );
+        let is_long_high = lasts(&mut self.high, is_high, PERSISTS_UNCLEAR);
+        if (is_long_high && Rule::DoubtUnclear.applies()) || (is_clearly_high && Rule::DoubtHigh.applies()) {
             self.doubt = Some(Doubt::TooHigh);
-        } else if is_too_low {
+        } else if is_too_low && Rule::DoubtLow.applies() {
             self.doubt = Some(Doubt::TooLow);
         }
         false
