@@ -21,6 +21,7 @@
 #[cfg(test)]
 mod ablation;
 pub(crate) mod demand;
+mod division;
 pub(crate) mod parameters;
 pub(crate) mod radio;
 pub(crate) mod rules;
@@ -28,8 +29,8 @@ pub(crate) mod trust;
 
 use crate::decision::{Category, Decision, Sample, rate};
 use crate::flow::{Flow, Terms, Ue};
-use crate::share::share;
 use demand::Demand;
+use division::Division;
 use parameters::{Best, FRESH, LATE, PACING, PAYLOAD};
 use radio::Seen;
 use rules::Rule;
@@ -39,8 +40,6 @@ use units::{Span, Time};
 
 /// How long a capacity without reports fades before it is unknown.
 pub(crate) const FADE: Span = Span::from_secs(1);
-/// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.
-const MORE: f64 = 1.05;
 /// The radio leg's round-trip time before it is known.
 const RADIO_RTT: Span = Span::from_millis(20);
 
@@ -83,6 +82,44 @@ fn judge(ue: &mut Ue, (in_flight, rtt, least): (u64, f64, f64), has_backlog: boo
     }
 }
 
+/// What is seen of a UE's flows together.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Bytes delivered since the last update, and those of them that are of flows of unknown demand.
+    new: u64,
+    unknown: u64,
+    /// Bytes on the radio leg.
+    in_flight: u64,
+    /// A segment of each flow that has data on its way, and the longest of these.
+    segments: u64,
+    segment: u32,
+    has_backlog: bool,
+    /// The longest round-trip time of the radio leg, and the least one that was ever seen.
+    rtt: Span,
+    radio_rtt: Span,
+}
+
+/// Measures the flows of a UE that are awake, `span` seconds after the last update.
+fn measure<F, U>(ue: &Ue, flows: &mut Slab<Flow<F, U>>, span: f64) -> Sum {
+    let mut sum = Sum::default();
+    let mut radio_rtt = ue.least_rtt_asleep();
+    for &id in &ue.awake {
+        let Flow { sample, gained, state, mss, .. } = &mut flows[id];
+        let state = state.best();
+        sum.new += *gained;
+        sum.unknown += if state.demand.is_unknown() { *gained } else { 0 };
+        sum.in_flight += sample.in_flight;
+        let segment = if sample.arrived > sample.delivered { *mss } else { 0 };
+        sum.segments += u64::from(segment);
+        sum.segment = sum.segment.max(segment);
+        sum.has_backlog |= sample.held() > 0;
+        radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
+        sum.rtt = sum.rtt.max(sample.ran_rtt.unwrap_or_default());
+        state.measure(sample.delivered, span);
+    }
+    Sum { radio_rtt: radio_rtt.unwrap_or(RADIO_RTT), ..sum }
+}
+
 /// Updates the flows of a UE.
 pub(crate) fn update<F: Copy, U>(
     of: &Best,
@@ -93,52 +130,40 @@ pub(crate) fn update<F: Copy, U>(
     decide: &mut dyn FnMut(F, &Decision),
 ) {
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
-    let (mut new, mut unknown, mut in_flight, mut segments) = (0, 0, 0, 0);
-    let mut radio_rtt = ue.least_rtt_asleep();
-    let (mut has_backlog, mut rtt, mut segment) = (false, Span::ZERO, 0);
-    for &id in &ue.awake {
-        let Flow { sample, gained, state, mss, .. } = &mut flows[id];
-        let state = state.best();
-        new += *gained;
-        unknown += if state.demand.is_unknown() { *gained } else { 0 };
-        in_flight += sample.in_flight;
-        segments += if sample.arrived > sample.delivered { u64::from(*mss) } else { 0 };
-        segment = segment.max(if sample.arrived > sample.delivered { *mss } else { 0 });
-        has_backlog |= sample.held() > 0;
-        radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
-        rtt = rtt.max(sample.ran_rtt.unwrap_or_default());
-        state.measure(sample.delivered, span);
-    }
-    let radio_rtt = radio_rtt.unwrap_or(RADIO_RTT);
-    ue.best.measure([new, unknown, in_flight], &mut ue.capacity, now);
-    judge(ue, (in_flight, rtt.as_secs_f64(), radio_rtt.as_secs_f64()), has_backlog, span, now);
-    let Some(capacity) = capacity(ue, now) else {
+    let sum = measure(ue, flows, span);
+    ue.best.measure([sum.new, sum.unknown, sum.in_flight], &mut ue.capacity, now);
+    let on_leg = (sum.in_flight, sum.rtt.as_secs_f64(), sum.radio_rtt.as_secs_f64());
+    judge(ue, on_leg, sum.has_backlog, span, now);
+    if let Some(capacity) = capacity(ue, now) {
+        let seen = Seen {
+            capacity,
+            service: ue.best.service(capacity),
+            in_flight: sum.in_flight,
+            segments: sum.segments as f64,
+            segment: f64::from(sum.segment),
+            radio_rtt: sum.radio_rtt.as_secs_f64(),
+            queue: ue.capacity.queue(now, FRESH),
+            late_queue: ue.capacity.queue(now, LATE),
+            period: ue.capacity.period(),
+            has_backlog: sum.has_backlog,
+        };
+        ue.best.observe(of, &seen, span, now);
+        divide(of, floor_segments, ue, flows, (capacity, span, now), decide);
+    } else {
         ue.best.lose_capacity(now);
         let renewals = ue.renewals(None, span, now);
         for &id in ue.awake.iter().chain(&renewals) {
             let flow = &mut flows[id];
             decide(flow.key, &flow.state.best().without_capacity(&flow.sample, flow.mss));
         }
-        return ue.rest(flows, now);
-    };
-    let seen = Seen {
-        capacity,
-        service: ue.best.service(capacity),
-        in_flight,
-        segments: segments as f64,
-        segment: f64::from(segment),
-        radio_rtt: radio_rtt.as_secs_f64(),
-        queue: ue.capacity.queue(now, FRESH),
-        late_queue: ue.capacity.queue(now, LATE),
-        period: ue.capacity.period(),
-        has_backlog,
-    };
-    ue.best.observe(of, &seen, span, now);
+    }
+    ue.rest(flows, now);
+}
 
-    // Demands, of the active flows and of what is not seen. What flows of unknown demand have together is one more.
-    let mut shares = Vec::with_capacity(ue.awake.len() + 2);
-    let mut newcomers = 0u32;
-    for &id in &ue.awake {
+/// Observes what the flows of a UE that are awake want; `None` if they are silent.
+fn demands<F, U>(ue: &mut Ue, flows: &mut Slab<Flow<F, U>>, span: f64, now: Time) -> Vec<Option<Demand>> {
+    let Ue { awake, best, .. } = ue;
+    let mut demand = |&id: &usize| {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
         let state = flow.state.best();
@@ -149,63 +174,32 @@ pub(crate) fn update<F: Copy, U>(
             state.restart(sample.arrived, now);
         }
         match (before.is_unknown(), state.demand.is_unknown()) {
-            (true, false) => ue.best.unknown = (ue.best.unknown - state.rate).max(0.0),
-            (false, true) => ue.best.unknown += state.rate,
+            (true, false) => best.unknown = (best.unknown - state.rate).max(0.0),
+            (false, true) => best.unknown += state.rate,
             _ => {}
         }
-        shares.push(match state.demand {
-            _ if !is_active => 0.0,
-            Demand::Unknown => {
-                newcomers += 1;
-                0.0
-            }
-            Demand::Everything => f64::INFINITY,
-            Demand::Limited(demand) => demand,
-        });
-    }
-    let unseen = ue.best.unseen(capacity);
-    shares.push(unseen.filter(|_| Rule::CountUnseen.applies()).map_or(0.0, |rate| rate * MORE));
-    shares.push(if Rule::CountUnknown.applies() { ue.best.unknown * MORE } else { 0.0 });
-    let level = share(capacity, &mut shares);
-    let others = shares.split_off(ue.awake.len());
-    let (of_unseen, of_newcomers) = (others[0], others[1]);
-
-    // Slow flows may have what nobody wants.
-    let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
-    for (&id, &share) in ue.awake.iter().zip(&shares) {
-        match flows[id].state.best().demand {
-            Demand::Limited(demand) if share >= demand && share > 0.0 => {
-                (slow, slow_flows) = (slow + share, slow_flows + 1);
-            }
-            Demand::Limited(_) => limited += share,
-            Demand::Everything => fast += share,
-            Demand::Unknown => {}
-        }
-    }
-    let unwanted = (capacity - slow - limited - fast - of_unseen).max(0.0);
-    let spare = (unwanted - of_newcomers).max(0.0) / f64::from(slow_flows.max(1));
-
-    // With the flow among them, so many would share what they and it have.
-    let is_unsatisfied = |share: &&f64| **share == level;
-    let known = shares.iter().chain([&of_unseen]).filter(is_unsatisfied).count() as f64;
-    let unsatisfied = known + f64::from(u8::from(of_newcomers == level));
-    let potential = |share: f64| {
-        if level.is_finite() {
-            (level * unsatisfied + share) / (unsatisfied + 1.0)
-        } else {
-            share + spare * f64::from(slow_flows)
-        }
+        is_active.then_some(state.demand)
     };
+    awake.iter().map(&mut demand).collect()
+}
 
-    // Flows of unknown demand may take what they would have if they were fast. Until they are, the others leave only what they
-    // take.
-    let newcomers = f64::from(newcomers).max(1.0);
-    let for_newcomer =
-        if level.is_finite() { (level * known + of_newcomers) / (known + newcomers) } else { unwanted / newcomers };
-
-    let (mut used, mut expected) = (true, slow + limited + of_newcomers);
-    let (base, target, stretch) = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
-    let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
+/// Divides the capacity of a UE among its flows, and decides for each.
+fn divide<F: Copy, U>(
+    of: &Best,
+    floor_segments: u32,
+    ue: &mut Ue,
+    flows: &mut Slab<Flow<F, U>>,
+    (capacity, span, now): (f64, f64, Time),
+    decide: &mut dyn FnMut(F, &Decision),
+) {
+    let demands = demands(ue, flows, span, now);
+    let unseen = ue.best.unseen(capacity);
+    let division = Division::new(capacity, &demands, unseen, ue.best.unknown);
+    let (potential, promises) = (division.potential(), division.promises());
+    let leg = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
+    let pace = ue.best.pace();
+    let is_crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity) && Rule::FollowOthers.applies();
+    // What a new flow would have; nothing was promised to it.
     let for_idle = capacity / ue.flows() as f64;
     let terms = Terms { at: now, share: for_idle, potential: potential(0.0) };
     let renewals = ue.renewals(Some(terms), span, now);
@@ -213,46 +207,33 @@ pub(crate) fn update<F: Copy, U>(
         let arrived = flows[id].sample.arrived;
         flows[id].state.best().restart(arrived, now);
     }
-    for (&id, share) in ue.awake.iter().zip(shares).chain(renewals.iter().map(|id| (id, 0.0))) {
+    let (mut used, mut expected) = (true, division.expected());
+    let awake = ue.awake.iter().zip(demands).zip(division.shares.iter().copied());
+    let asleep = renewals.iter().map(|id| ((id, None), 0.0));
+    for ((&id, demand), share) in awake.chain(asleep) {
         let flow = &mut flows[id];
-        let key = flow.key;
-        let (sample, mss, is_active) = (flow.sample, f64::from(flow.mss), flow.is_active(now));
+        let (key, sample, mss) = (flow.key, flow.sample, f64::from(flow.mss));
         let state = flow.state.best();
-        let (promise, category) = match (is_active, state.demand) {
-            // What a new flow would have; nothing was promised to it.
-            (false, _) => (for_idle, Category::Idle),
-            // If its share is less than its demand, nothing is spare.
-            (true, Demand::Limited(_)) => {
-                (if Rule::GiveSpare.applies() { share + spare } else { share }, Category::Slow)
-            }
-            (true, Demand::Unknown) => (for_newcomer, Category::Fast),
-            (true, Demand::Everything) => (share, Category::Fast),
-        };
-        state.share = promise;
-        state.potential = potential(share);
+        let (promise, category) = demand.map_or((for_idle, Category::Idle), |demand| promises(demand, share));
+        (state.share, state.potential) = (promise, potential(share));
         // That of a silent flow is unknown.
-        if state.demand == Demand::Everything {
+        if demand == Some(Demand::Everything) {
             used &= sample.held() > 0 || state.last > 0.9 * promise;
             expected += promise;
         }
         // A slow flow does not fill its windows: they leave room for more than its demand, in any queue.
         let is_slow = category == Category::Slow;
         let room = if is_slow { promise.max(share * (1.0 + of.headroom)) } else { promise };
-        let mut decision = settings(
-            of,
-            floor_segments,
-            &sample,
-            (mss, room),
-            (base, target, stretch, state.slack),
-            (crowded && Rule::FollowOthers.applies()) || (is_slow && Rule::FollowSlow.applies()),
-        );
+        let follows_queue = is_crowded || (is_slow && Rule::FollowSlow.applies());
+        let (base, target, stretch) = leg;
+        let mut decision =
+            settings(of, floor_segments, &sample, (mss, room), (base, target, stretch, state.slack), follows_queue);
         if !is_slow {
-            decision.pacing = Some(rate(promise * ue.best.pace()));
+            decision.pacing = Some(rate(promise * pace));
         }
         decide(key, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
-    (ue.best.is_busy, ue.best.expected, ue.best.fast) = (fast > 0.0 && used, expected, fast);
-    ue.rest(flows, now);
+    (ue.best.is_busy, ue.best.expected, ue.best.fast) = (division.fast > 0.0 && used, expected, division.fast);
 }
 
 /// Returns the windows and the pacing of a flow of `promise` bytes a second. `follows_queue`: its radio window is large
