@@ -31,17 +31,21 @@ use crate::decision::{Category, Decision, Sample, rate};
 use crate::flow::{Flow, Terms, Ue};
 use demand::Demand;
 use division::Division;
-use parameters::{Best, FRESH, LATE, PACING, PAYLOAD};
+use parameters::{Best, FADE, FRESH, LATE, MUCH, PACING, PAYLOAD, ROUND, STEP};
 use radio::Seen;
 use rules::Rule;
 use slab::Slab;
 use trust::Evidence;
 use units::{Span, Time};
 
-/// How long a capacity without reports fades before it is unknown.
-pub(crate) const FADE: Span = Span::from_secs(1);
 /// The radio leg's round-trip time before it is known.
-const RADIO_RTT: Span = Span::from_millis(20);
+const RADIO_RTT: Span = ROUND;
+/// Other traffic that has this part of the capacity makes queues.
+const CROWDED: f64 = STEP;
+/// A fast flow has used its share if it took this part of it.
+const USED: f64 = 1.0 - STEP;
+/// In a queue that is not ours, a window is so many times what passes in the present round-trip time.
+const WIDER: f64 = 1.0 + STEP;
 
 /// Returns the UE's capacity in payload, in bytes a second; `None` if it is unknown, or not believed.
 pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
@@ -54,8 +58,6 @@ pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
         return None;
     }
     let weight = late.as_secs_f64() / FADE.as_secs_f64();
-    let reported =
-        if ue.best.trust.holds() && Rule::HoldDelivered.applies() { reported.max(ue.best.delivered) } else { reported };
     Some(reported + (ue.best.delivered - reported) * weight)
 }
 
@@ -74,8 +76,7 @@ fn judge(ue: &mut Ue, (in_flight, rtt, least): (u64, f64, f64), has_backlog: boo
         on_leg: in_flight as f64 / delivered,
         rtt,
         least,
-        silence: now.saturating_since(ue.best.progressed),
-        period: ue.capacity.period(),
+        believed: ue.capacity.believed(),
     };
     if ue.best.trust.judge(&seen, span, now) {
         ue.best.start_anew();
@@ -90,9 +91,8 @@ struct Sum {
     unknown: u64,
     /// Bytes on the radio leg.
     in_flight: u64,
-    /// A segment of each flow that has data on its way, and the longest of these.
+    /// A segment of each flow that has data on its way.
     segments: u64,
-    segment: u32,
     has_backlog: bool,
     /// The longest round-trip time of the radio leg, and the least one that was ever seen.
     rtt: Span,
@@ -109,9 +109,7 @@ fn measure<F, U>(ue: &Ue, flows: &mut Slab<Flow<F, U>>, span: f64) -> Sum {
         sum.new += *gained;
         sum.unknown += if state.demand.is_unknown() { *gained } else { 0 };
         sum.in_flight += sample.in_flight;
-        let segment = if sample.arrived > sample.delivered { *mss } else { 0 };
-        sum.segments += u64::from(segment);
-        sum.segment = sum.segment.max(segment);
+        sum.segments += if sample.arrived > sample.delivered { u64::from(*mss) } else { 0 };
         sum.has_backlog |= sample.held() > 0;
         radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
         sum.rtt = sum.rtt.max(sample.ran_rtt.unwrap_or_default());
@@ -140,7 +138,6 @@ pub(crate) fn update<F: Copy, U>(
             service: ue.best.service(capacity),
             in_flight: sum.in_flight,
             segments: sum.segments as f64,
-            segment: f64::from(sum.segment),
             radio_rtt: sum.radio_rtt.as_secs_f64(),
             queue: ue.capacity.queue(now, FRESH),
             late_queue: ue.capacity.queue(now, LATE),
@@ -198,7 +195,7 @@ fn divide<F: Copy, U>(
     let (potential, promises) = (division.potential(), division.promises());
     let leg = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
     let pace = ue.best.pace();
-    let is_crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity) && Rule::FollowOthers.applies();
+    let is_crowded = unseen.is_some_and(|rate| rate > CROWDED * capacity) && Rule::FollowOthers.applies();
     // What a new flow would have; nothing was promised to it.
     let for_idle = capacity / ue.flows() as f64;
     let terms = Terms { at: now, share: for_idle, potential: potential(0.0) };
@@ -218,7 +215,7 @@ fn divide<F: Copy, U>(
         (state.share, state.potential) = (promise, potential(share));
         // That of a silent flow is unknown.
         if demand == Some(Demand::Everything) {
-            used &= sample.held() > 0 || state.last > 0.9 * promise;
+            used &= sample.held() > 0 || state.last > USED * promise;
             expected += promise;
         }
         // A slow flow does not fill its windows: they leave room for more than its demand, in any queue.
@@ -250,13 +247,13 @@ fn settings(
     let floor = f64::from(floor_segments) * mss;
     let wan_rtt = sample.wired_rtt().map_or(0.0, seconds);
     // Half of what the proxy keeps is in the receive buffer, and half in the send buffer.
-    let half = promise * seconds(of.proxy_target) / 2.0 + 4.0 * mss;
+    let half = promise * seconds(of.proxy_target) / 2.0 + MUCH * mss;
     let receive_window = (promise * wan_rtt * (1.0 + slack) + half).max(floor);
     let least = seconds(sample.ran_min_rtt.unwrap_or(RADIO_RTT));
     let radio_rtt = (base.map_or(least, |base| base.max(least)) + target) * stretch;
     let radio_rtt = match sample.ran_rtt {
         // In a queue that is not ours, the window must be that much larger for the same rate.
-        Some(now) if follows_queue => radio_rtt.max(seconds(now) * 1.1),
+        Some(now) if follows_queue => radio_rtt.max(seconds(now) * WIDER),
         _ => radio_rtt,
     };
     let window = (promise * radio_rtt).max(floor);

@@ -211,7 +211,7 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
     fn feeds(&self, now: Time, each: &mut dyn FnMut(U, &Feed)) {
         for (&name, ue) in self.busy.iter().filter_map(|name| self.ues.get_key_value(name)) {
             let Some(age) = ue.capacity.age(now) else { continue };
-            let (is_stale, delivered) = (age > ue.capacity.believed() + best::FADE, ue.best.delivered);
+            let (is_stale, delivered) = (age > ue.capacity.believed() + best::parameters::FADE, ue.best.delivered);
             each(name, &Feed { age, is_stale, doubt: ue.best.trust.doubt(), delivered });
         }
     }

@@ -184,11 +184,11 @@ fn uploads(run: &mut Run, at: u64) {
     }
 }
 
-/// Each 2 s, acknowledgements stand still for 250 ms, as while a loss is repaired.
+/// Each 2 s, acknowledgements stand still for 450 ms, as while a loss is repaired.
 fn losses(run: &mut Run, at: u64) {
     match at % 40 {
-        0 => run.lab.delay_acks(Span::from_millis(250)),
-        5 => run.lab.delay_acks(Span::ZERO),
+        0 => run.lab.delay_acks(Span::from_millis(450)),
+        9 => run.lab.delay_acks(Span::ZERO),
         _ => {}
     }
 }
@@ -202,6 +202,13 @@ fn far_radio(run: &mut Run, at: u64) {
 fn near_radio(run: &mut Run, at: u64) {
     if at == 0 {
         run.lab.set_radio_rtt(Span::from_millis(2));
+    }
+}
+
+/// Reports of a fifth of the capacity, in each other second.
+fn feed_errs(run: &mut Run, at: u64) {
+    if at.is_multiple_of(20) {
+        run.lab.set_factor(if at.is_multiple_of(40) { 1.0 } else { 0.2 });
     }
 }
 
@@ -261,6 +268,8 @@ fn networks() -> Vec<Network> {
         of("reports × 0.2, rare", 60.0, wrong(0.2, each(300)), FEW, nothing),
         of("reports × 6, queue told", 60.0, wrong(6.0, queue(30)), FEW, nothing),
         of("reports × 6, rare", 60.0, wrong(6.0, each(300)), FEW, nothing),
+        of("reports × 0.2 at times", 60.0, each(10), FEW, feed_errs),
+        of("blocks × 16", 15.0, Reports { bits: false, ..wrong(16.0, each(30)) }, FEW, nothing),
         of("no reports", 60.0, Reports { until: Time::ZERO, ..each(20) }, FEW, nothing),
         of("reports stop", 60.0, each(20), FEW, feed_stops),
         of("fading", 70.0, each(10), FEW, fades),

@@ -1,32 +1,26 @@
 //! What a flow wants, from what it used of its share.
 
-use super::parameters::SMOOTHING;
+use super::parameters::{GAIN, HEADROOM, MARGIN, PERIOD, SMOOTHING, STEP, TELLS, UNKNOWN};
 use super::rules::Rule;
 use crate::decision::{Decision, Sample};
 use units::{Span, Time};
 
 /// The slack of receive windows: at first, its steps and its bound, as parts of the bandwidth-delay product.
-const SLACK: f64 = 0.25;
-const SLACK_STEP: f64 = 0.05;
+const SLACK: f64 = HEADROOM;
+const SLACK_STEP: f64 = MARGIN;
 const MOST_SLACK: f64 = 1.0;
-/// The shortest period over which a flow's demand is measured.
-const PERIOD: Span = Span::from_millis(50);
-/// The shortest silence after which a flow wants nothing.
-const LEAST_PAUSE: Span = Span::from_millis(25);
 /// A flow is slow if it used less than this part of its share in a period, and fast again if it used its demand this many
 /// times, for which its windows have room.
-const USED_BY_SLOW: f64 = 0.85;
-const EXCEEDED: f64 = 1.15;
+const USED_BY_SLOW: f64 = 1.0 - TELLS;
+const EXCEEDED: f64 = 1.0 + TELLS;
 /// A flow that uses this part of what it would have as a fast one is fast.
-const USED_BY_FAST: f64 = 0.9;
+const USED_BY_FAST: f64 = 1.0 - STEP;
 /// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
-const GROWS: f64 = 1.25;
+const GROWS: f64 = 1.0 + HEADROOM;
 /// So many segments more than before say nothing: a flow of 1 Mbit/s has four or five in a period.
 const SEGMENTS: f64 = 2.0;
 /// A flow does not sleep while its average of delivery, in bytes a second, may count in a window.
-const NOTHING: f64 = 1e-3;
-/// The least window without a capacity, in segments.
-const UNKNOWN: u32 = 40;
+const NOTHING: f64 = 1.0;
 
 /// What a flow wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,14 +123,6 @@ impl BestFlow {
         let rtt = sample.wired_rtt().unwrap_or_default();
         // All that has come has passed on, so long ago.
         let silence = if sample.arrived == sample.delivered { now - self.came.1 } else { Span::ZERO };
-        if Rule::ForgetPaused.applies()
-            && silence > LEAST_PAUSE.max(rtt * 3 / 2)
-            && sample.arrived > 0
-            && !matches!(self.demand, Demand::Limited(_))
-        {
-            // Who wants more sends at least once in a round-trip time.
-            self.demand = Demand::Limited(0.0);
-        }
         self.ran_empty |= sample.held() < u64::from(2 * mss);
         let period = PERIOD.max(rtt * 2);
         if now - self.began < period {
@@ -166,7 +152,7 @@ impl BestFlow {
             Demand::Limited(demand) if used > demand => Demand::Limited(used),
             // Nothing is kept for a flow that has become silent: if it goes on, it is as a new one.
             Demand::Limited(_) if Rule::ForgetSilent.applies() && used == 0.0 => Demand::Limited(0.0),
-            Demand::Limited(demand) => Demand::Limited(demand + (used - demand) / 8.0),
+            Demand::Limited(demand) => Demand::Limited(demand + (used - demand) * GAIN),
         };
         // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.
         let step = if !Rule::LearnSlack.applies() {

@@ -1,12 +1,13 @@
 //! How a UE's capacity is divided among its flows: max-min shares of their demands, and what each may take beyond its share.
 
 use super::demand::Demand;
+use super::parameters::MARGIN;
 use super::rules::Rule;
 use crate::decision::Category;
 use crate::share::share;
 
 /// Traffic of others, and of flows whose demand is not known, is given so many times what was measured, so that it can grow.
-const MORE: f64 = 1.05;
+const MORE: f64 = 1.0 + MARGIN;
 
 /// The capacity divided. Rates are in bytes a second.
 #[derive(Debug)]

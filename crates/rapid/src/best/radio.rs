@@ -1,6 +1,6 @@
 //! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
 
-use super::parameters::{Best, FRESH, PACING, PAYLOAD, SMOOTHING};
+use super::parameters::*;
 use super::rules::Rule;
 use super::trust::Trust;
 use crate::capacity::Capacity;
@@ -8,74 +8,67 @@ use units::{Span, Time};
 
 /// The radio delivers at most so many times what reports tell, unless these have turned out too high: they may be too low.
 const MOST_REPORTED: f64 = 2.0;
-/// Traffic that the proxy does not see counts from this part of the capacity.
-const UNSEEN: f64 = 0.03;
 /// A queue is not only ours if it is longer than what our flows have on the leg, by so many seconds of the radio's rate and by
-/// this factor. That holds for a while.
-const BEYOND: (f64, f64) = (0.03, 1.1);
-const SHARED: Span = Span::from_secs(1);
+/// this factor: others that count fill as much of it while that holds.
+const BEYOND: (f64, f64) = (UNSEEN, 1.0 + STEP);
+const SHARED: Span = FADE;
 /// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
 /// ours, they try again only later. Fast flows keep at least a part of their pace.
-const DRAINING: f64 = 0.75;
-const LEAST_PACE: f64 = 0.1;
+const DRAINING: f64 = 1.0 - HEADROOM;
+const LEAST_PACE: f64 = STEP;
 /// A queue of so many times the target is drained.
-const LONG: f64 = 4.0;
-const DRAIN: Span = Span::from_millis(200);
-const DRAIN_AGAIN: Span = Span::from_secs(2);
+const LONG: f64 = MUCH;
+const DRAIN: Span = LONGEST;
+const DRAIN_AGAIN: Span = FADE.mul_div(2, 1);
 /// Others fill the gap if what is not seen grows by this part of the capacity.
-const FILLED: f64 = 0.05;
-/// After a queue that was ours, the capacity is this part of what it was; it comes back by this part at each correction.
-const LESS: f64 = 0.95;
-const BACK: f64 = 0.001;
+const FILLED: f64 = MARGIN;
+/// After a queue that was ours, the capacity is this part of what it was.
+const LESS: f64 = 1.0 - MARGIN;
 /// While nothing is queued and the UE uses less than the part `SPARE` of the blocks that it could have, a capacity below the
 /// reported one comes back by this part.
-const BACK_TO_SPARE: f64 = 0.1;
-const SPARE: f64 = 0.9;
+const BACK_TO_SPARE: f64 = STEP;
+const SPARE: f64 = 1.0 - STEP;
 /// When a queue has gone, this part of what it took from the capacity comes back at each correction.
-const RETURNS: f64 = 0.2;
+const RETURNS: f64 = 2.0 * STEP;
 /// A correction that the next reports do not tell, for so many of their periods, was one of the reports.
 const UNTOLD: f64 = 2.0;
 /// The interval of corrections, their steps, and their bounds.
-const CORRECTION: Span = Span::from_millis(20);
-const UP: f64 = 1.01;
-/// After a rise by the first factor without any sign of a queue, the reports are too low, and nobody knows by how much: the capacity
-/// rises by larger steps, as long as this part of what should be delivered was in the last interval. Where little is delivered,
-/// corrections are as rare as `RARE`, and the second values count. Fitted: a step and a round trip are behind.
-const LONG_RISE: (f64, f64) = (1.5, 1.1);
-const RARE: Span = Span::from_millis(100);
-const UP_FAST: (f64, f64) = (1.05, 1.25);
-const DELIVERED_FAST: f64 = 0.9;
+const CORRECTION: Span = ROUND;
+const UP: f64 = 1.0 + PROBE / 2.0;
+/// After a rise by this factor without any sign of a queue, the reports are too low, and nobody knows by how much: the capacity rises
+/// by larger steps, as long as this part of what should be delivered was in the last interval. Where little is delivered, corrections
+/// are as rare as the time constant of averages, and the second step counts.
+const LONG_RISE: f64 = HALF_MORE;
+const UP_FAST: (f64, f64) = (1.0 + MARGIN, 1.0 + HEADROOM);
+const DELIVERED_FAST: f64 = 1.0 - STEP;
 /// The most that is promised, as a part of what is delivered.
-const PROMISED: f64 = 1.02;
-const STRETCH: f64 = 1.02;
+const PROMISED: f64 = 1.0 + PROBE;
+const STRETCH: f64 = 1.0 + PROBE;
 /// Below this part of what should be delivered, without a queue, the radio is idle at times.
-const IDLE: f64 = 0.96;
+const IDLE: f64 = 1.0 - 2.0 * PROBE;
 /// So many times the least time on the leg is no queue, or so many times the time beside the queues that rare or late reports
 /// tell, if that is beyond so many times the least.
 const NO_QUEUE: f64 = 2.0;
-const UNQUEUED: f64 = 1.5;
-const WAITING: f64 = 4.0;
-/// Segments of each flow that are no queue at rates at which they would seem to be a long one: two in a burst (`tcp_min_tso_segs`
-/// of Linux), and one that has arrived while its acknowledgement is delayed.
-const BURST: f64 = 3.0;
-/// For so long, all that is promised must be delivered for a short queue that no report tells to be none: bursts look like one.
-const KEPT_UP: Span = Span::from_secs(2);
-const MOST_STRETCHED: f64 = 32.0;
-const DOWN: f64 = 0.1;
-/// The part of what should be delivered that must be, for a capacity to be raised.
-const DELIVERED: f64 = 0.992;
+const UNQUEUED: f64 = HALF_MORE;
+const WAITING: f64 = MUCH;
+const MOST_STRETCHED: f64 = (1u32 << DOUBLINGS) as f64;
+const DOWN: f64 = STEP;
+/// The same in a queue that is not long.
+const DOWN_SHORT: f64 = DOWN * MARGIN;
+/// The part of what was corrected that is given up at each correction while shares are not used, and while the proxy was empty.
+const FORGETS: f64 = PROBE / 2.0;
+const FALLS_BACK: f64 = PROBE;
+/// A radio delivers this part of its capacity at least.
+const LEAST_SERVICE: f64 = STEP;
 /// In a queue of our own, a capacity of which less than this part is delivered is lowered.
-const SHORT: f64 = 0.98;
+const SHORT: f64 = 1.0 - PROBE;
 /// A queue that no report tells may be none: it does not lower the capacity below this part of the reported one.
-const LEAST_INFERRED: f64 = 0.4;
-const BOUNDS: (f64, f64) = (0.1, 8.0);
+const LEAST_INFERRED: f64 = 1.0 / FAR;
+const BOUNDS: (f64, f64) = (STEP, (1u32 << DOUBLINGS) as f64);
 /// What is delivered while a queue stands, the radio can do: a queue lowers the capacity to this part of it at most.
-const DRAINED: f64 = 0.75;
-/// The bytes from which an average time on the leg counts, and how long an interval may last until they have been delivered.
-const ENOUGH: f64 = 20_000.0;
-const LONGEST: Span = Span::from_millis(200);
+const DRAINED: f64 = 1.0 - HEADROOM;
 /// The least target of the radio's queue, in seconds, unless a lower one is set.
-const LEAST_TARGET: f64 = 0.001;
+const LEAST_TARGET: f64 = SUBFRAME;
 
 /// The state of a UE.
 #[derive(Clone, Debug)]
@@ -88,8 +81,6 @@ pub(crate) struct BestUe {
     /// The gain from which a queue has lowered it, and whether it still does.
     high: f64,
     is_lowered: bool,
-    /// When it delivered less than promised last, or a queue was long or told by reports.
-    behind: Time,
     /// The gain when the radio was last seen not to deliver all that is promised.
     risen_from: f64,
     /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
@@ -106,8 +97,6 @@ pub(crate) struct BestUe {
     /// that it could have, as an average part.
     pub(crate) unknown: f64,
     used: f64,
-    /// When something was delivered last.
-    pub(crate) progressed: Time,
     /// When `delivered` was updated, and what has been delivered.
     pub(crate) updated: Option<Time>,
     total: u64,
@@ -161,7 +150,6 @@ impl Default for BestUe {
             told: 0.0,
             high: 0.0,
             is_lowered: false,
-            behind: Time::ZERO,
             risen_from: 1.0,
             delivered: 0.0,
             unseen: 0.0,
@@ -171,7 +159,6 @@ impl Default for BestUe {
             shared: None,
             unknown: 0.0,
             used: 1.0,
-            progressed: Time::ZERO,
             updated: None,
             total: 0,
             report: Time::ZERO,
@@ -204,9 +191,6 @@ impl BestUe {
     /// and have `in_flight`.
     pub(crate) fn measure(&mut self, [new, unknown, in_flight]: [u64; 3], capacity: &mut Capacity, now: Time) {
         self.total += new;
-        if new > 0 {
-            self.progressed = now;
-        }
         // Bytes in flight that are not queued are at the UE, or their acknowledgements on the way.
         let queue = capacity.queue(now, FRESH).map_or(in_flight, |queue| queue as u64);
         let received = self.total + in_flight.saturating_sub(queue);
@@ -255,10 +239,8 @@ impl BestUe {
     /// although little is delivered.
     pub(crate) fn service(&self, capacity: f64) -> f64 {
         let most = capacity / self.gain * if self.gain < 1.0 { 1.0 } else { MOST_REPORTED };
-        (self.delivered / self.used)
-            .min(if Rule::BoundService.applies() { most } else { f64::INFINITY })
-            .max(self.delivered)
-            .max(0.1 * capacity)
+        let most = if Rule::BoundService.applies() { most } else { f64::INFINITY };
+        (self.delivered / self.used).min(most).max(self.delivered).max(LEAST_SERVICE * capacity)
     }
 
     /// Returns whether others have bytes in the queue.
@@ -290,18 +272,7 @@ impl BestUe {
     /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
     pub(crate) fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
         self.in_flight += seen.in_flight as f64 * span;
-        let most = BEYOND.0 * seen.service + BEYOND.1 * seen.in_flight as f64;
-        if seen.period <= CORRECTION && seen.queue.is_some_and(|bytes| bytes > most) {
-            self.shared = Some(now);
-        }
-        // Flows that are paced alike may send a segment each at the same time. Such a burst is no queue: of several reports, some
-        // are made when it has passed; a single one may be made before.
-        let burst = if Rule::SparePaired.applies() && seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
-        let queue = seen.queue.map(|bytes| (bytes - burst).max(0.0) / seen.service);
-        self.least_queue = match (self.least_queue, queue) {
-            (Some(least), Some(queue)) => Some(least.min(queue)),
-            (least, queue) => queue.or(least),
-        };
+        self.note_queue(seen, now);
         self.ran_empty |= !seen.has_backlog;
         let interval = now.saturating_since(self.corrected);
         let burst = (seen.segments / seen.service).min(LONGEST.as_secs_f64());
@@ -322,6 +293,40 @@ impl BestUe {
         if Rule::Settle.applies() && self.settles(on_leg, interval) {
             return self.begin_interval(now);
         }
+        let rate = delivered / interval.as_secs_f64();
+        let inferred = self.infer(seen, reported, on_leg, rate);
+        if let Some(queue) = reported.or(inferred) {
+            let before = self.gain;
+            self.correct(of, seen, queue, rate, now);
+            self.untold += (self.gain / before).ln();
+        }
+        let is_missed = |(reported, inferred)| reported > LONG * self.target(of) && inferred < reported / 2.0;
+        if Rule::DenyQueue.applies() && seen.period > CORRECTION && reported.zip(inferred).is_some_and(is_missed) {
+            // Between two reports, nothing says that a queue has gone.
+            self.high = 0.0;
+        }
+        self.begin_interval(now);
+    }
+
+    /// Notes the least reported queue of the interval, and whether it is too long to be ours.
+    fn note_queue(&mut self, seen: &Seen, now: Time) {
+        let most = BEYOND.0 * seen.service + BEYOND.1 * seen.in_flight as f64;
+        if seen.period <= CORRECTION && seen.queue.is_some_and(|bytes| bytes > most) {
+            self.shared = Some(now);
+        }
+        // Flows that are paced alike may send a segment each at the same time. Such a burst is no queue: of several reports, some
+        // are made when it has passed; a single one may be made before.
+        let burst = if Rule::SparePaired.applies() && seen.period * 2 > CORRECTION { seen.segments } else { 0.0 };
+        let queue = seen.queue.map(|bytes| (bytes - burst).max(0.0) / seen.service);
+        self.least_queue = match (self.least_queue, queue) {
+            (Some(least), Some(queue)) => Some(least.min(queue)),
+            (least, queue) => queue.or(least),
+        };
+    }
+
+    /// Learns the least time on the leg, and what of it is no queue. Returns the queue, in seconds, that the time `on_leg` tells while
+    /// `rate` is delivered, if it is known.
+    fn infer(&mut self, seen: &Seen, reported: Option<f64>, on_leg: Option<f64>, rate: f64) -> Option<f64> {
         self.base = match (self.base, on_leg) {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
@@ -339,29 +344,9 @@ impl BestUe {
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         let none = self.unqueued.map_or(self.base.map(|base| NO_QUEUE * base), |time| Some(UNQUEUED * time));
         // A segment of each flow may be in a burst, or have arrived while its acknowledgement is delayed.
-        let is_slow = Rule::SpareSlow.applies() && BURST * seen.segment > 2.0 * self.target(of) * seen.service;
-        let burst = if !Rule::SpareBurst.applies() {
-            0.0
-        } else if is_slow {
-            BURST * seen.segments
-        } else {
-            seen.segments
-        };
-        let inferred = on_leg
-            .filter(|_| Rule::InferQueue.applies())
-            .zip(none)
-            .map(|(on_leg, none)| ((on_leg - none) * delivered / interval.as_secs_f64() - burst) / seen.service);
-        if let Some(queue) = reported.or(inferred) {
-            let before = self.gain;
-            self.correct(of, seen, queue, delivered / interval.as_secs_f64(), now);
-            self.untold += (self.gain / before).ln();
-        }
-        let is_missed = |(reported, inferred)| reported > LONG * self.target(of) && inferred < reported / 2.0;
-        if Rule::DenyQueue.applies() && seen.period > CORRECTION && reported.zip(inferred).is_some_and(is_missed) {
-            // Between two reports, nothing says that a queue has gone.
-            self.high = 0.0;
-        }
-        self.begin_interval(now);
+        let burst = if Rule::SpareBurst.applies() { seen.segments } else { 0.0 };
+        let on_leg = on_leg.filter(|_| Rule::InferQueue.applies());
+        on_leg.zip(none).map(|(on_leg, none)| ((on_leg - none) * rate - burst) / seen.service)
     }
 
     /// Drains what was queued before the capacity was known, if no report tells the queue: our flows slow down as long as that
@@ -384,13 +369,10 @@ impl BestUe {
         let is_short = |part: f64| delivered < part * expected;
         let possible = (seen.service / seen.capacity * self.gain).min(1.0);
         let has_unseen = self.unseen(seen.capacity).is_some();
-        if !self.is_busy || seen.late_queue.is_some() || self.is_queued || is_short(SHORT) {
-            self.behind = now;
-        }
-        let is_empty = queue < target / 2.0 || (Rule::KeepUp.applies() && now.saturating_since(self.behind) >= KEPT_UP);
+        let is_empty = queue < target / 2.0;
         let fast_step = self.rises(seen, is_empty, rate, now);
         if !self.is_busy {
-            self.gain += (1.0 - self.gain) * if Rule::Forget.applies() { 0.01 } else { 0.0 };
+            self.gain += (1.0 - self.gain) * if Rule::Forget.applies() { FORGETS } else { 0.0 };
         } else if Rule::GoBack.applies() && (has_unseen || self.is_shared(now)) {
             // The queue may be somebody else's: only the reports say what the capacity is.
             self.gain += (1.0 - self.gain) * BACK;
@@ -405,7 +387,7 @@ impl BestUe {
             self.lower((DOWN * excess.min(1.0)).min(if Rule::BoundFall.applies() { most } else { 1.0 }));
         } else if !is_empty {
             if Rule::FallShort.applies() && is_short(SHORT) {
-                self.lower(DOWN / 20.0);
+                self.lower(DOWN_SHORT);
             }
         } else if let Some(step) = fast_step.filter(|_| Rule::RiseFast.applies()) {
             self.gain *= step;
@@ -415,7 +397,7 @@ impl BestUe {
             self.gain *= if Rule::BoundRise.applies() { UP.min(most.max(1.0)) } else { UP };
         } else if Rule::FallBack.applies() && is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
             // Nothing says that there is more than reported.
-            self.gain += (1.0 - self.gain) * 0.02;
+            self.gain += (1.0 - self.gain) * FALLS_BACK;
         }
         if Rule::ReturnSpare.applies() && self.is_busy && self.is_reported && queue < target / 2.0 && self.used < SPARE
         {
@@ -441,9 +423,9 @@ impl BestUe {
     /// Returns the step by which the capacity rises next if it has risen for long without any sign that the radio is full, as when
     /// reports are far too low. At the first such sign, what was delivered bounds it.
     fn rises(&mut self, seen: &Seen, is_empty: bool, rate: f64, now: Time) -> Option<f64> {
-        let is_rare = now.saturating_since(self.corrected) >= RARE;
-        let (long, step) = if is_rare { (LONG_RISE.1, UP_FAST.1) } else { (LONG_RISE.0, UP_FAST.0) };
-        let was_rising = self.gain > long * self.risen_from;
+        let is_rare = now.saturating_since(self.corrected).as_secs_f64() >= SMOOTHING;
+        let step = if is_rare { UP_FAST.1 } else { UP_FAST.0 };
+        let was_rising = self.gain > LONG_RISE * self.risen_from;
         let must = if was_rising { DELIVERED_FAST } else { SHORT };
         let goes_on = self.is_busy && is_empty && rate.max(self.delivered) >= must * self.expected;
         if !goes_on {
@@ -538,8 +520,6 @@ pub(crate) struct Seen {
     pub(crate) in_flight: u64,
     /// A segment of each flow that has data on its way, in bytes.
     pub(crate) segments: f64,
-    /// The longest of these segments.
-    pub(crate) segment: f64,
     /// The least round-trip time in seconds.
     pub(crate) radio_rtt: f64,
     /// The reported queue in bytes, if there is a fresh report of it, and the interval between reports.

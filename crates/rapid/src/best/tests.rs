@@ -446,23 +446,30 @@ fn what_new_flows_take_together_changes_by_what_a_flow_takes_with_it() {
     assert_eq!(after(Everything, 0.4e6, 10_000), (Everything, 0.4e6));
 }
 
-/// What is delivered holds as the capacity while fresh reports tell far less, and there is no queue.
+/// It is in doubt once it was far too low for 200 ms, in all of which there were fresh reports.
 #[test]
 fn a_feed_is_judged_for_as_long_as_its_latest_report_is_believed() {
-    let holds = |age: Span| {
+    let start = Time::ZERO + Span::from_millis(1);
+    let doubt = |last: Span| {
         let mut ue = crate::flow::Ue::default();
-        let mut told = report(Time::ZERO + Span::from_millis(1), Span::from_millis(1), 0.0);
-        told.bits_per_prb = Some(1.0);
-        ue.capacity.on_report(&told, told.time);
         ue.best.delivered = 1e6;
-        super::judge(&mut ue, (0, 0.02, 0.02), true, 0.001, told.time + age);
-        ue.best.trust.holds()
+        for ms in 0..=200 {
+            let now = start + Span::from_millis(ms);
+            if now < start + last + Span::from_millis(1) {
+                let mut told = report(now.min(start + last), Span::from_millis(1), 0.0);
+                told.bits_per_prb = Some(1.0);
+                ue.capacity.on_report(&told, now);
+            }
+            super::judge(&mut ue, (0, 0.02, 0.02), true, 0.001, now);
+        }
+        ue.best.trust.doubt()
     };
     let believed = Span::from_millis(100);
-    assert_eq!([holds(believed), holds(believed + Span::from_nanos(1))], [true, false]);
+    let last = Span::from_millis(200) - believed;
+    assert_eq!([doubt(last), doubt(last - Span::from_nanos(1))], [Some(Doubt::TooLow), None]);
 }
 
-/// Fresh for 100 ms, and then fading for a second. A feed that tells far less than what is delivered is judged first.
+/// Fresh for 100 ms, and then fading for a second.
 #[test]
 fn a_capacity_without_reports_fades_to_what_is_delivered_and_is_unknown_in_the_end() {
     let capacity = |bits_per_prb, delivered, age: Span| {
@@ -483,7 +490,6 @@ fn a_capacity_without_reports_fades_to_what_is_delivered_and_is_unknown_in_the_e
         assert!((got - wanted).abs() < 1.0, "{ms} ms: {got} for {wanted}");
     }
     assert_eq!(capacity(1600.0, 4e6, Span::from_millis(1_100) + Span::from_nanos(1)), None);
-    assert_eq!(capacity(1.0, 4e6, Span::ZERO), Some(4e6), "what is delivered holds");
     let more = capacity(1600.0, 1e6, Span::ZERO).expect("it is known");
     assert!((more - reported).abs() < 1.0, "less says nothing");
 }

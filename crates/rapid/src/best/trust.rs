@@ -4,38 +4,32 @@
 //! source: then the UE's flows are controlled as if there were no reports, which bounds the harm by that of having none. It is
 //! believed again when it has agreed with a busy radio leg for a while.
 
+use super::parameters::{DOUBLINGS, ENOUGH, FADE, FAR, HEADROOM, LATE, LONGEST, UNCLEAR};
 use super::rules::Rule;
 use crate::feed::Doubt;
 use units::{Span, Time};
 
 /// A feed is too low if more than this many times its capacity is delivered, or the UE has received more than this many times
 /// the bytes that it says were decoded. Fitted: `radio.rs` corrects a capacity of half the true one within seconds.
-const TOO_LOW: f64 = 2.5;
-/// It is too high if less than this part of what it lets the proxy promise is delivered, and the time on the radio leg is more
-/// than so many times the least. Fitted: reports of twice the capacity are corrected.
-const TOO_HIGH: f64 = 0.6;
+const TOO_LOW: f64 = FAR;
+/// It is too high if less than this part of what it lets the proxy promise is delivered, and the time on the radio leg is more than so
+/// many times the least.
+const TOO_HIGH: f64 = 1.0 / FAR;
 const QUEUED: f64 = 2.0;
-/// Without acknowledgements for so long, a loss may be under repair, which takes a round trip or, at most, this time in seconds.
-const SILENCE: Span = Span::from_millis(50);
-const LONGEST_REPAIR: f64 = 0.5;
-/// A queue that is no sign of a capacity far below what is delivered, in seconds.
-const SHORT: f64 = 0.025;
-/// Time for which a feed must contradict what is measured, and in periods of its reports.
-const PERSISTS: Span = Span::from_millis(300);
-const PERIODS: u64 = 3;
-/// The same if there is no queue, or if the reports do not tell that this part of the capacity is used: the radio leg may be idle for
-/// other reasons.
-const PERSISTS_UNCLEAR: Span = Span::from_secs(5);
-const FULL: f64 = 0.7;
+/// Time for which a feed must contradict what is measured, if its reports are not believed for longer.
+const PERSISTS: Span = LONGEST;
+/// A loss may be under repair, which takes a round trip or, at most, this time.
+const LONGEST_REPAIR: Span = LATE;
+/// A feed is too high only after the time [`UNCLEAR`] if there is no queue, or if the reports do not tell that this part of the
+/// capacity is used: the radio leg may be idle for other reasons.
+const FULL: f64 = 1.0 - HEADROOM;
 /// A feed is believed again once it has agreed for this time with a radio leg that was always busy: its capacity was between these
-/// parts of what was delivered. Disagreement takes more from that time than agreement adds.
-/// Each new doubt doubles the time, so many times at most.
-const AGREES: f64 = 2.0;
-const MOST_DOUBLED: u32 = 5;
-const AGREEING: (f64, f64) = (0.5, 3.0);
-const DISAGREES: f64 = 4.0;
+/// parts of what was delivered. Disagreement takes from that time what agreement adds. Each new doubt doubles the time, up to
+/// [`DOUBLINGS`] times.
+const AGREES: Span = FADE.mul_div(2, 1);
+const AGREEING: (f64, f64) = (1.0 / FAR, FAR);
 /// Deliveries below this, in bytes a second, say nothing.
-const LITTLE: f64 = 12_500.0;
+const LITTLE: f64 = ENOUGH;
 
 /// What is seen of a UE at an update. Rates are averages of payload in bytes a second.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +52,8 @@ pub(crate) struct Evidence {
     pub(crate) rtt: f64,
     /// See `on_leg`.
     pub(crate) least: f64,
-    /// The time since something was delivered.
-    pub(crate) silence: Span,
-    /// The interval between reports.
-    pub(crate) period: Span,
+    /// For how long a report is believed.
+    pub(crate) believed: Span,
 }
 
 /// Whether a feed is believed.
@@ -70,8 +62,6 @@ pub(crate) struct Trust {
     doubt: Option<Doubt>,
     /// Since when each has been seen without interruption.
     low: Option<Time>,
-    /// Whether nothing but reports says that there is less than what is delivered.
-    holds: bool,
     high: Option<Time>,
     /// As `high`, with a queue that leaves no doubt.
     clear: Option<Time>,
@@ -86,15 +76,9 @@ impl Trust {
         self.doubt
     }
 
-    /// Returns whether what is delivered is the capacity, until it is known whether the reports, which tell far less, are right. If they
-    /// are, there is a queue within a round trip.
-    pub(crate) fn holds(&self) -> bool {
-        self.holds
-    }
-
     /// The reports are late, so they neither agree nor disagree with what is measured now.
     pub(crate) fn lapse(&mut self) {
-        (self.low, self.high, self.clear, self.holds) = (None, None, None, false);
+        (self.low, self.high, self.clear) = (None, None, None);
     }
 
     /// Judges the feed by what was seen for `span` seconds. Returns whether it is believed again.
@@ -108,36 +92,30 @@ impl Trust {
             let (least, most) = (AGREEING.0 * seen.delivered, AGREEING.1 * seen.delivered);
             let agrees = (least..=most).contains(&seen.told) && !is_low;
             if counts && seen.has_backlog {
-                self.agreed = (self.agreed + if agrees { span } else { -DISAGREES * span }).max(0.0);
+                self.agreed = (self.agreed + if agrees { span } else { -span }).max(0.0);
             }
-            let is_believed = self.agreed >= AGREES * f64::from(1 << self.doubts.min(MOST_DOUBLED));
+            let is_believed = self.agreed >= AGREES.as_secs_f64() * f64::from(1 << self.doubts.min(DOUBLINGS));
             if is_believed {
                 *self = Trust { doubts: self.doubts + 1, ..Trust::default() };
             }
             return is_believed;
         }
-        self.holds = is_low && seen.rtt < QUEUED * seen.least + SHORT;
         let arrives = seen.delivered.max(seen.received);
         let is_high = seen.promised.is_some_and(|promised| arrives < TOO_HIGH * promised);
         // Reports that tell of a radio at rest may be right: acknowledgements may wait for an upload.
-        // And all stand still while a loss is repaired.
-        let is_queued = seen.on_leg > QUEUED * seen.least && (seen.silence < SILENCE || !Rule::DoubtSilence.applies());
-        let is_clear = is_high && is_queued && (seen.decoded > FULL * seen.told || !Rule::DoubtFull.applies());
+        let is_full = seen.decoded > FULL * seen.told || !Rule::DoubtFull.applies();
+        let is_clear = is_high && is_full && seen.on_leg > QUEUED * seen.least;
         let lasts = |since: &mut Option<Time>, is_seen: bool, least: Span| {
             *since = if is_seen { since.or(Some(now)) } else { None };
-            since.is_some_and(|since| now - since >= least.max(seen.period * PERIODS))
+            since.is_some_and(|since| now - since >= least.max(seen.believed))
         };
-        let is_too_low = lasts(&mut self.low, is_low, PERSISTS);
-        let repaired = Span::from_secs_f64(seen.rtt.min(LONGEST_REPAIR));
-        let is_clearly_high = lasts(
-            &mut self.clear,
-            is_clear,
-            if Rule::DoubtRepair.applies() { PERSISTS.max(repaired) } else { PERSISTS },
-        );
-        let is_long_high = lasts(&mut self.high, is_high, PERSISTS_UNCLEAR);
-        if (is_long_high && Rule::DoubtUnclear.applies()) || (is_clearly_high && Rule::DoubtHigh.applies()) {
+        let is_low = lasts(&mut self.low, is_low, PERSISTS);
+        let repaired = Span::from_secs_f64(seen.rtt).min(LONGEST_REPAIR);
+        let least = if Rule::DoubtRepair.applies() { PERSISTS.max(repaired) } else { PERSISTS };
+        let is_clearly_high = lasts(&mut self.clear, is_clear, least) && Rule::DoubtHigh.applies();
+        if is_clearly_high || (lasts(&mut self.high, is_high, UNCLEAR) && Rule::DoubtUnclear.applies()) {
             self.doubt = Some(Doubt::TooHigh);
-        } else if is_too_low && Rule::DoubtLow.applies() {
+        } else if is_low && Rule::DoubtLow.applies() {
             self.doubt = Some(Doubt::TooLow);
         }
         false

@@ -91,31 +91,6 @@ fn a_new_flow_that_has_fallen_silent_for_half_a_round_trip_is_still_unknown() {
     }
 }
 
-/// One and a half round trips, and 25 ms at least.
-#[test]
-fn a_flow_of_which_all_has_passed_on_and_nothing_comes_wants_nothing() {
-    let just = Span::from_nanos(1);
-    let becomes = |demand, rtt: u64, silence: Span, sample: Sample| {
-        let sample = Sample { wan_rtt: Some(Span::from_millis(rtt)), ..sample };
-        let mut flow = BestFlow { came: (sample.arrived, BEGIN), ..flow(demand) };
-        // No period ends.
-        flow.began = BEGIN + silence;
-        flow.observe(&sample, MSS, 0.0, BEGIN + silence);
-        flow.demand
-    };
-    for demand in [Unknown, Everything] {
-        for (rtt, longest) in [(10, Span::from_millis(25)), (20, Span::from_millis(30))] {
-            assert_eq!(becomes(demand, rtt, longest, sample(0, 0)), demand);
-            assert_eq!(becomes(demand, rtt, longest + just, sample(0, 0)), Limited(0.0));
-            assert_eq!(becomes(demand, rtt, longest + just, sample(0, 1)), demand, "data waits");
-            let one = Sample { arrived: 1, delivered: 1, ..Sample::default() };
-            assert_eq!(becomes(demand, rtt, longest + just, one), Limited(0.0));
-            assert_eq!(becomes(demand, rtt, longest + just, Sample::default()), demand, "it has not begun");
-        }
-    }
-    assert_eq!(becomes(Limited(5.0), 10, Span::from_secs(1), sample(0, 0)), Limited(5.0));
-}
-
 #[test]
 fn a_period_is_two_round_trips_and_at_least_50_ms() {
     for (rtt, length) in [(0, 50), (25, 50), (26, 52)] {
