@@ -11,7 +11,6 @@ pub(crate) mod proxy;
 mod radio;
 mod secondary;
 
-use crate::error::shown;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
@@ -19,6 +18,7 @@ use links::{
     check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reordering,
     check_reverse, check_shared, check_steps,
 };
+use units::check::shown;
 use units::{Bytes, Span};
 
 /// Maximum mean number of concurrent bursts, so that each can have its own timer.
@@ -194,11 +194,7 @@ fn check_traffic(traffic: &Traffic, c: &mut Check) {
             c.rate("burst_rate", *burst_rate);
             c.positive_span("mean_burst", *mean_burst);
             c.positive("arrival_rate", *arrival_rate, 0.0, MAX_BURSTS / mean_burst.as_secs_f64().max(0.1));
-            if !(*hurst > 0.5 && *hurst < 1.0) {
-                c.key("hurst", |c| {
-                    c.wrong(format!("{} is out of range: must be greater than 0.5 and less than 1", shown(hurst)));
-                });
-            }
+            c.range("hurst", *hurst, Range::between(0.5, 1.0));
             c.range("packet", *packet, packets);
         }
     }

@@ -4,7 +4,7 @@
 //! its variant from a string, or from the `kind` of a table. Any other value (a number, or a string that begins with a
 //! digit and is not a variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
 
-use crate::error::{Fault, Origin, did_you_mean, shown};
+use crate::error::{Fault, Origin, did_you_mean};
 use crate::tree::{Node, Step, Table, Value, show};
 use core::fmt;
 use serde::de::value::StrDeserializer;
@@ -13,6 +13,7 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
+use units::check::shown;
 
 /// Deserializes a `T` from the tree.
 pub(crate) fn read<T: de::DeserializeOwned>(node: &Node) -> Result<T, Fault> {
@@ -377,11 +378,36 @@ impl<'de> VariantAccess<'de> for Kind<'de> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(self.of)
+        seed.deserialize(Inner(self))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         self.of.deserialize_any(visitor)
+    }
+}
+
+/// The struct that a variant consists of: the same as a variant with the struct's keys.
+struct Inner<'de>(Kind<'de>);
+
+impl<'de> Deserializer<'de> for Inner<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.0.of.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.0.struct_variant(fields, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

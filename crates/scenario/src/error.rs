@@ -115,12 +115,3 @@ pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     let near = ranked.filter(|(is_other, distance, name)| !is_other || *distance <= 1 + name.chars().count() / 4).min();
     near.map(|(_, _, name)| name)
 }
-
-/// Formats a value in a message: a number with an exponent, if it has very many digits without one.
-pub(crate) fn shown(value: impl fmt::Display) -> String {
-    let text = value.to_string();
-    match text.parse::<f64>() {
-        Ok(x) if text.len() > 20 => format!("{x:e}"),
-        _ => text,
-    }
-}

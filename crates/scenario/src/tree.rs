@@ -5,6 +5,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
+pub(crate) use units::check::Step;
 
 /// Maximum number of names in a key path, so that deep nesting cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
@@ -198,13 +199,6 @@ pub(crate) fn merge(base: &mut Node, over: Node) {
             base.key = over.key;
         }
     }
-}
-
-/// One step of a key path.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
-    Key(String),
-    Index(usize),
 }
 
 /// Formats the path as users write it: `flows[0].cc`.

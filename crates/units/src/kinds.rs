@@ -20,7 +20,7 @@ macro_rules! kinds {
         const _: () = {
             $(#[$meta])*
             #[allow(dead_code)]
-            #[derive(Clone, serde::Deserialize)]
+            #[derive(Clone, PartialEq, serde::Deserialize)]
             #[serde(remote = $name, rename_all = "kebab-case", deny_unknown_fields)]
             enum Mirror { $($body)* }
 

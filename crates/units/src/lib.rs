@@ -1,4 +1,5 @@
-//! Time, spans, bytes and rates with checked arithmetic, distributions of spans, and [statistics](stats).
+//! Time, spans, bytes and rates with checked arithmetic, distributions of spans, and [statistics](stats); parameters of these types in
+//! scenario files.
 //!
 //! Everything is an integer: nanoseconds, bytes and bits per second, so that every sum is exact and the same on every
 //! machine. A slot of the finest NR numerology, 62.5 us, is 62,500 of these nanoseconds. Overflow and time that runs
@@ -11,9 +12,12 @@
 //! | [`Rate::bytes_in`] | the bytes that fit into a span, rounded down |
 //! | [`Rate::over`] | the rate of so many bytes over a span |
 
+pub mod check;
 mod distribution;
 #[cfg(feature = "serde")]
 mod kinds;
+#[cfg(feature = "serde")]
+pub mod parameters;
 mod parse;
 #[cfg(feature = "serde")]
 mod serde_impls;
