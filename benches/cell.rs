@@ -30,7 +30,7 @@ fn above(limit: Limit) -> Above {
 
 /// With byte queue limits both ways, or with a FIFO in front of RLC in the downlink and a modem's room in the uplink.
 fn ue(air: AirConfig, limited: bool) -> UeConfig {
-    let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
+    let pdcp = pdcp::Config { queue: aqm::Config::UNLIMITED, discard: None };
     let rlc = rlc::Config { mode: Mode::Am(Am::default()), downlink: pdcp, uplink: pdcp };
     UeConfig {
         air,

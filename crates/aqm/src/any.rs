@@ -1,6 +1,7 @@
-//! All queue disciplines behind one type, with static dispatch.
+//! All queue disciplines with their parameters, as scenario files write them, and behind one type, with static dispatch.
 
-use units::Time;
+use units::check::Check;
+use units::{Bytes, Time, kinds};
 
 use crate::codel::{self, Codel};
 use crate::drop_tail::{self, DropTail};
@@ -9,66 +10,96 @@ use crate::fq_codel::{self, FqCodel};
 use crate::pfifo_fast::{self, PfifoFast};
 use crate::{Backlog, Drops, Packet, Queue};
 
-/// A queue discipline with its parameters. The default is a FIFO without a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Config {
-    /// A FIFO with a limit.
-    DropTail(drop_tail::Config),
-    /// Three FIFO bands in strict priority.
-    PfifoFast(pfifo_fast::Config),
-    /// A FIFO under CoDel.
-    Codel(codel::Config),
-    /// Deficit round robin over flows.
-    Fq(fq::Config),
-    /// Deficit round robin over flows under CoDel.
-    FqCodel(fq_codel::Config),
-}
+/// The table of disciplines: documentation for files, and the type, by which the variant is named, with its module.
+macro_rules! disciplines {
+    ($($(#[$meta:meta])* $queue:ident in $module:ident;)*) => {
+        kinds! { "Config" as "Queue",
+            /// The queue in front of a link. Default: drop-tail with 1000 packets, as Linux configures an interface.
+            #[derive(Copy, Eq)]
+            pub enum Config {
+                $($(#[$meta])* $queue($module::Config),)*
+            }
+        }
 
-impl Default for Config {
-    fn default() -> Self {
-        Config::DropTail(drop_tail::Config::default())
-    }
-}
+        impl Config {
+            /// Checks that each parameter is in its range.
+            pub fn check(&self, c: &mut Check) {
+                match self {
+                    $(Config::$queue(config) => config.check(c),)*
+                }
+            }
+        }
 
-/// Any of the queue disciplines.
-#[derive(Clone, Debug)]
-pub enum AnyQueue<P> {
-    /// See [`DropTail`].
-    DropTail(DropTail<P>),
-    /// See [`PfifoFast`].
-    PfifoFast(PfifoFast<P>),
-    /// See [`Codel`].
-    Codel(Codel<P>),
-    /// See [`Fq`].
-    Fq(Fq<P>),
-    /// See [`FqCodel`].
-    FqCodel(FqCodel<P>),
-}
+        /// Any of the queue disciplines.
+        #[derive(Clone, Debug)]
+        pub enum AnyQueue<P> {
+            $(#[doc = concat!("See [`", stringify!($queue), "`].")] $queue($queue<P>),)*
+        }
 
-macro_rules! each {
-    ($queue:expr, $q:ident => $body:expr) => {
-        match $queue {
-            AnyQueue::DropTail($q) => $body,
-            AnyQueue::PfifoFast($q) => $body,
-            AnyQueue::Codel($q) => $body,
-            AnyQueue::Fq($q) => $body,
-            AnyQueue::FqCodel($q) => $body,
+        impl<P: Packet> AnyQueue<P> {
+            /// Creates an empty queue.
+            pub fn new(config: &Config) -> Self {
+                match *config {
+                    $(Config::$queue(config) => AnyQueue::$queue($queue::new(config)),)*
+                }
+            }
+        }
+
+        macro_rules! each {
+            ($any:expr, $q:ident => $body:expr) => {
+                match $any {
+                    $(AnyQueue::$queue($q) => $body,)*
+                }
+            };
         }
     };
 }
 
-impl<P: Packet> AnyQueue<P> {
-    /// Creates an empty queue.
-    pub fn new(config: &Config) -> Self {
-        match *config {
-            Config::DropTail(c) => AnyQueue::DropTail(DropTail::new(c)),
-            Config::PfifoFast(c) => AnyQueue::PfifoFast(PfifoFast::new(c)),
-            Config::Codel(c) => AnyQueue::Codel(Codel::new(c)),
-            Config::Fq(c) => AnyQueue::Fq(Fq::new(c)),
-            Config::FqCodel(c) => AnyQueue::FqCodel(FqCodel::new(c)),
+disciplines! {
+    /// First in, first out; packets that do not fit are dropped. Without a limit: 1000 packets.
+    #[serde(deserialize_with = "drop_tail::limited")]
+    DropTail in drop_tail;
+    /// Three bands by priority, each first in, first out (Linux `pfifo_fast`).
+    PfifoFast in pfifo_fast;
+    /// Controlled delay (RFC 8289).
+    Codel in codel;
+    /// One queue per flow, served by deficit round robin; at the limit, the longest queue drops.
+    Fq in fq;
+    /// Flow queueing with CoDel in each queue (RFC 8290).
+    FqCodel in fq_codel;
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config::DropTail(drop_tail::Config::USUAL)
+    }
+}
+
+impl Config {
+    /// A FIFO without a limit.
+    pub const UNLIMITED: Config = Config::DropTail(drop_tail::Config::UNLIMITED);
+
+    /// Returns the most bytes that the queue holds, if that is limited.
+    pub fn max_bytes(&self) -> Option<Bytes> {
+        match self {
+            Config::DropTail(config) => config.bytes,
+            Config::FqCodel(config) => Some(config.bytes),
+            Config::PfifoFast(_) | Config::Codel(_) | Config::Fq(_) => None,
         }
     }
 
+    /// Sets the salt of a discipline that hashes flows.
+    #[must_use]
+    pub fn salted(self, salt: impl FnOnce() -> u64) -> Config {
+        match self {
+            Config::Fq(config) => Config::Fq(fq::Config { salt: salt(), ..config }),
+            Config::FqCodel(config) => Config::FqCodel(fq_codel::Config { salt: salt(), ..config }),
+            Config::DropTail(_) | Config::PfifoFast(_) | Config::Codel(_) => self,
+        }
+    }
+}
+
+impl<P: Packet> AnyQueue<P> {
     /// Returns whether a packet of `len` bytes and this priority would be dropped on arrival after `ahead`, which is still to
     /// arrive, as far as that depends on a fixed limit.
     pub fn is_full(&self, len: u32, priority: u8, ahead: Backlog) -> bool {
@@ -81,7 +112,10 @@ impl<P: Packet> AnyQueue<P> {
 
     /// Returns whether the discipline may drop packets at a service opportunity, and not only at an arrival.
     pub fn drops_when_served(&self) -> bool {
-        matches!(self, AnyQueue::Codel(_) | AnyQueue::FqCodel(_))
+        match self {
+            AnyQueue::Codel(_) | AnyQueue::FqCodel(_) => true,
+            AnyQueue::DropTail(_) | AnyQueue::PfifoFast(_) | AnyQueue::Fq(_) => false,
+        }
     }
 }
 

@@ -9,43 +9,38 @@
 //! 1. Linux approximates 1/sqrt(count) by a Newton step on 16 bits; here the square root is correctly rounded, as the
 //!    RFC specifies.
 //! 2. Linux drops when `now > first_above_time`; the RFC's `>=` is used.
-//! 3. The RFC leaves `maxpacket` open; as in Linux it is the MTU of the configuration.
+//! 3. The RFC leaves `maxpacket` open; as in Linux it is the MTU, here always that of Ethernet.
+//! 4. Linux's `codel` marks only if `ecn` is set; here that is the default, as in its `fq_codel`.
 
-use units::{Span, Time};
+use units::check::Range;
+use units::{Span, Time, parameters};
 
 use crate::fifo::Fifo;
-use crate::{Backlog, DropReason, Drops, Packet, Queue, sojourn};
+use crate::{Backlog, DropReason, Drops, PACKETS, Packet, Queue, sojourn};
 
 /// RFC 8289, section 4.3: the acceptable standing delay.
-const TARGET: Span = Span::from_millis(5);
+pub(crate) const TARGET: Span = Span::from_millis(5);
 /// RFC 8289, section 4.3: about the round-trip time of the slowest flows considered.
-const INTERVAL: Span = Span::from_millis(100);
+pub(crate) const INTERVAL: Span = Span::from_millis(100);
 /// Linux `DEFAULT_CODEL_LIMIT`, in packets.
-const LIMIT: u64 = 1000;
-/// An Ethernet frame of 1500 bytes of payload: Linux `psched_mtu` of an Ethernet device.
+const LIMIT: u32 = 1000;
+/// A backlog of at most so many bytes behind a packet never causes a drop: an Ethernet frame of 1500 bytes of payload, Linux
+/// `psched_mtu` of an Ethernet device.
 const MTU: u64 = 1514;
 /// RFC 8289, section 5.4: a drop state that ended less than this many intervals ago is resumed.
 const RECENT: u64 = 16;
 
-/// The parameters of the control law.
+/// The parameters of the control law, in a queue's [`Config`] or that of [`crate::fq_codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// The acceptable standing delay. RFC: 5 ms.
+    /// The acceptable standing delay.
     pub target: Span,
-    /// How long the delay must be above the target before the first drop. RFC: 100 ms.
+    /// How long the delay must be above the target before the first drop.
     pub interval: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Also mark each ECN-capable packet that waited longer than this, independently of the control law. Linux: off.
+    /// Also mark each ECN-capable packet that waited longer than this, independently of the control law.
     pub ce_threshold: Option<Span>,
-    /// A backlog of at most this many bytes behind the packet never causes a drop. Linux: 1514.
-    pub mtu: u64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { target: TARGET, interval: INTERVAL, ecn: false, ce_threshold: None, mtu: MTU }
-    }
 }
 
 /// The control law's state for one queue: RFC 8289's variables.
@@ -137,7 +132,7 @@ impl CodelState {
             return (None, false);
         };
         let mut over = false;
-        if sojourn(&packet, now) < params.target || behind <= params.mtu {
+        if sojourn(&packet, now) < params.target || behind <= MTU {
             self.first_above = None;
         } else {
             match self.first_above {
@@ -149,18 +144,29 @@ impl CodelState {
     }
 }
 
-/// The limit and the control law of a CoDel queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Maximum number of packets; `None` is no limit. Linux: 1000.
-    pub packets: Option<u64>,
-    /// The control law.
-    pub params: Params,
+parameters! {
+    /// The limit and the control law of a CoDel queue.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Target: the acceptable standing delay.
+        pub target: Span = TARGET, in Range::POSITIVE_SPAN;
+        /// Interval: how long the delay may stay above the target.
+        pub interval: Span = INTERVAL, in Range::POSITIVE_SPAN;
+        /// Maximum number of packets.
+        pub packets: u32 = LIMIT, in PACKETS;
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = true;
+        /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ce_threshold: Option<Span> = None, in Range::SPAN;
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Config { packets: Some(LIMIT), params: Params::default() }
+impl Config {
+    /// Returns the control law.
+    pub fn params(&self) -> Params {
+        let Config { target, interval, packets: _, ecn, ce_threshold } = *self;
+        Params { target, interval, ecn, ce_threshold }
     }
 }
 
@@ -180,8 +186,8 @@ impl<P: Packet> Codel<P> {
         Codel {
             fifo: Fifo::new(),
             state: CodelState::default(),
-            params: config.params,
-            max_packets: config.packets.unwrap_or(u64::MAX),
+            params: config.params(),
+            max_packets: config.packets.into(),
             marks: 0,
         }
     }

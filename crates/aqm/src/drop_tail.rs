@@ -5,38 +5,65 @@
 //!
 //! Deviations: none. Linux has the two limits in two disciplines; here either, both or neither may be set.
 
-use units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use units::check::Range;
+use units::{Bytes, Time, parameters};
 
 use crate::fifo::Fifo;
-use crate::{Backlog, DropReason, Drops, Packet, Queue};
+use crate::{Backlog, DropReason, Drops, PACKETS, Packet, Queue};
 
-/// The limits of a drop-tail queue, and which packet is dropped when it is full. The default has no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Config {
-    /// Maximum number of packets; `None` is no limit.
-    pub packets: Option<u64>,
-    /// Maximum number of bytes; `None` is no limit.
-    pub bytes: Option<u64>,
-    /// Which packet is dropped when the queue is full.
-    pub victim: Victim,
+/// Linux's `DEFAULT_TX_QUEUE_LEN`, in packets.
+pub(crate) const TX_QUEUE_LEN: u32 = 1000;
+
+parameters! {
+    /// The limits of a drop-tail queue, and which packet is dropped when it is full. The default has no limit.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Maximum number of packets.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub packets: Option<u32> = None, in PACKETS;
+        /// Maximum number of bytes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub bytes: Option<Bytes> = None, in Range::SIZE;
+        /// Which packet is dropped when the queue is full.
+        #[serde(rename = "drop")]
+        pub victim: Victim = Victim::default();
+    }
 }
 
 /// Which packet is dropped when a queue is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Drop")]
 pub enum Victim {
-    /// The arriving packet (drop-tail).
+    /// The arriving packet.
     #[default]
+    #[serde(rename = "tail")]
     Arriving,
-    /// The packets at the head (head-drop).
+    /// The oldest packets, until the arriving one fits.
+    #[serde(rename = "head")]
     Oldest,
 }
 
+/// Reads the limits in a file, where a queue without any has the usual one.
+pub(crate) fn limited<'de, D: Deserializer<'de>>(d: D) -> Result<Config, D::Error> {
+    Ok(match Config::deserialize(d)? {
+        Config { packets: None, bytes: None, victim } => Config { victim, ..Config::USUAL },
+        limited => limited,
+    })
+}
+
 impl Config {
+    /// No limit.
+    pub const UNLIMITED: Config = Config { packets: None, bytes: None, victim: Victim::Arriving };
+    /// The queue of an interface as Linux configures it.
+    pub const USUAL: Config = Config { packets: Some(TX_QUEUE_LEN), bytes: None, victim: Victim::Arriving };
+
     /// Returns whether a packet of `len` bytes fits in addition to `held`.
     #[inline]
     pub fn has_room(&self, held: Backlog, len: u64) -> bool {
-        self.packets.is_none_or(|most| held.packets < most)
-            && self.bytes.is_none_or(|most| held.bytes.saturating_add(len) <= most)
+        self.packets.is_none_or(|most| held.packets < most.into())
+            && self.bytes.is_none_or(|most| held.bytes.saturating_add(len) <= most.get())
     }
 }
 

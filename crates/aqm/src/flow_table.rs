@@ -8,16 +8,29 @@
 //! is skipped `n` times). [`FlowTable::fattest`] scans only the flows on a list, so its cost is the number of active
 //! flows, not of hash buckets; it is called only on overflow.
 
+use core::ops::RangeInclusive;
+
 use slab::Slab;
-use units::Time;
+use units::{Bytes, Time};
 
 use crate::{Backlog, Packet};
 
 /// "No node" and "no flow" in links.
 const NONE: u32 = u32::MAX;
 
-/// Linux's minimum quantum: a smaller one would need many rounds per packet.
-const MIN_QUANTUM: u32 = 256;
+/// Linux's minimum quantum in bytes: a smaller one would need many rounds per packet.
+const MIN_QUANTUM: u64 = 256;
+
+/// Packets in total, as `fq_codel` of Linux has by default.
+pub(crate) const LIMIT: u32 = 10_240;
+/// Queues, likewise.
+pub(crate) const QUEUES: u32 = 1024;
+/// Bytes of a round, likewise: a full Ethernet frame.
+pub(crate) const QUANTUM: Bytes = Bytes::new(1514);
+/// Valid numbers of queues.
+pub(crate) const VALID_QUEUES: RangeInclusive<u32> = 1..=65_536;
+/// Valid bytes of a round; values below 256 count as 256, as in Linux.
+pub(crate) const VALID_QUANTUM: RangeInclusive<Bytes> = Bytes::new(1)..=Bytes::new(1 << 20);
 
 #[derive(Clone, Debug)]
 struct Node<P> {
@@ -77,7 +90,7 @@ pub(crate) struct FlowTable<P, S> {
 }
 
 impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
-    pub(crate) fn new(flows: u32, quantum: u32, salt: u64) -> Self {
+    pub(crate) fn new(flows: u32, quantum: Bytes, salt: u64) -> Self {
         let idle =
             Flow { head: NONE, tail: NONE, next: NONE, listed: false, deficit: 0, bytes: 0, state: S::default() };
         FlowTable {
@@ -86,7 +99,7 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
             new: List::EMPTY,
             old: List::EMPTY,
             bytes: 0,
-            quantum: i64::from(quantum.max(MIN_QUANTUM)),
+            quantum: quantum.get().max(MIN_QUANTUM) as i64,
             salt,
         }
     }

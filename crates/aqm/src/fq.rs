@@ -8,27 +8,24 @@
 //! Deviations from RFC 8290: apart from the missing CoDel, a full queue drops one packet per arrival, not half of a
 //! flow.
 
-use units::Time;
+use units::{Bytes, Time, parameters};
 
-use crate::flow_table::FlowTable;
-use crate::{Backlog, DropReason, Drops, Packet, Queue};
+use crate::flow_table::{FlowTable, LIMIT, QUANTUM, QUEUES, VALID_QUANTUM, VALID_QUEUES};
+use crate::{Backlog, DropReason, Drops, PACKETS, Packet, Queue};
 
-/// The limit and the flow queues of FQ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Maximum number of packets in total; `None` is no limit. Default: 10240, as in FQ-CoDel.
-    pub packets: Option<u64>,
-    /// Number of hash buckets, at least 1; flows with the same hash share a queue. Default: 1024.
-    pub flows: u32,
-    /// Bytes that a flow may send per round; values below 256 count as 256, as in Linux. Default: 1514.
-    pub quantum: u32,
-    /// Hash salt: changes which flows collide.
-    pub salt: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config { packets: Some(10_240), flows: 1024, quantum: 1514, salt: 0 }
+parameters! {
+    /// The limit and the flow queues of FQ. The defaults are those of FQ-CoDel.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Maximum number of packets in total.
+        pub packets: u32 = LIMIT, in PACKETS;
+        /// Number of queues that flows are hashed into.
+        pub queues: u32 = QUEUES, in VALID_QUEUES;
+        /// Bytes that a queue may send per round.
+        pub quantum: Bytes = QUANTUM, in VALID_QUANTUM;
+        /// Hash salt: changes which flows share a queue.
+        #[serde(skip)]
+        pub salt: u64 = 0;
     }
 }
 
@@ -42,10 +39,7 @@ pub struct Fq<P> {
 impl<P: Packet> Fq<P> {
     /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
-        Fq {
-            table: FlowTable::new(config.flows, config.quantum, config.salt),
-            max_packets: config.packets.unwrap_or(u64::MAX),
-        }
+        Fq { table: FlowTable::new(config.queues, config.quantum, config.salt), max_packets: config.packets.into() }
     }
 }
 

@@ -10,42 +10,50 @@
 //! 2. The memory of a packet is Linux's `truesize` estimated from its length; see [`truesize`].
 //! 3. Linux salts its hash randomly; here the salt is an argument, so that runs can be repeated.
 
-use units::Time;
+use units::check::Range;
+use units::{Bytes, Span, Time, parameters};
 
-use crate::codel::{CodelState, Params};
-use crate::flow_table::FlowTable;
-use crate::{Backlog, DropReason, Drops, Packet, Queue};
+use crate::codel::{self, CodelState, Params};
+use crate::flow_table::{FlowTable, LIMIT, QUANTUM, QUEUES, VALID_QUANTUM, VALID_QUEUES};
+use crate::{Backlog, DropReason, Drops, PACKETS, Packet, Queue};
 
 /// Linux's default `drop_batch_size`, in packets.
 const DROP_BATCH: u32 = 64;
 
-/// The limits, flow queues and control law of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Maximum number of packets in total; `None` is no limit. Linux: 10240.
-    pub packets: Option<u64>,
-    /// Maximum kernel memory in bytes, see [`truesize`]; `None` is no limit. Linux: 32 MiB.
-    pub memory: Option<u64>,
-    /// Number of hash buckets, at least 1; flows with the same hash share a queue. Linux: 1024.
-    pub flows: u32,
-    /// Bytes that a flow may send per round; values below 256 count as 256. Linux: 1514.
-    pub quantum: u32,
-    /// Hash salt: changes which flows collide.
-    pub salt: u64,
-    /// The control law of each flow. Linux: CoDel's defaults with ECN.
-    pub params: Params,
+parameters! {
+    /// The limits, flow queues and control law of FQ-CoDel. The defaults are Linux's.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Target: the acceptable standing delay.
+        pub target: Span = codel::TARGET, in Range::POSITIVE_SPAN;
+        /// Interval: how long the delay may stay above the target.
+        pub interval: Span = codel::INTERVAL, in Range::POSITIVE_SPAN;
+        /// Maximum number of packets in total.
+        pub packets: u32 = LIMIT, in PACKETS;
+        /// Maximum number of bytes in total.
+        // Of kernel memory, see `truesize`.
+        pub bytes: Bytes = Bytes::new(32 << 20), in Range::SIZE;
+        /// Number of queues that flows are hashed into.
+        pub queues: u32 = QUEUES, in VALID_QUEUES;
+        /// Bytes that a queue may send per round.
+        pub quantum: Bytes = QUANTUM, in VALID_QUANTUM;
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = true;
+        /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ce_threshold: Option<Span> = None, in Range::SPAN;
+        /// Hash salt: changes which flows share a queue.
+        #[serde(skip)]
+        pub salt: u64 = 0;
+    }
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            packets: Some(10_240),
-            memory: Some(32 << 20),
-            flows: 1024,
-            quantum: 1514,
-            salt: 0,
-            params: Params { ecn: true, ..Params::default() },
-        }
+impl Config {
+    /// Returns the control law of each flow.
+    fn params(&self) -> Params {
+        let Config { target, interval, packets: _, bytes: _, queues: _, quantum: _, ecn, ce_threshold, salt: _ } =
+            *self;
+        Params { target, interval, ecn, ce_threshold }
     }
 }
 
@@ -65,11 +73,11 @@ impl<P: Packet> FqCodel<P> {
     /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         FqCodel {
-            table: FlowTable::new(config.flows, config.quantum, config.salt),
+            table: FlowTable::new(config.queues, config.quantum, config.salt),
             memory: 0,
-            max_packets: config.packets.unwrap_or(u64::MAX),
-            max_memory: config.memory.unwrap_or(u64::MAX),
-            params: config.params,
+            max_packets: config.packets.into(),
+            max_memory: config.bytes.get(),
+            params: config.params(),
             marks: 0,
         }
     }

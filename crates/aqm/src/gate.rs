@@ -23,13 +23,19 @@ pub enum Limit {
     DynRlc(dyn_rlc::Config),
 }
 
-/// A queue discipline and a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A queue discipline and a limit. The default has no limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The queue discipline.
     pub queue: crate::Config,
     /// The limit on the data passed down.
     pub limit: Limit,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { queue: crate::Config::UNLIMITED, limit: Limit::None }
+    }
 }
 
 /// See the module's documentation.

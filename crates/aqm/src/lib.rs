@@ -30,7 +30,12 @@ pub use fq_codel::FqCodel;
 pub use gate::{Gate, Limit};
 pub use pfifo_fast::PfifoFast;
 
+use core::ops::RangeInclusive;
+
 use units::{Span, Time};
+
+/// Limits in packets.
+pub(crate) const PACKETS: RangeInclusive<u32> = 1..=1_000_000_000;
 
 /// The properties of a packet that queues use.
 #[allow(clippy::len_without_is_empty, reason = "a packet is never empty")]

@@ -6,33 +6,27 @@
 //!
 //! Deviations: none that affect a packet.
 
-use units::Time;
+use units::{Time, parameters};
 
+use crate::drop_tail::TX_QUEUE_LEN;
 use crate::fifo::Fifo;
-use crate::{Backlog, DropReason, Drops, Packet, Queue};
+use crate::{Backlog, DropReason, Drops, PACKETS, Packet, Queue};
 
 /// The band of each `skb->priority` & 15 (Linux `sch_default_prio2band`): interactive 6 and 7 first, bulk 2 and the
 /// fillers 1, 3 and 5 last.
 const BAND_OF_PRIORITY: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
-
-/// Linux's `DEFAULT_TX_QUEUE_LEN`, in packets.
-const TX_QUEUE_LEN: u64 = 1000;
 
 /// Returns the band of a priority.
 fn band(priority: u8) -> usize {
     usize::from(BAND_OF_PRIORITY[usize::from(priority & 15)])
 }
 
-/// The limit of `pfifo_fast`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Maximum number of packets in each band; `None` is no limit. Linux: 1000.
-    pub packets_per_band: Option<u64>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config { packets_per_band: Some(TX_QUEUE_LEN) }
+parameters! {
+    /// The limit of `pfifo_fast`.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Maximum number of packets in each band.
+        pub packets: u32 = TX_QUEUE_LEN, in PACKETS;
     }
 }
 
@@ -46,10 +40,7 @@ pub struct PfifoFast<P> {
 impl<P: Packet> PfifoFast<P> {
     /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
-        PfifoFast {
-            bands: [Fifo::new(), Fifo::new(), Fifo::new()],
-            max_packets: config.packets_per_band.unwrap_or(u64::MAX),
-        }
+        PfifoFast { bands: [Fifo::new(), Fifo::new(), Fifo::new()], max_packets: config.packets.into() }
     }
 
     /// Returns whether the band of a priority is full after `ahead` has arrived there.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aqm::codel::{Codel, Config, Params};
+use aqm::codel::{Codel, Config};
 use aqm::{DropReason, Ecn, Packet, Queue, sojourn};
 use bolero::check;
 use testkit::queue::{Op, TestPacket};
@@ -108,7 +108,7 @@ fn codel_does_what_the_pseudo_code_of_rfc_8289_does() {
     let mut drops_seen = 0;
     check!().with_type::<Vec<Op>>().for_each(|ops| {
         let mut oracle = Rfc8289::new();
-        let mut queue = Codel::new(Config { packets: None, ..Config::default() });
+        let mut queue = Codel::new(Config { packets: u32::MAX, ..Config::default() });
         let mut dropped = Vec::new();
         let mut now = Time::from_nanos(1);
         let mut id = 0;
@@ -152,8 +152,8 @@ fn drop_times(queue: &mut Codel<TestPacket>, until: u64) -> Vec<u64> {
     times
 }
 
-fn filled(params: Params, ecn: Ecn) -> Codel<TestPacket> {
-    let mut queue = Codel::new(Config { packets: None, params });
+fn filled(config: Config, ecn: Ecn) -> Codel<TestPacket> {
+    let mut queue = Codel::new(Config { packets: u32::MAX, ..config });
     for id in 0..2000 {
         queue.enqueue(TestPacket::new(id, 0, 1500).with_ecn(ecn), ms(0), &mut |_, _| panic!("there is no limit"));
     }
@@ -164,12 +164,12 @@ fn filled(params: Params, ecn: Ecn) -> Codel<TestPacket> {
 fn drops_come_at_interval_over_the_square_root_of_count() {
     // Above the target from 5 ms on, so the first drop is at 105; then 205, and 100/sqrt(2) = 70.71, 57.74, 50, 44.72
     // ms later each, at the next service opportunity: 275.71, 333.45, 383.45, 428.17.
-    assert_eq!(drop_times(&mut filled(Params::default(), Ecn::NotEct), 430), [105, 205, 276, 334, 384, 429]);
+    assert_eq!(drop_times(&mut filled(Config::default(), Ecn::NotEct), 430), [105, 205, 276, 334, 384, 429]);
 }
 
 #[test]
 fn ecn_marks_at_the_times_at_which_it_would_drop() {
-    let mut queue = filled(Params { ecn: true, ..Params::default() }, Ecn::Ect0);
+    let mut queue = filled(Config::default(), Ecn::Ect0);
     let mut marked = Vec::new();
     for t in 0..430 {
         let packet = queue.dequeue(ms(t), &mut |_, _| panic!("ECN-capable packets are not dropped")).unwrap();
@@ -183,22 +183,22 @@ fn ecn_marks_at_the_times_at_which_it_would_drop() {
 
 #[test]
 fn with_ecn_on_a_packet_that_is_not_capable_is_dropped() {
-    let mut queue = filled(Params { ecn: true, ..Params::default() }, Ecn::NotEct);
+    let mut queue = filled(Config::default(), Ecn::NotEct);
     assert_eq!(drop_times(&mut queue, 210), [105, 205]);
     assert_eq!(queue.marks(), 0);
 }
 
 #[test]
-fn by_default_a_packet_that_is_capable_is_dropped_too() {
-    let mut queue = filled(Params::default(), Ecn::Ect0);
+fn with_ecn_off_a_packet_that_is_capable_is_dropped_too() {
+    let mut queue = filled(Config { ecn: false, ..Config::default() }, Ecn::Ect0);
     assert_eq!(drop_times(&mut queue, 210), [105, 205]);
     assert_eq!(queue.marks(), 0);
 }
 
 #[test]
 fn the_ce_threshold_marks_every_packet_that_waited_longer() {
-    let params = Params { ce_threshold: Some(Span::from_millis(20)), ..Params::default() };
-    let mut queue = filled(params, Ecn::Ect1);
+    let config = Config { ce_threshold: Some(Span::from_millis(20)), ..Config::default() };
+    let mut queue = filled(config, Ecn::Ect1);
     for t in 0..40 {
         let packet = queue.dequeue(ms(t), &mut |_, _| panic!("too early for a drop")).unwrap();
         assert_eq!(packet.ecn() == Ecn::Ce, t > 20, "at {t} ms");
@@ -212,7 +212,7 @@ fn a_drop_state_is_resumed_within_16_intervals_and_begins_anew_after_them() {
     // Drops at 105, 205 and 275.71 ms: the next would be 100/sqrt(3) = 57.735 ms later.
     let not_carried_out = 105_000_000 + 100_000_000 + 70_710_678 + 57_735_026;
     for (after_ns, next_ms) in [(1_600_000_000 - 1, 70_710_678), (1_600_000_000, 100_000_000)] {
-        let mut queue = filled(Params::default(), Ecn::NotEct);
+        let mut queue = filled(Config::default(), Ecn::NotEct);
         assert_eq!(drop_times(&mut queue, 300), [105, 205, 276]);
         while queue.dequeue(ms(300), &mut |_, _| panic!("no drop is due")).is_some() {}
         for id in 0..500 {

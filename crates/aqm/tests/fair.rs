@@ -2,7 +2,7 @@
 
 use aqm::{AnyQueue, Backlog, Config, DropReason, Ecn, Queue, fq, fq_codel};
 use testkit::queue::TestPacket;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
 type Any = AnyQueue<TestPacket>;
 
@@ -11,7 +11,7 @@ fn ms(n: u64) -> Time {
 }
 
 /// Both disciplines, which share their flows the same way.
-fn both(packets: Option<u64>) -> [Any; 2] {
+fn both(packets: u32) -> [Any; 2] {
     [
         AnyQueue::new(&Config::Fq(fq::Config { packets, ..Default::default() })),
         AnyQueue::new(&Config::FqCodel(fq_codel::Config { packets, ..Default::default() })),
@@ -35,7 +35,7 @@ fn serve(queue: &mut Any) -> Option<TestPacket> {
 
 #[test]
 fn flows_share_by_bytes_whatever_their_packet_sizes() {
-    for mut queue in both(None) {
+    for mut queue in both(u32::MAX) {
         let sizes = [1500, 700, 100, 9000];
         for (flow, &len) in sizes.iter().enumerate() {
             fill(&mut queue, flow as u64, len, 0..400_000 / u64::from(len));
@@ -54,7 +54,7 @@ fn flows_share_by_bytes_whatever_their_packet_sizes() {
 
 #[test]
 fn a_sparse_flow_goes_before_the_backlog_of_others() {
-    for mut queue in both(None) {
+    for mut queue in both(u32::MAX) {
         fill(&mut queue, 1, 1500, 0..100);
         fill(&mut queue, 2, 1500, 100..200);
         for _ in 0..10 {
@@ -67,7 +67,7 @@ fn a_sparse_flow_goes_before_the_backlog_of_others() {
 
 #[test]
 fn a_new_flow_that_ran_empty_waits_behind_the_old_ones_once() {
-    for mut queue in both(None) {
+    for mut queue in both(u32::MAX) {
         fill(&mut queue, 1, 100, 0..100);
         for _ in 0..20 {
             serve(&mut queue).unwrap();
@@ -86,14 +86,14 @@ fn a_new_flow_that_ran_empty_waits_behind_the_old_ones_once() {
 
 #[test]
 fn a_full_fq_loses_the_head_of_the_fattest_flow() {
-    let [mut queue, _] = both(Some(10));
+    let [mut queue, _] = both(10);
     // The most packets are not the most bytes.
     assert_eq!(fill(&mut queue, 1, 100, 0..6), []);
     assert_eq!(fill(&mut queue, 2, 1500, 10..14), []);
     assert_eq!(fill(&mut queue, 1, 100, 6..8), [(2, 10), (2, 11)]);
     assert_eq!(fill(&mut queue, 3, 9000, 20..21), [(3, 20)]);
     // Flows 4 and 5 are equal: the one that is served first loses.
-    let [mut queue, _] = both(Some(4));
+    let [mut queue, _] = both(4);
     fill(&mut queue, 4, 1500, 0..2);
     fill(&mut queue, 5, 1500, 10..12);
     assert_eq!(fill(&mut queue, 6, 100, 20..21), [(4, 0)]);
@@ -101,7 +101,7 @@ fn a_full_fq_loses_the_head_of_the_fattest_flow() {
 
 #[test]
 fn a_full_fq_codel_loses_half_of_the_fattest_flow() {
-    let [_, mut queue] = both(Some(100));
+    let [_, mut queue] = both(100);
     fill(&mut queue, 1, 1500, 0..60);
     fill(&mut queue, 2, 1000, 100..140);
     let lost = fill(&mut queue, 3, 100, 200..201);
@@ -111,7 +111,7 @@ fn a_full_fq_codel_loses_half_of_the_fattest_flow() {
 
 #[test]
 fn a_full_fq_codel_loses_at_most_64_packets_at_once() {
-    let [_, mut queue] = both(Some(1000));
+    let [_, mut queue] = both(1000);
     fill(&mut queue, 1, 1500, 0..1000);
     assert_eq!(fill(&mut queue, 2, 100, 1000..1001).len(), 64);
 }
@@ -122,7 +122,7 @@ fn the_memory_limit_counts_what_the_kernel_would_allocate() {
     assert_eq!(fq_codel::truesize(66), 768);
     // With 64 bytes of headroom and 320 at the end, 128 bytes fill half a KiB exactly, and 640 bytes a KiB.
     assert_eq!([128, 129, 640, 641].map(fq_codel::truesize), [512, 1024, 1024, 2048].map(|data| data + 256));
-    let config = fq_codel::Config { memory: Some(20 * 768), ..Default::default() };
+    let config = fq_codel::Config { bytes: Bytes::new(20 * 768), ..Default::default() };
     let mut queue = AnyQueue::new(&Config::FqCodel(config));
     assert_eq!(fill(&mut queue, 1, 66, 0..20), []);
     assert_eq!(fill(&mut queue, 1, 66, 20..21).len(), 11, "until half of the bytes of 21 packets are gone");
@@ -130,7 +130,7 @@ fn the_memory_limit_counts_what_the_kernel_would_allocate() {
 
 #[test]
 fn memory_is_given_back_when_packets_are_served() {
-    let config = fq_codel::Config { memory: Some(20 * 2304), ..Default::default() };
+    let config = fq_codel::Config { bytes: Bytes::new(20 * 2304), ..Default::default() };
     let mut queue = AnyQueue::new(&Config::FqCodel(config));
     for id in (0..1000).step_by(20) {
         assert_eq!(fill(&mut queue, id % 3, 1500, id..id + 20), []);
@@ -180,13 +180,13 @@ fn control_drops(queue: &mut Any, times: core::ops::Range<u64>) -> Vec<u64> {
 /// of its own: 100 ms over the square root.
 #[test]
 fn what_a_full_fq_codel_loses_counts_in_the_control_law_of_its_flow() {
-    let [_, mut queue] = both(Some(2000));
+    let [_, mut queue] = both(2000);
     assert_eq!(fill(&mut queue, 1, 1500, 0..2001).len(), 64);
     // The drop state begins with a count of 64: 100/8 = 12.5 ms, and then 100/sqrt(65) = 12.40 and 100/sqrt(66) = 12.31.
     assert_eq!(control_drops(&mut queue, 0..144), [105, 118, 130, 143]);
 
     // In the drop state, the drop that is due next comes when it would, and those after it faster.
-    let [_, mut queue] = both(Some(2000));
+    let [_, mut queue] = both(2000);
     fill(&mut queue, 1, 1500, 0..2000);
     assert_eq!(control_drops(&mut queue, 0..207), [105, 205]);
     let lost = fill(&mut queue, 1, 1500, 2000..2000 + 207 + 2 + 1);
@@ -197,7 +197,7 @@ fn what_a_full_fq_codel_loses_counts_in_the_control_law_of_its_flow() {
 
 #[test]
 fn what_a_full_fq_codel_loses_of_a_flow_is_nothing_to_the_others() {
-    let [_, mut queue] = both(Some(2000));
+    let [_, mut queue] = both(2000);
     fill(&mut queue, 2, 1400, 0..900);
     assert_eq!(fill(&mut queue, 1, 1500, 1000..2101), (1000..1064).map(|id| (1, id)).collect::<Vec<_>>());
     let mut drops = Vec::new();
@@ -219,7 +219,7 @@ fn the_salt_decides_which_flows_collide() {
     let split = |salt| -> Vec<bool> {
         (1..16)
             .map(|flow| {
-                let config = fq::Config { flows: 2, salt, ..Default::default() };
+                let config = fq::Config { queues: 2, salt, ..Default::default() };
                 let mut queue = AnyQueue::new(&Config::Fq(config));
                 fill(&mut queue, 0, 1500, 0..3);
                 fill(&mut queue, flow, 1500, 10..13);
@@ -239,8 +239,8 @@ fn the_salt_decides_which_flows_collide() {
 fn a_flow_waits_once_its_quantum_is_spent() {
     // A packet of a quantum spends all of it: the flows take turns.
     let queues = [
-        AnyQueue::new(&Config::Fq(fq::Config { quantum: 1000, ..Default::default() })),
-        AnyQueue::new(&Config::FqCodel(fq_codel::Config { quantum: 1000, ..Default::default() })),
+        AnyQueue::new(&Config::Fq(fq::Config { quantum: Bytes::new(1000), ..Default::default() })),
+        AnyQueue::new(&Config::FqCodel(fq_codel::Config { quantum: Bytes::new(1000), ..Default::default() })),
     ];
     for mut queue in queues {
         fill(&mut queue, 1, 1000, 0..3);
@@ -252,7 +252,7 @@ fn a_flow_waits_once_its_quantum_is_spent() {
 
 #[test]
 fn without_a_bucket_there_is_one() {
-    let mut queue = AnyQueue::new(&Config::Fq(fq::Config { flows: 0, ..Default::default() }));
+    let mut queue = AnyQueue::new(&Config::Fq(fq::Config { queues: 0, ..Default::default() }));
     fill(&mut queue, 1, 1500, 0..2);
     fill(&mut queue, 2, 1500, 2..4);
     let order: Vec<u64> = core::iter::from_fn(|| serve(&mut queue)).map(|packet| packet.id).collect();
@@ -261,7 +261,7 @@ fn without_a_bucket_there_is_one() {
 
 #[test]
 fn a_full_fq_codel_loses_at_least_a_packet_however_short() {
-    let mut queue = AnyQueue::new(&Config::FqCodel(fq_codel::Config { packets: Some(1), ..Default::default() }));
+    let mut queue = AnyQueue::new(&Config::FqCodel(fq_codel::Config { packets: 1, ..Default::default() }));
     assert_eq!(fill(&mut queue, 1, 1, 0..2), [(1, 0)]);
     // Half of a byte is none.
     assert_eq!(fill(&mut queue, 2, 1, 2..3).len(), 1);

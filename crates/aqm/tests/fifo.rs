@@ -5,7 +5,7 @@ use aqm::gate::{self, Gate};
 use aqm::pfifo_fast::{self, PfifoFast};
 use aqm::{AnyQueue, Backlog, Config, DropReason, Ecn, Limit, Packet, Queue, codel, fq, fq_codel};
 use testkit::queue::TestPacket;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
 const NOW: Time = Time::ZERO;
 
@@ -30,20 +30,20 @@ fn a_full_drop_tail_loses_the_arriving_packet() {
 
 #[test]
 fn a_byte_limit_is_reached_exactly_and_lets_smaller_packets_in() {
-    let queue = DropTail::new(drop_tail::Config { bytes: Some(3000), ..Default::default() });
+    let queue = DropTail::new(drop_tail::Config { bytes: Some(Bytes::new(3000)), ..Default::default() });
     assert_eq!(play(queue, &[(0, 1500), (0, 1400), (0, 101), (0, 100), (0, 1)]), (vec![2, 4], vec![0, 1, 3]));
 }
 
 #[test]
 fn head_drop_makes_room_by_losing_the_oldest() {
-    let config = drop_tail::Config { packets: Some(3), bytes: Some(3000), victim: Victim::Oldest };
+    let config = drop_tail::Config { packets: Some(3), bytes: Some(Bytes::new(3000)), victim: Victim::Oldest };
     assert_eq!(play(DropTail::new(config), &[(0, 1000); 5]), (vec![0, 1], vec![2, 3, 4]));
     assert_eq!(play(DropTail::new(config), &[(0, 1000), (0, 1000), (0, 2500)]), (vec![0, 1], vec![2]));
 }
 
 #[test]
 fn head_drop_does_not_empty_the_queue_for_a_packet_that_never_fits() {
-    let config = drop_tail::Config { packets: None, bytes: Some(3000), victim: Victim::Oldest };
+    let config = drop_tail::Config { packets: None, bytes: Some(Bytes::new(3000)), victim: Victim::Oldest };
     assert_eq!(play(DropTail::new(config), &[(0, 1000), (0, 3001), (0, 1000)]), (vec![1], vec![0, 2]));
 }
 
@@ -60,7 +60,7 @@ fn pfifo_fast_serves_bands_in_strict_priority_by_linux_map() {
 fn a_full_band_of_pfifo_fast_leaves_room_in_the_others() {
     let (lost, served) = play(PfifoFast::new(pfifo_fast::Config::default()), &[(0, 100); 1002]);
     assert_eq!((lost, served.len()), (vec![1000, 1001], 1000));
-    let queue = PfifoFast::new(pfifo_fast::Config { packets_per_band: Some(1) });
+    let queue = PfifoFast::new(pfifo_fast::Config { packets: 1 });
     assert_eq!(play(queue, &[(2, 100), (2, 100), (0, 100), (6, 100)]), (vec![1], vec![3, 2, 0]));
 }
 
@@ -80,14 +80,16 @@ fn loses(config: &Config, priority: u64, held: u64, len: u32) -> (AnyQueue<TestP
 
 #[test]
 fn a_queue_tells_beforehand_whether_it_would_lose_an_arriving_packet() {
-    let drop_tail = |packets, bytes, victim| Config::DropTail(drop_tail::Config { packets, bytes, victim });
+    let drop_tail = |packets, bytes: Option<u64>, victim| {
+        Config::DropTail(drop_tail::Config { packets, bytes: bytes.map(Bytes::new), victim })
+    };
     let fifos = [
         drop_tail(None, None, Victim::Arriving),
         drop_tail(Some(3), None, Victim::Arriving),
         drop_tail(None, Some(2_100), Victim::Arriving),
         drop_tail(Some(3), Some(2_100), Victim::Oldest),
         drop_tail(Some(0), None, Victim::Oldest),
-        Config::PfifoFast(pfifo_fast::Config { packets_per_band: Some(3) }),
+        Config::PfifoFast(pfifo_fast::Config { packets: 3 }),
     ];
     for config in fifos {
         let most = if config == fifos[4] { 0 } else { 3 };
@@ -113,9 +115,9 @@ fn a_queue_tells_beforehand_whether_it_would_lose_an_arriving_packet() {
     assert!(full.is_full(1, 0, Backlog { packets: 4, bytes: 4 }));
     // Where the victim is not known beforehand, none is foretold.
     for config in [
-        Config::Codel(codel::Config { packets: Some(1), ..Default::default() }),
-        Config::Fq(fq::Config { packets: Some(1), ..Default::default() }),
-        Config::FqCodel(fq_codel::Config { packets: Some(1), ..Default::default() }),
+        Config::Codel(codel::Config { packets: 1, ..Default::default() }),
+        Config::Fq(fq::Config { packets: 1, ..Default::default() }),
+        Config::FqCodel(fq_codel::Config { packets: 1, ..Default::default() }),
     ] {
         let (queue, _) = loses(&config, 0, 1, 700);
         assert!(!queue.is_full(700, 0, Backlog::default()));

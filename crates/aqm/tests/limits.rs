@@ -329,7 +329,7 @@ enum Act {
 #[test]
 fn a_gate_conserves_and_never_starves_an_empty_buffer() {
     let limits = [Limit::None, Limit::Bql(bql::Config::default()), Limit::DynRlc(dyn_rlc::Config::default())];
-    let fair = fq_codel::Config { packets: Some(20), ..fq_codel::Config::default() };
+    let fair = fq_codel::Config { packets: 20, ..fq_codel::Config::default() };
     let fifo = drop_tail::Config { packets: Some(20), ..drop_tail::Config::default() };
     let queues = [aqm::Config::FqCodel(fair), aqm::Config::DropTail(fifo)];
     check!().with_type::<(u8, Vec<Act>)>().for_each(|(which, acts)| {

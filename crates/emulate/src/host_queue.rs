@@ -9,8 +9,9 @@
 
 use crate::Error;
 use crate::lab::{INTERFACE, Lab};
+use aqm::drop_tail::{self, Victim};
 use netio::program::find_program;
-use scenario::{Capacity, Drop, Link, Queue, Scenario};
+use scenario::{Capacity, Link, Queue, Scenario};
 use std::process::Command;
 use units::{Rate, Span};
 
@@ -63,8 +64,12 @@ fn of(link: &Link, host: usize) -> Result<HostQueue, &'static str> {
         return Err("where `tbf` serves it at a constant rate; give the link one, or remove `queue_in_host`");
     };
     let limit = match link.queue {
-        Queue::DropTail { packets: None, bytes: Some(bytes), drop: Drop::Tail } => Limit::Bytes(bytes.get()),
-        Queue::DropTail { packets: Some(packets), bytes: None, drop: Drop::Tail } => Limit::Packets(packets),
+        Queue::DropTail(drop_tail::Config { packets: None, bytes: Some(bytes), victim: Victim::Arriving }) => {
+            Limit::Bytes(bytes.get())
+        }
+        Queue::DropTail(drop_tail::Config { packets: Some(packets), bytes: None, victim: Victim::Arriving }) => {
+            Limit::Packets(packets)
+        }
         _ => {
             return Err(
                 "where it is a FIFO; use `drop-tail` with either `bytes` or `packets` and `drop = \"tail\"`, or \

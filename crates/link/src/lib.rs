@@ -34,8 +34,8 @@ use wire::{JitterSource, LossProcess, ReorderingSource, after};
 /// The rate of a link with unlimited rate after an outage: a packet takes nanoseconds.
 const UNLIMITED: Rate = Rate::from_mbps(10_000_000);
 
-/// The configuration of one direction of a link. The default delivers everything at once.
-#[derive(Clone, Debug, Default)]
+/// The configuration of one direction of a link. The default delivers everything at once, and its queue has no limit.
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The queue discipline.
     pub queue: aqm::Config,
@@ -51,6 +51,20 @@ pub struct Config {
     pub jitter: Jitter,
     /// Packets that others overtake.
     pub reordering: Reordering,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            queue: aqm::Config::UNLIMITED,
+            service: Service::default(),
+            overhead: 0,
+            loss: Loss::default(),
+            delay: Span::ZERO,
+            jitter: Jitter::default(),
+            reordering: Reordering::default(),
+        }
+    }
 }
 
 /// The service of a link.

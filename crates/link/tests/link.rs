@@ -96,7 +96,7 @@ fn the_packet_in_service_does_not_count_against_the_limit() {
 
 #[test]
 fn framing_costs_time_but_no_room() {
-    let queue = aqm::Config::DropTail(drop_tail::Config { bytes: Some(1000), ..Default::default() });
+    let queue = aqm::Config::DropTail(drop_tail::Config { bytes: Some(Bytes::new(1000)), ..Default::default() });
     let config = Config { queue, service: rate(8_000_000), overhead: 38, ..Config::default() };
     let driver = Driver::new(config).run([(ms(0), 1000), (ms(0), 1000)]);
     assert_eq!(driver.times(), [at(1_038_000), at(2_076_000)]);
@@ -377,13 +377,12 @@ fn loss_and_jitter_are_independent() {
 /// Configurations that cover each kind of service, queue, loss and jitter.
 fn configs() -> Vec<Config> {
     let limit = aqm::Config::DropTail(drop_tail::Config { packets: Some(30), ..Default::default() });
-    let params = aqm::codel::Params {
+    let fq_codel = aqm::Config::FqCodel(aqm::fq_codel::Config {
         target: Span::from_millis(1),
         interval: Span::from_millis(5),
-        ecn: true,
+        packets: 50,
         ..Default::default()
-    };
-    let fq_codel = aqm::Config::FqCodel(aqm::fq_codel::Config { packets: Some(50), params, ..Default::default() });
+    });
     let changes = (1..200).map(|n| (ms(n * 5), Rate::from_mbps(n % 4 * 5))).collect();
     let changing = Service::Rate(Schedule::new(Rate::from_mbps(3), changes).unwrap());
     let loss = Loss::GilbertElliott { to_bad: 0.2, to_good: 0.3, loss_good: 0.05, loss_bad: 0.6 };
@@ -541,7 +540,11 @@ fn a_foreseen_link_does_what_a_link_does() {
             Schedule::new(Rate::from_mbps(500), changes.to_vec()).unwrap()
         };
         let config = Config {
-            queue: aqm::Config::DropTail(drop_tail::Config { packets, bytes, ..drop_tail::Config::default() }),
+            queue: aqm::Config::DropTail(drop_tail::Config {
+                packets,
+                bytes: bytes.map(Bytes::new),
+                ..drop_tail::Config::default()
+            }),
             service: if kind & 8 == 0 { Service::Rate(schedule) } else { Service::Infinite },
             loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
             overhead: u32::from(kind >> 5) * 2,
@@ -650,11 +653,11 @@ fn rates_and_outages_that_are_set_do_what_a_schedule_that_had_them_from_the_star
                 inputs.push((now, Input::Packet(40 + u32::from(what) * 5)));
             }
         }
-        let params = aqm::codel::Params { target: Span::from_micros(50), ..Default::default() };
+        let target = Span::from_micros(50);
         let queue = match kind % 3 {
             0 => aqm::Config::DropTail(drop_tail::Config { packets: Some(3), ..Default::default() }),
-            1 => aqm::Config::FqCodel(aqm::fq_codel::Config { packets: Some(9), params, ..Default::default() }),
-            _ => aqm::Config::default(),
+            1 => aqm::Config::FqCodel(aqm::fq_codel::Config { target, packets: 9, ..Default::default() }),
+            _ => aqm::Config::UNLIMITED,
         };
         let late = Reordering { share: 0.3, delay: Span::from_micros(15), spread: Span::from_micros(10) };
         let config = |changes| Config {

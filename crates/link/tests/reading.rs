@@ -6,14 +6,14 @@ use aqm::{DropReason, drop_tail};
 use common::{Driver, at, ms, no_drops, random, rate, tiny_trace};
 use link::{Config, Link, Loss, Reordering, Sharing};
 use testkit::queue::TestPacket;
-use units::Span;
+use units::{Bytes, Span};
 
 /// The queue has room for two: the packet in service is not in it, and one that comes to an idle server passes it by.
 #[test]
 fn a_queue_is_full_for_a_packet_if_and_only_if_it_loses_the_packet() {
     let limits = [
         drop_tail::Config { packets: Some(2), ..drop_tail::Config::default() },
-        drop_tail::Config { bytes: Some(3000), ..drop_tail::Config::default() },
+        drop_tail::Config { bytes: Some(Bytes::new(3000)), ..drop_tail::Config::default() },
         drop_tail::Config { packets: Some(0), ..drop_tail::Config::default() },
     ];
     for config in limits {
@@ -53,7 +53,7 @@ fn reading_a_link_that_may_lose_packets_serves_none() {
     let codel = aqm::Config::Codel(aqm::codel::Config::default());
     let all = Loss::Independent { probability: 1.0 };
     for (queue, loss, then) in
-        [(codel, Loss::None, Loss::None), (aqm::Config::default(), all, all), (aqm::Config::default(), Loss::None, all)]
+        [(codel, Loss::None, Loss::None), (aqm::Config::UNLIMITED, all, all), (aqm::Config::UNLIMITED, Loss::None, all)]
     {
         let mut link = Link::new(Config { queue, loss, service: rate(12_000_000), ..Config::default() }, random(1));
         if then != loss {

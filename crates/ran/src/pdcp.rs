@@ -33,7 +33,7 @@ use reordering::Reordering;
 pub const HEADER: u32 = 2;
 
 /// The parameters of one direction of a bearer above RLC. The default has no limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The queue discipline in front of RLC. Its limits count SDUs without headers, and only those of which nothing has
     /// been sent.
@@ -41,6 +41,12 @@ pub struct Config {
     /// How long an SDU may wait before it is discarded, if nothing of it has been sent (`DropReason::Control`); `None`
     /// is unlimited.
     pub discard: Option<Span>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { queue: aqm::Config::UNLIMITED, discard: None }
+    }
 }
 
 /// What a re-establishment (a handover) keeps of one direction. The rest is lost (`DropReason::Loss`), except SDUs that

@@ -15,8 +15,8 @@ use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
 use links::{
-    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_queue, check_reordering,
-    check_reverse, check_shared, check_steps,
+    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_reordering, check_reverse,
+    check_shared, check_steps,
 };
 use units::check::shown;
 use units::{Bytes, Span};

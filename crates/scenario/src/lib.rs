@@ -55,6 +55,7 @@ mod topology;
 mod tree;
 mod without_effect;
 
+pub use aqm::Config as Queue;
 pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use cc::Config as Cc;
 pub use configured::ConfiguredGrant;
@@ -70,7 +71,7 @@ pub use lte::{
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, PepAt, Queue, Reordering, Reverse, Service};
+pub use network::{Capacity, Dumbbell, Jitter, Link, Loss, PepAt, Reordering, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};

@@ -10,7 +10,8 @@ use crate::propagation::{Channel, Fading};
 use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
-use crate::{Capacity, Drop, Loss, Queue};
+use crate::{Capacity, Loss, Queue};
+use aqm::{bql, drop_tail, dyn_rlc, fq_codel, pfifo_fast};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span, kinds};
@@ -265,8 +266,7 @@ impl Bearer {
     /// Returns the queue in front of RLC in the cells of a technology.
     pub fn queue(&self, technology: Technology) -> Queue {
         let bytes = if technology == Technology::Nr { self.nr.buffer } else { LTE_QUEUE };
-        let default = || Queue::DropTail { packets: None, bytes: Some(bytes), drop: Drop::default() };
-        self.queue.clone().unwrap_or_else(default)
+        self.queue.unwrap_or(Queue::DropTail(drop_tail::Config { bytes: Some(bytes), ..drop_tail::Config::default() }))
     }
 }
 
@@ -285,7 +285,7 @@ pub struct Above {
 
 impl Default for Above {
     fn default() -> Above {
-        Above { queue: Queue::fq_codel(), limit: Limit::default_bql() }
+        Above { queue: Queue::FqCodel(fq_codel::Config::default()), limit: Limit::default_bql() }
     }
 }
 
@@ -558,26 +558,25 @@ fn modem() -> Bytes {
     Bytes::new(500_000)
 }
 fn host_queue() -> Queue {
-    Queue::PfifoFast { packets: 1000 }
+    Queue::PfifoFast(pfifo_fast::Config::default())
 }
 fn bql_max() -> Bytes {
-    // Linux's DQL_MAX_LIMIT.
-    Bytes::new((u32::MAX / 2 - u32::MAX / 16).into())
+    Bytes::new(bql::Config::default().max)
 }
 fn bql_hold() -> Span {
-    Span::from_secs(1)
+    bql::Config::default().hold
 }
 fn dyn_rlc_target() -> Span {
-    Span::from_millis(20)
+    dyn_rlc::Config::default().target
 }
 fn dyn_rlc_interval() -> Span {
-    Span::from_millis(200)
+    dyn_rlc::Config::default().interval
 }
 fn dyn_rlc_min() -> u32 {
-    2
+    dyn_rlc::Config::default().min
 }
 fn dyn_rlc_max() -> u32 {
-    333
+    dyn_rlc::Config::default().max
 }
 fn um_reordering() -> Span {
     Span::from_millis(45)

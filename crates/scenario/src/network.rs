@@ -1,5 +1,6 @@
-//! Links: capacity, delay, loss and queues.
+//! Links: capacity, delay and loss.
 
+use crate::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Span, kinds};
@@ -236,130 +237,6 @@ kinds! { "Loss",
     }
 }
 
-kinds! { "Queue",
-    /// The queue in front of a link. Default: drop-tail with 1000 packets, as Linux configures an interface.
-    pub enum Queue {
-        /// First in, first out; packets that do not fit are dropped. Without a limit: 1000 packets.
-        DropTail {
-            /// Maximum number of packets.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            packets: Option<u32>,
-            /// Maximum number of bytes.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            bytes: Option<Bytes>,
-            /// Which packet is dropped when the queue is full.
-            #[serde(default)]
-            drop: Drop,
-        },
-        /// Three bands by priority, each first in, first out (Linux `pfifo_fast`).
-        PfifoFast {
-            /// Maximum number of packets in each band.
-            #[serde(default = "thousand")]
-            packets: u32,
-        },
-        /// Controlled delay (RFC 8289).
-        Codel {
-            /// Target: the acceptable standing delay.
-            #[serde(default = "codel_target")]
-            target: Span,
-            /// Interval: how long the delay may stay above the target.
-            #[serde(default = "codel_interval")]
-            interval: Span,
-            /// Maximum number of packets.
-            #[serde(default = "thousand")]
-            packets: u32,
-            /// Mark ECN-capable packets instead of dropping them.
-            #[serde(default = "yes")]
-            ecn: bool,
-            /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            ce_threshold: Option<Span>,
-        },
-        /// One queue per flow, served by deficit round robin; at the limit, the longest queue drops.
-        Fq {
-            /// Maximum number of packets in total.
-            #[serde(default = "ten_thousand")]
-            packets: u32,
-            /// Number of queues that flows are hashed into.
-            #[serde(default = "queues")]
-            queues: u32,
-            /// Bytes that a queue may send per round.
-            #[serde(default = "quantum")]
-            quantum: Bytes,
-        },
-        /// Flow queueing with CoDel in each queue (RFC 8290).
-        FqCodel {
-            /// Target: the acceptable standing delay.
-            #[serde(default = "codel_target")]
-            target: Span,
-            /// Interval: how long the delay may stay above the target.
-            #[serde(default = "codel_interval")]
-            interval: Span,
-            /// Maximum number of packets in total.
-            #[serde(default = "ten_thousand")]
-            packets: u32,
-            /// Maximum number of bytes in total.
-            #[serde(default = "memory")]
-            bytes: Bytes,
-            /// Number of queues that flows are hashed into.
-            #[serde(default = "queues")]
-            queues: u32,
-            /// Bytes that a queue may send per round.
-            #[serde(default = "quantum")]
-            quantum: Bytes,
-            /// Mark ECN-capable packets instead of dropping them.
-            #[serde(default = "yes")]
-            ecn: bool,
-            /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            ce_threshold: Option<Span>,
-        },
-    }
-}
-
-/// Which packet is dropped when a queue is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Drop {
-    /// The arriving packet.
-    #[default]
-    Tail,
-    /// The oldest packets, until the arriving one fits.
-    Head,
-}
-
-impl Queue {
-    /// Returns the default `fq-codel` queue.
-    pub(crate) fn fq_codel() -> Queue {
-        Queue::FqCodel {
-            target: codel_target(),
-            interval: codel_interval(),
-            packets: ten_thousand(),
-            bytes: memory(),
-            queues: queues(),
-            quantum: quantum(),
-            ecn: true,
-            ce_threshold: None,
-        }
-    }
-
-    /// Sets the default limit of a drop-tail queue without one.
-    pub(crate) fn with_limit(self) -> Queue {
-        match self {
-            Queue::DropTail { packets: None, bytes: None, drop } => {
-                Queue::DropTail { packets: Some(thousand()), bytes: None, drop }
-            }
-            other => other,
-        }
-    }
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue::DropTail { packets: Some(thousand()), bytes: None, drop: Drop::default() }
-    }
-}
-
 pub(crate) fn is_zero(x: &f64) -> bool {
     *x == 0.0
 }
@@ -377,27 +254,6 @@ fn two_seconds() -> Span {
 }
 fn quarter_second() -> Span {
     Span::from_millis(250)
-}
-fn thousand() -> u32 {
-    1000
-}
-fn ten_thousand() -> u32 {
-    10_240
-}
-fn queues() -> u32 {
-    1024
-}
-fn quantum() -> Bytes {
-    Bytes::new(1514)
-}
-fn memory() -> Bytes {
-    Bytes::new(32 << 20)
-}
-fn codel_target() -> Span {
-    Span::from_millis(5)
-}
-fn codel_interval() -> Span {
-    Span::from_millis(100)
 }
 fn one_sender() -> Vec<String> {
     vec!["sender".into()]

@@ -200,7 +200,7 @@ fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
         jitter: d.jitter,
         reordering: d.reordering,
         loss: d.loss,
-        queue: d.queue.clone(),
+        queue: d.queue,
         overhead: d.overhead,
         reverse: d.reverse.clone(),
         ..plain_link("bottleneck".into(), "r1", "r2")
@@ -213,13 +213,11 @@ fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
 /// Adds a link and, if it is duplex, its reverse; each with the index of the other.
 fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
     let index = links.len();
-    link.queue = link.queue.with_limit();
     let duplex = core::mem::take(&mut link.duplex);
     let differs = link.reverse.take().unwrap_or_default();
     if !duplex {
         return links.push((link, None));
     }
-    let queue = differs.queue.unwrap_or_else(|| link.queue.clone());
     let twin = Link {
         name: reverse_name(&link.name),
         from: link.to.clone(),
@@ -230,7 +228,7 @@ fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
         jitter: differs.jitter,
         reordering: differs.reordering,
         loss: differs.loss,
-        queue: queue.with_limit(),
+        queue: differs.queue.unwrap_or(link.queue),
         queue_in_host: false,
         overhead: differs.overhead.unwrap_or(link.overhead),
         pep: false,

@@ -603,7 +603,7 @@ mod tests {
         let carrier = Carrier { downlink_hz: 2.1e9, uplink_hz: 1.9e9, prbs: 52, subcarrier_hz: 15_000 };
         let mac = MacConfig { rat, decoding: units::Span::from_millis(1), ..MacConfig::default() };
         let cell = CellConfig { site: Site { carrier, ..Site::default() }, mac, ..CellConfig::default() };
-        let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
+        let pdcp = pdcp::Config { queue: aqm::Config::UNLIMITED, discard: None };
         let rlc = rlc::Config { mode: Mode::NrAm(NrAm::default()), downlink: pdcp, uplink: pdcp };
         let ue = UeConfig {
             air: AirConfig {

@@ -11,7 +11,7 @@ const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
 fn above(limit: Limit, completion: Completion) -> Above {
     Above {
-        gate: gate::Config { queue: aqm::Config::default(), limit },
+        gate: gate::Config { queue: aqm::Config::UNLIMITED, limit },
         room: Room { packets: None, bytes: Some(500_000) },
         completion,
     }

@@ -226,7 +226,7 @@ pub(crate) fn config(mode: Mode, queue: aqm::Config, discard: Option<u64>) -> Co
 }
 
 pub(crate) fn plain(mode: Mode) -> Config {
-    config(mode, aqm::Config::default(), None)
+    config(mode, aqm::Config::UNLIMITED, None)
 }
 
 pub(crate) fn lte_am() -> Mode {

@@ -167,7 +167,7 @@ fn what_waits_above_rlc_moves_with_the_ue() {
     ] {
         let mut config = drive(mode, 4, 50.0);
         let above = Above {
-            gate: gate::Config { queue: aqm::Config::default(), limit },
+            gate: gate::Config { queue: aqm::Config::UNLIMITED, limit },
             room: Room { packets: None, bytes: Some(500_000) },
             completion,
         };

@@ -157,7 +157,7 @@ fn any_limit(dice: &mut Dice) -> aqm::Limit {
 
 fn any_above(dice: &mut Dice) -> Above {
     let queues = [
-        aqm::Config::default(),
+        aqm::Config::UNLIMITED,
         aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
         aqm::Config::FqCodel(aqm::fq_codel::Config::default()),
     ];

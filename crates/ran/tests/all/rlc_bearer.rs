@@ -7,7 +7,7 @@ use ran::rlc::{Am, Bearer, Block, Config, Mode, SnLength, Um};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use testkit::queue::TestPacket;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
 const LEN: u32 = 98;
 /// What an SDU of `LEN` bytes takes with the headers of PDCP and of AM or UM with long numbers.
@@ -33,7 +33,7 @@ impl Story {
     }
 
     fn plain(mode: Mode) -> Story {
-        Story::new(mode, aqm::Config::default(), None)
+        Story::new(mode, aqm::Config::UNLIMITED, None)
     }
 
     fn enqueue(&mut self, ms: u64, sdus: u64) {
@@ -88,7 +88,7 @@ fn um() -> Mode {
 
 #[test]
 fn an_sdu_that_waited_too_long_is_gone_and_no_longer_announced() {
-    let mut story = Story::new(am(), aqm::Config::default(), Some(50));
+    let mut story = Story::new(am(), aqm::Config::UNLIMITED, Some(50));
     story.enqueue(0, 2);
     story.enqueue(10, 1);
     assert_eq!(story.bearer.head_since(Downlink), Some(at(0)));
@@ -103,7 +103,7 @@ fn an_sdu_that_waited_too_long_is_gone_and_no_longer_announced() {
 
 #[test]
 fn an_sdu_that_is_partly_sent_is_not_discarded() {
-    let mut story = Story::new(am(), aqm::Config::default(), Some(50));
+    let mut story = Story::new(am(), aqm::Config::UNLIMITED, Some(50));
     story.enqueue(0, 2);
     let first = story.build(Downlink, 1, 60);
     story.time_out(50);
@@ -116,7 +116,7 @@ fn an_sdu_that_is_partly_sent_is_not_discarded() {
 
 #[test]
 fn a_full_buffer_loses_its_head_if_it_is_told_to() {
-    let limit = drop_tail::Config { bytes: Some(300), packets: None, victim: drop_tail::Victim::Oldest };
+    let limit = drop_tail::Config { bytes: Some(Bytes::new(300)), packets: None, victim: drop_tail::Victim::Oldest };
     let mut story = Story::new(am(), aqm::Config::DropTail(limit), None);
     story.enqueue(0, 5);
     assert_eq!(story.lost(DropReason::Overflow), [0, 1]);
@@ -140,9 +140,9 @@ fn codel_in_front_of_rlc_holds_the_queue_of_a_greedy_flow_down() {
         assert!(story.dropped.iter().all(|&(_, reason)| reason == DropReason::Control));
         (story.dropped.len(), story.bearer.queue(Downlink).packets)
     };
-    let params = codel::Params { target: Span::from_millis(20), ..Default::default() };
-    let (_, codel) = run(aqm::Config::Codel(codel::Config { packets: None, params }));
-    assert_eq!(run(aqm::Config::default()), (0, 1000));
+    let target = Span::from_millis(20);
+    let (_, codel) = run(aqm::Config::Codel(codel::Config { target, packets: u32::MAX, ..codel::Config::default() }));
+    assert_eq!(run(aqm::Config::UNLIMITED), (0, 1000));
     assert!(codel < 200, "{codel} SDUs wait");
 }
 
@@ -308,7 +308,7 @@ fn the_transparent_mode_adds_nothing_and_cuts_nothing() {
 #[test]
 fn what_waited_in_rlc_is_told_from_what_was_on_its_way() {
     for mode in [am(), um()] {
-        let mut story = Story::new(mode, aqm::Config::default(), None);
+        let mut story = Story::new(mode, aqm::Config::UNLIMITED, None);
         story.enqueue(0, 2);
         let (first, second) = (story.build(Downlink, 1, 103), story.build(Downlink, 2, 103));
         // HARQ repeats the first block, and the second overtakes it.

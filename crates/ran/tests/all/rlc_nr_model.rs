@@ -5,7 +5,7 @@ use aqm::{codel, drop_tail};
 use bolero::check;
 use ran::pdcp::{Nr, PdcpSn};
 use ran::rlc::{AmSn, Mode, NrAm, NrUm, Um, UmSn};
-use units::Span;
+use units::{Bytes, Span};
 
 /// Maximum occupancy by direction, where it is limited.
 const LIMIT: [Option<u64>; 2] = [Some(20_000), Some(9_000)];
@@ -63,8 +63,8 @@ fn handovers_between_lte_and_nr_lose_nothing_in_am() {
 #[test]
 fn handovers_between_all_modes_keep_order_and_conserve() {
     let short = NrAm { pdcp: Nr { t_reordering: Some(Span::from_millis(10)), ..am().pdcp }, ..am() };
-    let codel = codel::Params { target: Span::from_millis(5), interval: Span::from_millis(20), ..Default::default() };
-    let codel = aqm::Config::Codel(codel::Config { packets: Some(100), params: codel });
+    let interval = Span::from_millis(20);
+    let codel = aqm::Config::Codel(codel::Config { packets: 100, interval, ..codel::Config::default() });
     let configs = [
         plain(Mode::NrAm(am())),
         config(Mode::NrAm(short), codel, Some(100)),
@@ -78,7 +78,8 @@ fn handovers_between_all_modes_keep_order_and_conserve() {
 
 #[test]
 fn am_delivers_what_queues_and_handovers_leave_once_and_in_order() {
-    let limit = drop_tail::Config { packets: Some(40), bytes: Some(60_000), victim: drop_tail::Victim::Oldest };
+    let limit =
+        drop_tail::Config { packets: Some(40), bytes: Some(Bytes::new(60_000)), victim: drop_tail::Victim::Oldest };
     let queue = aqm::Config::DropTail(limit);
     let configs = [config(Mode::NrAm(am()), queue, Some(50))];
     check!().with_type::<Vec<Op>>().for_each(|ops| play(&configs, ops, false));
@@ -108,7 +109,7 @@ fn a_limit_holds_for_pdcp_and_rlc_together() {
 
 #[test]
 fn um_with_long_numbers_never_reorders() {
-    let configs = [config(um(UmSn::Twelve, 30), aqm::Config::default(), Some(100))];
+    let configs = [config(um(UmSn::Twelve, 30), aqm::Config::UNLIMITED, Some(100))];
     check!().with_type::<Vec<Op>>().for_each(|ops| play(&configs, ops, false));
 }
 
@@ -121,8 +122,8 @@ fn um_with_short_numbers_never_reorders() {
 #[test]
 fn what_a_discard_leaves_without_a_poll_is_acknowledged() {
     // Others wait, so that the last SDU has no poll. They are discarded before the poll of an earlier one is answered.
-    let codel = codel::Params { target: Span::from_millis(5), interval: Span::from_millis(20), ..Default::default() };
-    let codel = aqm::Config::Codel(codel::Config { packets: Some(100), params: codel });
+    let interval = Span::from_millis(20);
+    let codel = aqm::Config::Codel(codel::Config { packets: 100, interval, ..codel::Config::default() });
     let configs = [config(Mode::NrAm(am()), codel, Some(100))];
     let grant = |downlink| Op::Grant { downlink, uplink: 0, lost: [false; 2], late: [3; 2] };
     for wait in 60..110 {

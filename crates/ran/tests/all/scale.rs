@@ -111,9 +111,9 @@ fn any_network(dice: &mut Dice) -> Config {
         fresh.reports_host = dice.below(2) == 0;
         for bearer in &mut fresh.bearers {
             if dice.below(2) == 0 {
-                bearer.rlc.downlink.queue = aqm::Config::default();
+                bearer.rlc.downlink.queue = aqm::Config::UNLIMITED;
                 let fair = aqm::Config::FqCodel(aqm::fq_codel::Config::default());
-                let queue = if dice.below(2) == 0 { fair } else { aqm::Config::default() };
+                let queue = if dice.below(2) == 0 { fair } else { aqm::Config::UNLIMITED };
                 bearer.above = Some(Above {
                     gate: aqm::gate::Config { queue, limit: any_limit(dice) },
                     room: Room { packets: None, bytes: Some(3000 + dice.below(100_000)) },

@@ -191,8 +191,8 @@ traces! {
     };
     lte_with_managed_queues: {
         let mut config = lte(Bandwidth::Mhz3);
-        let quick = codel::Params { target: Span::from_millis(5), interval: Span::from_millis(50), ..codel::Params::default() };
-        let fair = aqm::Config::FqCodel(fq_codel::Config { packets: Some(60), params: quick, ..fq_codel::Config::default() });
+        let quick = fq_codel::Config { interval: Span::from_millis(50), ecn: false, ..fq_codel::Config::default() };
+        let fair = aqm::Config::FqCodel(fq_codel::Config { packets: 60, ..quick });
         let limits = [Limit::Bql(bql::Config::default()), Limit::DynRlc(dyn_rlc::Config::default()), Limit::None];
         for (ue, limit) in config.ues.iter_mut().zip(limits) {
             let gate = gate::Config { queue: fair, limit };
@@ -274,7 +274,7 @@ traces! {
 fn the_traced_networks_lose_packets_by_overflow_and_by_control() {
     let mut config = network(Bandwidth::Mhz1_4, vec![ue(um(), 138.0)]);
     config.ues[0].bearers[0].rlc.downlink.queue =
-        aqm::Config::Codel(codel::Config { packets: Some(60), ..codel::Config::default() });
+        aqm::Config::Codel(codel::Config { packets: 60, ..codel::Config::default() });
     let mut world = World::new(&config);
     world.saturate(Direction::Downlink, &[0], 80, ms(1500));
     let lost = |reason| world.drops.iter().any(|&(_, why)| why == reason);

@@ -188,7 +188,7 @@ fn a_ue_that_was_forgotten_asks_again_when_its_timer_ends() {
 fn the_modem_takes_packets_while_it_has_room_and_the_host_holds_and_drops_the_others() {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), 60.0)]);
     config.ues[0].host.room.bytes = Some(20_000);
-    config.ues[0].host.gate.queue = aqm::Config::PfifoFast(aqm::pfifo_fast::Config { packets_per_band: Some(30) });
+    config.ues[0].host.gate.queue = aqm::Config::PfifoFast(aqm::pfifo_fast::Config { packets: 30 });
     let mut world = World::new(&config);
     world.run(us(500));
     for _ in 0..60 {

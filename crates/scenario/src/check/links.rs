@@ -66,7 +66,7 @@ pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
             check_capacity("rate", rate, c);
         }
         c.span("delay", r.delay.unwrap_or_default());
-        let queue = r.queue.clone().unwrap_or_default();
+        let queue = r.queue.unwrap_or_default();
         check_shared(r.jitter.as_ref(), r.loss.as_ref(), &queue, r.overhead.unwrap_or_default(), c);
         check_reordering(r.reordering, c);
     });
@@ -99,7 +99,7 @@ pub(super) fn check_shared(
     if let Some(loss) = loss {
         check_loss("loss", loss, c);
     }
-    c.key("queue", |c| check_queue(queue, c));
+    c.key("queue", |c| queue.check(c));
     c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
 }
 
@@ -160,40 +160,4 @@ pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
             c.range("outage", *outage, Span::from_millis(1)..=MAX_SPAN);
         }
     });
-}
-
-pub(super) fn check_queue(queue: &Queue, c: &mut Check) {
-    let packets_range = 1..=1_000_000_000;
-    let check_codel = |target: Span, interval: Span, ce_threshold: Option<Span>, c: &mut Check| {
-        c.positive_span("target", target);
-        c.positive_span("interval", interval);
-        if let Some(threshold) = ce_threshold {
-            c.span("ce_threshold", threshold);
-        }
-    };
-    let check_fair = |queues: u32, quantum: Bytes, c: &mut Check| {
-        c.range("queues", queues, 1..=65_536);
-        c.range("quantum", quantum, Bytes::new(1)..=Bytes::new(1 << 20));
-    };
-    match queue {
-        Queue::DropTail { packets, bytes, .. } => {
-            c.range("packets", packets.unwrap_or(1), packets_range);
-            c.size("bytes", bytes.unwrap_or(Bytes::new(1)));
-        }
-        Queue::PfifoFast { packets } => c.range("packets", *packets, packets_range),
-        Queue::Codel { target, interval, packets, ecn: _, ce_threshold } => {
-            check_codel(*target, *interval, *ce_threshold, c);
-            c.range("packets", *packets, packets_range);
-        }
-        Queue::Fq { packets, queues, quantum } => {
-            c.range("packets", *packets, packets_range);
-            check_fair(*queues, *quantum, c);
-        }
-        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn: _, ce_threshold } => {
-            check_codel(*target, *interval, *ce_threshold, c);
-            c.range("packets", *packets, packets_range);
-            c.size("bytes", *bytes);
-            check_fair(*queues, *quantum, c);
-        }
-    }
 }

@@ -69,8 +69,8 @@ pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, flows: &[Flow], c: &mut Ch
 }
 
 fn check_queue(queue: &Queue, packet: Bytes, c: &mut Check) {
-    if let Queue::DropTail { bytes: Some(bytes), .. } | Queue::FqCodel { bytes, .. } = queue {
-        check_holds("bytes", *bytes, packet, c);
+    if let Some(bytes) = queue.max_bytes() {
+        check_holds("bytes", bytes, packet, c);
     }
 }
 

@@ -3,11 +3,11 @@
 mod propagation;
 
 use super::*;
-use crate::Drop;
 use crate::layout::Layout;
 use crate::lte::{Cell, Limit};
 use crate::placement::{placed, placed_count};
 use crate::propagation::Channel;
+use aqm::drop_tail::{self, Victim};
 
 /// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;
@@ -241,7 +241,7 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
         });
     }
     c.size("modem", ue.modem);
-    c.key("host_queue", |c| check_queue(&ue.host_queue, c));
+    c.key("host_queue", |c| ue.host_queue.check(c));
     c.key("modem_limit", |c| check_limit(&ue.modem_limit, c));
 }
 
@@ -446,14 +446,16 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
     });
     c.key("nr", |c| check_nr_bearer(&bearer.nr, c));
     if let Some(queue) = &bearer.queue {
-        c.key("queue", |c| check_queue(queue, c));
+        c.key("queue", |c| queue.check(c));
     }
     if let Some(above) = &bearer.above {
         c.key("above", |c| {
-            c.key("queue", |c| check_queue(&above.queue, c));
+            c.key("queue", |c| above.queue.check(c));
             c.key("limit", |c| check_limit(&above.limit, c));
         });
-        if !matches!(bearer.queue, None | Some(Queue::DropTail { drop: Drop::Tail, .. })) {
+        let drops_arriving =
+            |queue| matches!(queue, Queue::DropTail(drop_tail::Config { victim: Victim::Arriving, .. }));
+        if !bearer.queue.is_none_or(drops_arriving) {
             let what = "with `above`, RLC's buffer must be a `drop-tail` queue that drops arriving packets (`drop = \"tail\"`)";
             c.key("queue", |c| c.wrong(what));
         }

@@ -9,7 +9,7 @@ pub const CORE: &str = "core";
 /// The node at which the radio hops start.
 pub const RAN: &str = "ran";
 
-/// Places and names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
+/// Places and names each cell, and replaces several identical UEs by individual ones. Returns
 /// whether the rest of the network can be checked.
 pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue>, c: &mut Check) -> bool {
     // The check has already reported too few or too many.
@@ -35,10 +35,6 @@ pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue
     }
     for (i, mut ue) in core::mem::take(all).into_iter().enumerate() {
         let (name, count) = (ue.name.clone(), core::mem::replace(&mut ue.count, 1));
-        let bearers = core::iter::once(&mut ue.bearer).chain(ue.dedicated.iter_mut().map(|d| &mut d.bearer));
-        for queue in bearers.filter_map(|bearer| bearer.queue.as_mut()).chain([&mut ue.host_queue]) {
-            *queue = core::mem::take(queue).with_limit();
-        }
         for number in 1..=count {
             if count > 1 {
                 ue.name = format!("{name}-{number}");

@@ -54,7 +54,7 @@ fn a_misspelt_key_gets_the_nearest_one() {
 fn a_misspelt_name_gets_the_nearest_one() {
     assert_snapshot!(with("[[flows]]\ncc = \"cubik\""), @"s.toml:7:6: flows[0].cc: unknown value `cubik`; did you mean `cubic`?");
     assert_snapshot!(with("[[flows]]\ncc = { kind = \"renno\" }"), @"s.toml:7:15: flows[0].cc.kind: unknown value `renno`; did you mean `reno`?");
-    assert_snapshot!(with("queue = \"red\"\n[[flows]]"), @"s.toml:6:9: dumbbell.queue: unknown value `red`; valid values are drop-tail, pfifo-fast, codel, fq, fq-codel");
+    assert_snapshot!(with("jitter = \"gamma\"\n[[flows]]"), @"s.toml:6:10: dumbbell.jitter: unknown value `gamma`; valid values are uniform, half-normal");
     assert_snapshot!(with("[[flows]]\ntraffic = \"bluk\""), @"s.toml:7:11: flows[0].traffic: unknown value `bluk`; did you mean `bulk`?");
 }
 
@@ -76,7 +76,7 @@ fn a_wrong_type_says_what_would_be_right() {
     assert_snapshot!(before("warmup = 2020-01-01"), @r#"s.toml:1:10: warmup: expected a string with a unit, such as "30 ms", found a date"#);
     assert_snapshot!(before("flows = 1\nrecord.samples = 5"), @"s.toml:7:3: not TOML: duplicate key");
     assert_snapshot!(with("loss = true\n[[flows]]"), @"s.toml:6:8: dumbbell.loss: expected a number, found `true`");
-    assert_snapshot!(with("queue = 100\n[[flows]]"), @"s.toml:6:9: dumbbell.queue: expected a string or the `kind` of a table, one of drop-tail, pfifo-fast, codel, fq, fq-codel, found the number 100");
+    assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"trace\", file = \"x\", service = 1 } }"), @"s.toml:2:74: dumbbell.rate.service: expected a string or the `kind` of a table, one of bytes, packets, found the number 1");
     assert_snapshot!(with("[[flows]]\ntraffic = 7"), @"s.toml:7:11: flows[0].traffic: expected a string or the `kind` of a table, one of bulk, transfer, short-flows, on-off, steps, pages, cbr, ppbp, found the number 7");
     assert_snapshot!(with("[[flows]]\ntcp = 7"), @"s.toml:7:7: flows[0].tcp: expected a table, found the number 7");
     assert_snapshot!(with("[[flows]]\ntcp.ecn = 1"), @"s.toml:7:11: flows[0].tcp.ecn: expected `true` or `false`, found the number 1");

@@ -1,6 +1,8 @@
 //! What wins over what, and what a sweep is.
 
 use crate::common::load;
+use aqm::drop_tail::{self, Victim};
+use aqm::{codel, pfifo_fast};
 use cc::bbr::Version;
 use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
@@ -52,17 +54,17 @@ fn an_override_wins_over_the_file() {
 fn a_table_that_says_its_kind_replaces_and_one_that_does_not_is_joined() {
     let queue = |more: &str| {
         let loaded = load(&[("s", &format!("include = [\"base\"]\n[dumbbell]\nqueue = {more}")), ("base", BASE)], &[]);
-        only(&loaded.unwrap()).links[0].queue.clone()
+        only(&loaded.unwrap()).links[0].queue
     };
     let (target, interval) = (Span::from_millis(7), Span::from_millis(50));
     assert_eq!(
         queue("{ interval = \"50 ms\" }"),
-        Queue::Codel { target, interval, packets: 1000, ecn: true, ce_threshold: None }
+        Queue::Codel(codel::Config { target, interval, packets: 1000, ecn: true, ce_threshold: None })
     );
-    assert_eq!(queue("{ kind = \"pfifo-fast\" }"), Queue::PfifoFast { packets: 1000 });
+    assert_eq!(queue("{ kind = \"pfifo-fast\" }"), Queue::PfifoFast(pfifo_fast::Config { packets: 1000 }));
     assert_eq!(
         queue("\"drop-tail\""),
-        Queue::DropTail { packets: Some(1000), bytes: None, drop: scenario::Drop::Tail }
+        Queue::DropTail(drop_tail::Config { packets: Some(1000), bytes: None, victim: Victim::Arriving })
     );
 }
 
@@ -72,7 +74,7 @@ fn a_path_into_a_name_makes_a_table_of_that_kind() {
     let loaded = load(&[("s", &text)], &["dumbbell.queue.target=9 ms"]).unwrap();
     let queue = &only(&loaded).links[0].queue;
     let (target, interval) = (Span::from_millis(9), Span::from_millis(100));
-    assert_eq!(*queue, Queue::Codel { target, interval, packets: 1000, ecn: true, ce_threshold: None });
+    assert_eq!(*queue, Queue::Codel(codel::Config { target, interval, ..codel::Config::default() }));
 }
 
 #[test]

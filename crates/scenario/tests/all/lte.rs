@@ -1,6 +1,7 @@
 //! The table `[lte]`: what it becomes, and each of its errors.
 
 use crate::common::load;
+use aqm::drop_tail;
 use insta::assert_snapshot;
 use scenario::{Bandwidth, Capacity, Channel, Fading, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
 use units::{Bytes, Rate, Span};
@@ -93,7 +94,7 @@ fading = 3
     assert_eq!(there.fading, Some(Fading::Epa { kmh: Some(3.0) }));
     assert_eq!(
         there.bearer.queue(scenario::Technology::Lte),
-        Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: scenario::Drop::Tail }
+        Queue::DropTail(drop_tail::Config { bytes: Some(Bytes::new(1_000_000)), ..drop_tail::Config::default() })
     );
     assert!(matches!(&there.mobility, Mobility::Waypoints { points } if points[1].1 == [100.0, 0.0, 1.5]));
     assert_eq!(s.flows[0].priority, 6);

@@ -1,5 +1,6 @@
 //! Networks of NR cells: what they expand to, and what each wrong value is told.
 
+use aqm::drop_tail;
 use scenario::{Duplex, McsTable, Queue, Scenario, Technology};
 use units::Bytes;
 
@@ -35,7 +36,9 @@ fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
         assert_eq!(bearer.queue.is_none(), bearer.queue(Technology::Lte) != bearer.queue(Technology::Nr), "{bearer:?}");
         (bearer.queue(Technology::Nr), bearer.nr.buffer)
     };
-    let of = |bytes: u64| Queue::DropTail { packets: None, bytes: Some(Bytes::new(bytes)), drop: scenario::Drop::Tail };
+    let of = |bytes: u64| {
+        Queue::DropTail(drop_tail::Config { bytes: Some(Bytes::new(bytes)), ..drop_tail::Config::default() })
+    };
     assert_eq!(queue(""), (of(6028 * 1024), Bytes::new(6028 * 1024)));
     assert_eq!(queue("bearer = { nr = { buffer = \"2 MB\" } }"), (of(2_000_000), Bytes::new(2_000_000)));
     let set = "bearer = { queue = { kind = \"drop-tail\", bytes = \"1 MB\" } }";

@@ -2,18 +2,17 @@
 
 use super::recordings::Traces;
 use crate::network::link::Carrier;
-use aqm::{codel, drop_tail, fq, fq_codel, pfifo_fast};
 use des::Streams;
 use link::{Schedule, Sharing, Trace};
 use scenario::{Capacity, Jitter, Loss, Queue, Service};
 use std::sync::Arc;
-use units::{Bytes, Rate, Span, Time};
+use units::{Rate, Span, Time};
 
 /// One direction of a link, ready to run; `foresee` as in [`Carrier::new`].
 pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Streams, foresee: bool) -> Carrier {
     let name = &of.name;
     let config = link::Config {
-        queue: queue(&of.queue, streams, &format!("link {name}")),
+        queue: queue(of.queue, streams, &format!("link {name}")),
         service,
         overhead: of.overhead.get() as u32,
         loss: match of.loss {
@@ -83,47 +82,7 @@ pub(super) fn service(
 }
 
 /// A queue discipline; `name` is whose it is.
-pub(super) fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config {
+pub(super) fn queue(queue: Queue, streams: &Streams, name: &str) -> Queue {
     use rand_xoshiro::rand_core::Rng;
-    let salt = || streams.named(&format!("{name} salt")).next_u64();
-    let params = |target, interval, ecn, ce_threshold| codel::Params {
-        target,
-        interval,
-        ecn,
-        ce_threshold,
-        ..codel::Params::default()
-    };
-    match *queue {
-        Queue::DropTail { packets, bytes, drop } => aqm::Config::DropTail(drop_tail::Config {
-            packets: packets.map(u64::from),
-            bytes: bytes.map(Bytes::get),
-            victim: match drop {
-                scenario::Drop::Tail => drop_tail::Victim::Arriving,
-                scenario::Drop::Head => drop_tail::Victim::Oldest,
-            },
-        }),
-        Queue::PfifoFast { packets } => {
-            aqm::Config::PfifoFast(pfifo_fast::Config { packets_per_band: Some(packets.into()) })
-        }
-        Queue::Codel { target, interval, packets, ecn, ce_threshold } => aqm::Config::Codel(codel::Config {
-            packets: Some(packets.into()),
-            params: params(target, interval, ecn, ce_threshold),
-        }),
-        Queue::Fq { packets, queues, quantum } => aqm::Config::Fq(fq::Config {
-            packets: Some(packets.into()),
-            flows: queues,
-            quantum: quantum.get() as u32,
-            salt: salt(),
-        }),
-        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn, ce_threshold } => {
-            aqm::Config::FqCodel(fq_codel::Config {
-                packets: Some(packets.into()),
-                memory: Some(bytes.get()),
-                flows: queues,
-                quantum: quantum.get() as u32,
-                salt: salt(),
-                params: params(target, interval, ecn, ce_threshold),
-            })
-        }
-    }
+    queue.salted(|| streams.named(&format!("{name} salt")).next_u64())
 }

@@ -7,7 +7,7 @@ use super::surroundings::{self, Surroundings};
 use crate::network::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
-use aqm::{bql, dyn_rlc};
+use aqm::{bql, drop_tail, dyn_rlc};
 use channel::pathloss::{Office, Sight};
 use channel::recorded::Start;
 use channel::tables::lte::Category;
@@ -130,23 +130,23 @@ fn ue_config(
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
                 queue: match of.above {
-                    None => queue(&of.queue(Technology::Lte), streams, name),
-                    Some(_) => aqm::Config::default(),
+                    None => queue(of.queue(Technology::Lte), streams, name),
+                    Some(_) => Queue::UNLIMITED,
                 },
                 discard: of.discard,
             },
-            uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
+            uplink: ran::pdcp::Config { queue: Queue::UNLIMITED, discard: of.discard },
         },
         nr: network.nr.map(|_| nr::mode(&of.nr)),
         nr_buffer: network.nr.filter(|_| of.queue.is_none()).map(|_| {
             let own = of.queue(Technology::Nr);
             ran::Buffer {
-                queue: if of.above.is_none() { queue(&own, streams, name) } else { aqm::Config::default() },
+                queue: if of.above.is_none() { queue(own, streams, name) } else { Queue::UNLIMITED },
                 room: room(&own),
             }
         }),
         above: of.above.as_ref().map(|above| {
-            let waiting = queue(&above.queue, streams, &format!("above {name}"));
+            let waiting = queue(above.queue, streams, &format!("above {name}"));
             self::above(waiting, &above.limit, room(&of.queue(Technology::Lte)))
         }),
     };
@@ -184,7 +184,7 @@ fn ue_config(
         category: ue.category.and_then(Category::numbered).unwrap_or_default(),
         bearers,
         host: above(
-            queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
+            queue(ue.host_queue, streams, &format!("host {}", ue.name)),
             &ue.modem_limit,
             Room { packets: None, bytes: Some(ue.modem.get()) },
         ),
@@ -195,11 +195,13 @@ fn ue_config(
 
 /// Returns the size of a buffer below another queue.
 fn room(buffer: &Queue) -> Room {
-    let Queue::DropTail { packets, bytes, .. } = buffer else { unreachable!("a checked buffer is drop-tail") };
+    let Queue::DropTail(drop_tail::Config { packets, bytes, victim: _ }) = buffer else {
+        unreachable!("a checked buffer is drop-tail")
+    };
     Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) }
 }
 
-fn above(queue: aqm::Config, limit: &Limit, room: Room) -> Above {
+fn above(queue: Queue, limit: &Limit, room: Room) -> Above {
     let (limit, completed) = match *limit {
         Limit::None => (aqm::Limit::None, Completed::Sent),
         Limit::Bql { min, max, hold, completed } => {

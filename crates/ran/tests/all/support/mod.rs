@@ -194,7 +194,7 @@ pub fn um() -> Mode {
 }
 
 pub fn bearer(mode: Mode) -> BearerConfig {
-    let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
+    let pdcp = pdcp::Config { queue: aqm::Config::UNLIMITED, discard: None };
     let rlc = rlc::Config { mode, downlink: pdcp, uplink: pdcp };
     BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, nr: None, nr_buffer: None, above: None }
 }
