@@ -97,7 +97,7 @@ impl World {
             assert_eq!(used, block.bytes());
             assert!(used <= grant, "{used} bytes in a grant of {grant}");
             assert!(used == 0 || !before.is_empty(), "something was sent, and nothing was announced");
-            assert_eq!(used == 0, block.is_empty() && block.pdus() == 0);
+            assert_eq!([used == 0; 2], [block.is_empty(), block.pdus() == 0]);
             // A discipline may drop all there is when it is served.
             let config = &self.configs[self.config];
             if grant >= 25 && config == &plain(config.mode) {
