@@ -30,7 +30,7 @@
 //! 2. The probes run before, during and after the load. Each flow has a thread, which moves bytes as fast as the kernel takes them;
 //!    one more samples all flows' `TCP_INFO`.
 //! 3. The bytes of uploads are those that the server reports: what a client has written may still be in its own buffers.
-//! 4. Of downloads, servers of ndt7 and throughput1 tell the state of their kernel: [`Remote`].
+//! 4. Of downloads, servers of ndt7 and throughput1 tell the state of their kernel: [`Remote`](observe::kernel::Remote).
 //! 5. [`Outcome`] tells what limited each flow and where packets waited, and becomes the usual tables.
 
 // This crate is where the program meets the network.

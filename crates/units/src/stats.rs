@@ -25,7 +25,7 @@
 //! | --- | --- |
 //! | [`Mean::half_width`] | of a mean, by Student's t |
 //! | [`Mean::half_width_beside`] | of the difference between two means, by Welch's t |
-//! | [`percentiles_95`] | of any statistic, by the percentiles of its [bootstrap](bootstrap) |
+//! | [`percentiles_95`] | of any statistic, by the percentiles of its [bootstrap] |
 
 pub mod bootstrap;
 mod student;

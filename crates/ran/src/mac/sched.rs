@@ -41,7 +41,7 @@ pub(crate) struct Candidate {
     pub(crate) want: u16,
     /// The minimum with which it can send anything, at least 1.
     pub(crate) least: u16,
-    /// The amount assigned by [`Scheduler::divide`].
+    /// The amount assigned by [`Scheduler::divide_among`].
     pub(crate) got: u16,
 }
 

@@ -1,6 +1,6 @@
 //! The thread that decides about new connections.
 //!
-//! A SYN that this machine would forward comes here and waits ([`super::steering`]). The [`Book`] says whether there is a place for
+//! A SYN that this machine would forward comes here and waits ([`super::steering`]). The [`Book`](super::book::Book) says whether there is a place for
 //! its connection. If not, the SYN passes, as without a proxy. If there is one, a worker connects to the server from the
 //! client's address. Once the server has answered, the SYN is given to the listener, whose SYN-ACK the client gets: its handshake
 //! is complete only if the server's is. If the server refuses or does not answer, the SYN passes, and the client learns what the
