@@ -6,9 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use observe::modem::{CellSample, cell_changes};
-use record::tables::MobilityRow;
-use record::told::modem_row;
+use observe::modem::CellSample;
+use record::told::add_cells;
 use serde::Deserialize;
 use units::{Span, Time};
 
@@ -123,19 +122,6 @@ fn push(all: &mut Collector<'_>, anchor: Anchor, samples: &[CellSample]) -> bool
     for sample in &mut during {
         sample.at = Time::ZERO + sample.at.saturating_since(start);
     }
-    for sample in &during {
-        all.tables.modem.push(&modem_row(sample, point));
-    }
-    for sample in cell_changes(&during) {
-        all.tables.mobility.push(&MobilityRow {
-            point,
-            run: 0,
-            t_s: sample.at.as_secs_f64(),
-            ue: &sample.modem,
-            event: "changed",
-            cell: &sample.cell_name(),
-            interruption_ms: None,
-        });
-    }
+    add_cells(&mut all.tables, &during, |_| Some(point));
     !during.is_empty()
 }

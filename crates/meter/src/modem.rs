@@ -5,7 +5,7 @@
 //! | `manager` | ModemManager, over D-Bus |
 //! | `carrier` | bands and frequencies from channel numbers |
 //!
-//! It also knows who the subscriber is. Of that nothing is asked for and nothing is kept: no IMSI, IMEI, ICCID or number,
+//! ModemManager also knows who the subscriber is. Of that nothing is asked for and nothing is kept: no IMSI, IMEI, ICCID or number,
 //! and no operator, which a cell's identity is told without.
 
 mod carrier;

@@ -2,9 +2,8 @@
 //! direction differ ([`Load::name`]), and with its number as `conn`.
 
 use observe::kernel::Way;
-use observe::modem::cell_changes;
-use record::tables::{LatencyRow, MobilityRow, ResponsivenessRow, WaitRow};
-use record::told::{Told, add_flow, modem_row};
+use record::tables::{LatencyRow, ResponsivenessRow, WaitRow};
+use record::told::{Told, add_cells, add_flow};
 use record::{Tables, ms};
 use units::Time;
 
@@ -76,22 +75,7 @@ impl Outcome {
                 });
             }
         }
-        for sample in &self.cells {
-            let Some(point) = self.load_at(sample.at) else { continue };
-            tables.modem.push(&modem_row(sample, point));
-        }
-        for sample in cell_changes(&self.cells) {
-            let Some(point) = self.load_at(sample.at) else { continue };
-            tables.mobility.push(&MobilityRow {
-                point,
-                run: 0,
-                t_s: sample.at.as_secs_f64(),
-                ue: &sample.modem,
-                event: "changed",
-                cell: &sample.cell_name(),
-                interruption_ms: None,
-            });
-        }
+        add_cells(&mut tables, &self.cells, |at| self.load_at(at));
         tables
     }
 

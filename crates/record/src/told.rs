@@ -2,15 +2,34 @@
 
 use observe::kernel::{Flow, State, round_trip};
 use observe::limits::Limits;
-use observe::modem::{CellSample, Technology};
+use observe::modem::{CellSample, Technology, cell_changes};
 use units::{Bytes, Distribution, Rate, Span, Time};
 use wire::tcp_info::TcpInfo;
 
-use crate::tables::{FlowRow, ModemRow, PassageRow, SampleRow, TcpInfoRow};
+use crate::tables::{FlowRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow};
 use crate::{Tables, ms};
 
-/// Returns the row of what a modem told, with its time as it is.
-pub fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
+/// Adds the rows of what modems told, with their times as they are, and of their changes of cell. What belongs to no point has none.
+pub fn add_cells(tables: &mut Tables, cells: &[CellSample], point: impl Fn(Time) -> Option<u32>) {
+    for sample in cells {
+        let Some(point) = point(sample.at) else { continue };
+        tables.modem.push(&modem_row(sample, point));
+    }
+    for sample in cell_changes(cells) {
+        let Some(point) = point(sample.at) else { continue };
+        tables.mobility.push(&MobilityRow {
+            point,
+            run: 0,
+            t_s: sample.at.as_secs_f64(),
+            ue: &sample.modem,
+            event: "changed",
+            cell: &sample.cell_name(),
+            interruption_ms: None,
+        });
+    }
+}
+
+fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
     ModemRow {
         point,
         run: 0,
