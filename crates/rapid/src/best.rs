@@ -193,7 +193,7 @@ fn divide<F: Copy, U>(
     let unseen = ue.best.unseen(capacity);
     let division = Division::new(capacity, &demands, unseen, ue.best.unknown);
     let (potential, promises) = (division.potential(), division.promises());
-    let leg = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
+    let (base, target, stretch) = (ue.best.leg(), ue.best.target(of), ue.best.stretch);
     let pace = ue.best.pace();
     let is_crowded = unseen.is_some_and(|rate| rate > CROWDED * capacity) && Rule::FollowOthers.applies();
     // What a new flow would have; nothing was promised to it.
@@ -222,7 +222,6 @@ fn divide<F: Copy, U>(
         let is_slow = category == Category::Slow;
         let room = if is_slow { promise.max(share * (1.0 + of.headroom)) } else { promise };
         let follows_queue = is_crowded || (is_slow && Rule::FollowSlow.applies());
-        let (base, target, stretch) = leg;
         let mut decision =
             settings(of, floor_segments, &sample, (mss, room), (base, target, stretch, state.slack), follows_queue);
         if !is_slow {

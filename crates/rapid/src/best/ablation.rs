@@ -1,7 +1,7 @@
 //! What each rule of the policy is worth, in networks that were not used to choose it: none has the capacity, round-trip times,
 //! reports or disturbances of another test.
 //!
-//! `cargo test -p rapid ablation -- --ignored` checks the table of docs/src/reference/rapid-ablation.md.
+//! `cargo test -p rapid ablation -- --ignored` checks the table of docs/src/reference/rapid-ablation.md. `make test` leaves it out.
 
 use super::parameters::Best;
 use super::rules::{LEFT_OUT, Rule};
@@ -22,7 +22,7 @@ enum Flow {
     App(u64, f64),
     /// As `App`, in whole segments.
     Segments(u64, f64),
-    /// Writes when an event says so.
+    /// Its application writes only what an event of the network tells it to.
     Pages(u64),
 }
 use Flow::{App, Bulk, Pages, Segments};

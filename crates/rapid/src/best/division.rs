@@ -20,9 +20,8 @@ pub(crate) struct Division {
     newcomers: u32,
     /// What each unsatisfied demand is given.
     level: f64,
-    /// The sums of the shares of slow flows that have what they want, of those that have not, and of fast flows.
+    /// The sums of the shares of slow and of fast flows, and how many slow flows have a share.
     slow: f64,
-    limited: f64,
     pub(crate) fast: f64,
     slow_flows: u32,
     /// What nobody wants.
@@ -45,24 +44,21 @@ impl Division {
         let others = shares.split_off(demands.len());
         let (of_unseen, of_newcomers) = (others[0], others[1]);
         let newcomers = demands.iter().filter(|demand| **demand == Some(Demand::Unknown)).count() as u32;
-        let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
+        let (mut slow, mut slow_flows, mut fast) = (0.0, 0, 0.0);
         for (demand, &share) in demands.iter().zip(&shares) {
-            match *demand {
-                Some(Demand::Limited(demand)) if share >= demand && share > 0.0 => {
-                    (slow, slow_flows) = (slow + share, slow_flows + 1);
-                }
-                Some(Demand::Limited(_)) => limited += share,
+            match demand {
+                Some(Demand::Limited(_)) => (slow, slow_flows) = (slow + share, slow_flows + u32::from(share > 0.0)),
                 Some(Demand::Everything) => fast += share,
                 Some(Demand::Unknown) | None => {}
             }
         }
-        let unwanted = (capacity - slow - limited - fast - of_unseen).max(0.0);
-        Division { shares, of_unseen, of_newcomers, newcomers, level, slow, limited, fast, slow_flows, unwanted }
+        let unwanted = (capacity - slow - fast - of_unseen).max(0.0);
+        Division { shares, of_unseen, of_newcomers, newcomers, level, slow, fast, slow_flows, unwanted }
     }
 
     /// Returns what should be delivered of slow and new flows.
     pub(crate) fn expected(&self) -> f64 {
-        self.slow + self.limited + self.of_newcomers
+        self.slow + self.of_newcomers
     }
 
     /// Returns what each slow flow may have that nobody wants.
@@ -82,8 +78,8 @@ impl Division {
         move |share| if level.is_finite() { (level * unsatisfied + share) / (unsatisfied + 1.0) } else { share + spare }
     }
 
-    /// Returns what a flow is promised by its demand and its share, and its category; `None` if it is silent. Flows of unknown
-    /// demand may take what they would have if they were fast. Until they are, the others leave only what they take.
+    /// Returns what a flow is promised by its demand and its share, and its category. Flows of unknown demand
+    /// may take what they would have if they were fast. Until they are, the others leave only what they take.
     pub(crate) fn promises(&self) -> impl Fn(Demand, f64) -> (f64, Category) {
         let newcomers = f64::from(self.newcomers).max(1.0);
         let for_newcomer = if self.level.is_finite() {
