@@ -51,7 +51,7 @@ fn run() -> Result<()> {
         Some("lint") => lint(),
         Some("pure") => reported(pure),
         Some("root") => reported(real_hosts),
-        Some("python") => reported(python),
+        Some("python") => reported(|_| python()),
         Some("web") => web(&["-p", "record"]),
         Some("docs") => docs(),
         Some("package") => package::package(),
@@ -144,7 +144,7 @@ fn reported(tests: impl FnOnce(&mut Times) -> Result<()>) -> Result<()> {
 fn every_test(times: &mut Times) -> Result<()> {
     rust_tests(WORKSPACE, "all()", times)?;
     samples_and_determinism(WORKSPACE)?;
-    python(times)
+    python()
 }
 
 fn pure(times: &mut Times) -> Result<()> {
@@ -167,7 +167,7 @@ fn samples_and_determinism(packages: &[&str]) -> Result<()> {
     same_bytes_in_release(packages)
 }
 
-fn python(_: &mut Times) -> Result<()> {
+fn python() -> Result<()> {
     step("Python package", "maturin", &["develop", "--locked", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
     // One of them has real hosts, and waits as well.
