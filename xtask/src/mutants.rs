@@ -203,7 +203,7 @@ fn line(mutant: &Mutant) -> String {
 fn mutants(tree: &Path, name: &str) -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     let mut files = Vec::new();
-    source_files(&tree.join("crates").join(name).join("src"), &mut files)?;
+    source_files(&tree.join("crates").join(name).join("src"), &mut BTreeSet::new(), &mut files)?;
     for path in files {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let file = path.strip_prefix(tree)?.to_string_lossy().into_owned();
@@ -226,12 +226,11 @@ fn mutants_of(file: &str, text: &str) -> Result<Vec<Mutant>> {
     Ok(sites::sites(text)?.into_iter().map(mutant).collect())
 }
 
-/// The Rust files of a folder, without modules that are for tests alone.
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// The Rust files of a folder, without modules that are for tests alone; of these, `of_tests` are known already.
+fn source_files(folder: &Path, of_tests: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     paths.sort();
-    let mut of_tests = BTreeSet::new();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         // A file declares modules beside it (`lib.rs`, `mod.rs`) or in the folder of its name.
@@ -239,13 +238,13 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let beside = if matches!(&*stem, "lib" | "mod" | "main") { folder.to_owned() } else { folder.join(stem) };
         of_tests.extend(sites::test_modules(&text)?.into_iter().map(|module| beside.join(module)));
     }
-    of_tests.extend(["tests"].map(|name| folder.join(name)));
+    of_tests.insert(folder.join("tests"));
     for path in paths {
         if of_tests.contains(&path.with_extension("")) {
             continue;
         }
         if path.is_dir() {
-            source_files(&path, files)?;
+            source_files(&path, of_tests, files)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }

@@ -1,7 +1,9 @@
 use super::sites::{Kind, sites, test_modules};
-use super::{Equivalent, HEAD, Mutant, draw, mutants_of, with_rows};
+use super::{Equivalent, HEAD, Mutant, draw, mutants_of, source_files, with_rows};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// What can be planted in a function's body, as kind and description.
 fn faults(body: &str) -> Vec<String> {
@@ -67,6 +69,29 @@ fn tests_and_what_prints_have_no_faults() {
     ";
     assert_eq!(sites(text).expect("a fixture is right"), []);
     assert_eq!(test_modules(text).expect("a fixture is right"), ["helper"]);
+}
+
+#[test]
+fn a_file_of_tests_alone_is_left_out_wherever_it_is() {
+    let folder = std::env::temp_dir().join(format!("ranway-sources-{}", std::process::id()));
+    let texts = [
+        ("lib.rs", "mod a;"),
+        ("a.rs", "#[cfg(test)] mod b; mod c;"),
+        ("a/b.rs", "mod d;"),
+        ("a/b/d.rs", ""),
+        ("a/c.rs", ""),
+        ("a/tests/e.rs", ""),
+    ];
+    for (name, text) in texts {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    let mut found = Vec::new();
+    source_files(&folder, &mut BTreeSet::new(), &mut found).expect("they are Rust files");
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let expected: Vec<PathBuf> = ["a/c.rs", "a.rs", "lib.rs"].map(|name| folder.join(name)).into();
+    assert_eq!(found, expected);
 }
 
 fn mutants(body: &str) -> Vec<Mutant> {
