@@ -108,7 +108,10 @@ fn a_capacity_that_may_be_wrong_for_other_reasons_returns_to_the_reported_one() 
     story!(ue.gain = 1.2, ue.shared = Some(ago(SHARED))).becomes(1.2 * UP, 1.0);
     // Little is delivered, and the proxy had nothing more.
     story!(ue.gain = 1.2, ue.delivered = 0.97e6, ue.ran_empty = true).becomes(1.2 - 0.2 * 0.02, 1.0);
+    story!(ue.gain = 1.2, ue.delivered = 0.979e6, ue.ran_empty = true).becomes(1.2 - 0.2 * 0.02, 1.0);
     story!(ue.gain = 0.9, ue.delivered = 0.97e6, ue.ran_empty = true).becomes(0.9, 1.0);
+    // What is delivered is nearly all of it.
+    story!(ue.gain = 1.2, ue.delivered = 0.98e6, ue.ran_empty = true).becomes(1.2, 1.0);
 }
 
 #[test]
