@@ -504,11 +504,10 @@ impl<'a> Source<'a> {
                     rate.round() as u64
                 );
             } else {
-                let (cc, comment) = match row.cc {
-                    Some(cc) if cc::Config::NAMES.contains(&cc) => (cc, String::new()),
-                    Some("reno") => ("new-reno", String::new()),
-                    Some(other) => ("cubic", format!(" # {} is not simulated", plain(other))),
-                    None => ("cubic", " # not known".to_owned()),
+                let (cc, comment) = match (row.cc, row.cc.and_then(cc::Config::named)) {
+                    (_, Some(cc)) => (cc.name(), String::new()),
+                    (Some(other), None) => ("cubic", format!(" # {} is not simulated", plain(other))),
+                    (None, None) => ("cubic", " # not known".to_owned()),
                 };
                 unknown += usize::from(!comment.is_empty());
                 let _ = writeln!(text, "cc = \"{cc}\"{comment}");

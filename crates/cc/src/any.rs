@@ -1,18 +1,69 @@
-//! All controllers as one type, with static dispatch.
+//! All controls with their parameters, as scenario files write them, and all controllers as one type, with static dispatch.
 
-use crate::bbr::Bbr;
+use crate::bbr::{self, Bbr};
 use crate::cubic::{Cubic, CubicConfig};
-use crate::multi_domain::{MultiDomain, MultiDomainConfig};
+use crate::multi_domain::{self, MultiDomain};
 use crate::new_reno::NewReno;
-use crate::scalable::{Scalable, ScalableConfig};
+use crate::scalable::{self, Scalable};
 use crate::vegas::{Vegas, VegasConfig};
 use crate::westwood::Westwood;
 use crate::yeah::Yeah;
 use crate::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Sent, Signal};
+use units::check::Check;
+use units::kinds;
 
-/// The table of controllers: name, variant, type, and constructor with default parameters from an initial window.
-macro_rules! controllers {
-    ($d:tt $($name:literal => $variant:ident($type:ty), $new:expr;)*) => {
+/// The table of controls: documentation for files, name there, variant, type, and how a controller is made from an initial window in
+/// segments and the table of parameters, if it has one.
+macro_rules! controls {
+    ($d:tt $(
+        $(#[$meta:meta])*
+        $name:literal => $variant:ident($type:ty), |$w:ident $(, $p:ident: $parameters:ty)?| $new:expr;
+    )*) => {
+        kinds! { "Config" as "Cc",
+            /// Congestion control.
+            #[derive(Default)]
+            pub enum Config {
+                $($(#[$meta])* $variant $(($parameters))?,)*
+            }
+        }
+
+        impl Config {
+            /// The names in files, one for each control.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// Returns the control of this name with default parameters.
+            pub fn named(name: &str) -> Option<Config> {
+                match if name == "reno" { "new-reno" } else { name } {
+                    $($name => Some(Config::$variant $((<$parameters>::default()))?),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the name as written in files.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Config::$variant { .. } => $name,)*
+                }
+            }
+
+            /// Checks that each parameter is in its range.
+            pub fn check(&self, c: &mut Check) {
+                match self {
+                    $(Config::$variant $(($p))? => { $($p.check(c);)? })*
+                }
+            }
+
+            /// Creates the controller with an initial window in segments.
+            pub fn controller(&self, initial_window: u32) -> AnyController {
+                match self {
+                    $(Config::$variant $(($p))? => {
+                        let $w = initial_window;
+                        AnyController::$variant($new)
+                    })*
+                }
+            }
+        }
+
         /// Any controller.
         pub enum AnyController {
             $(#[doc = concat!("`", $name, "`.")] $variant($type),)*
@@ -20,31 +71,11 @@ macro_rules! controllers {
             Boxed(Box<dyn Controller + Send>),
         }
 
-        impl AnyController {
-            /// The names accepted by [`AnyController::by_name`].
-            pub const NAMES: &'static [&'static str] = &[$($name),*];
-
-            /// Returns the controller of this name with default parameters and an initial window in segments; `None` if
-            /// the name is unknown.
-            pub fn by_name(name: &str, initial_window: u32) -> Option<AnyController> {
-                match if name == "new-reno" { "reno" } else { name } {
-                    $($name => { let new: fn(u32) -> $type = $new; Some(new(initial_window).into()) })*
-                    _ => None,
-                }
-            }
-        }
-
         $(impl From<$type> for AnyController {
             fn from(controller: $type) -> AnyController {
                 AnyController::$variant(controller)
             }
         })*
-
-        impl From<Box<dyn Controller + Send>> for AnyController {
-            fn from(controller: Box<dyn Controller + Send>) -> AnyController {
-                AnyController::Boxed(controller)
-            }
-        }
 
         /// Calls a method of the contained controller. (`$d` is a dollar sign of this inner macro.)
         macro_rules! dispatch {
@@ -58,15 +89,41 @@ macro_rules! controllers {
     };
 }
 
-controllers! { $
-    "reno" => NewReno(NewReno), NewReno::new;
+controls! { $
+    /// CUBIC (RFC 9438) as implemented in Linux, with HyStart.
+    #[default]
     "cubic" => Cubic(Cubic), |w| Cubic::new(CubicConfig::default(), w);
-    "bbr" => Bbr(Bbr), Bbr::new;
+    /// `NewReno` (RFC 6582); also called `reno`.
+    #[serde(alias = "reno")]
+    "new-reno" => NewReno(NewReno), |w| NewReno::new(w);
+    /// BBR version 1: sends at the measured delivery rate.
+    "bbr" => Bbr(Bbr), |w, p: bbr::Parameters| Bbr::of(p.linux, w);
+    /// Vegas: keeps two to four packets in the queue.
     "vegas" => Vegas(Vegas), |w| Vegas::new(VegasConfig::default(), w);
-    "westwood" => Westwood(Westwood), Westwood::new;
-    "yeah" => Yeah(Yeah), Yeah::new;
-    "scalable" => Scalable(Scalable), |w| Scalable::new(ScalableConfig::default(), w);
-    "mdcc" => MultiDomain(MultiDomain), |w| MultiDomain::new(MultiDomainConfig::default(), w);
+    /// Westwood+: reduces the window to the measured bandwidth-delay product after a loss.
+    "westwood" => Westwood(Westwood), |w| Westwood::new(w);
+    /// Yet Another High-speed TCP.
+    "yeah" => Yeah(Yeah), |w| Yeah::new(w);
+    /// Scalable TCP: grows in proportion to the window.
+    "scalable" => Scalable(Scalable), |w, p: scalable::Parameters| Scalable::new(p.into(), w);
+    /// Multi-domain congestion control: CUBIC driven by the reports of a PEP (`pep = true` on a link, or in
+    /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
+    /// PEP it behaves as CUBIC.
+    "mdcc" => Mdcc(MultiDomain), |w, p: multi_domain::Parameters| MultiDomain::new(p.into(), w);
+}
+
+impl AnyController {
+    /// Returns the controller of this name with default parameters and an initial window in segments; `None` if the name is
+    /// unknown.
+    pub fn by_name(name: &str, initial_window: u32) -> Option<AnyController> {
+        Config::named(name).map(|control| control.controller(initial_window))
+    }
+}
+
+impl From<Box<dyn Controller + Send>> for AnyController {
+    fn from(controller: Box<dyn Controller + Send>) -> AnyController {
+        AnyController::Boxed(controller)
+    }
 }
 
 impl Controller for AnyController {
@@ -126,5 +183,22 @@ impl Controller for AnyController {
 impl core::fmt::Debug for AnyController {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} ({}, {:?})", self.name(), self.state(), self.limits())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_file_is_that_of_its_control() {
+        for &name in Config::NAMES {
+            let config: Config = serde_json::from_value(serde_json::json!({ name: {} }))
+                .or_else(|_| serde_json::from_value(name.into()))
+                .expect("it is one");
+            assert_eq!((config.name(), Some(&config)), (name, Config::named(name).as_ref()));
+            let own = if name == "new-reno" { "reno" } else { name };
+            assert_eq!(config.controller(10).name(), own);
+        }
     }
 }

@@ -16,12 +16,11 @@
 //! Time in `Ctx` never goes back. Windows are in segments of `Path::mss` bytes, as in the Linux kernel, whose integer
 //! arithmetic on segments is the reference here.
 //!
-//! To add a controller: one file with a type that implements [`Controller`] (or, for a loss-based one, [`loss_based::Growth`]),
-//! one line in the table of [`AnyController`], and a variant of [`Config`] for files. `new_reno.rs` is the file to read first.
+//! To add a controller: one file with a type that implements [`Controller`] (or, for a loss-based one, [`loss_based::Growth`])
+//! and with its parameters, and a line in the table of `any.rs`. `new_reno.rs` is the file to read first.
 
 mod any;
 pub mod bbr;
-mod config;
 pub mod cubic;
 pub mod directed;
 #[cfg(test)]
@@ -36,8 +35,7 @@ pub mod vegas;
 pub mod westwood;
 pub mod yeah;
 
-pub use any::AnyController;
-pub use config::Config;
+pub use any::{AnyController, Config};
 pub use directed::Directed;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -51,6 +49,11 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// The initial window in segments (RFC 6928).
 pub const INITIAL_WINDOW: u32 = 10;
+
+/// Returns whether a parameter can be left out of a file.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// The context of an event: time, path, random numbers and log.
 pub struct Ctx<'a> {

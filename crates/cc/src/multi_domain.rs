@@ -36,12 +36,13 @@
 //! for what they are about.
 
 use crate::cubic::{Cubic, CubicConfig};
-use crate::scalable::{Scalable, ScalableConfig};
+use crate::scalable::{Scalable, ScalableConfig, VALID_DECREASE, VALID_STEP};
 use crate::{
     AckSample, Congestion, Controller, Ctx, Event, Limits, Listens, Passage, Phase, RateSample, Sent, Sign, Signal,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use units::parameters;
 
 /// The gauge of the wired domain's window, in segments.
 pub const CWND_PEP: &str = "cwnd_pep";
@@ -65,7 +66,28 @@ pub enum Mode {
     Published,
 }
 
-/// The parameters.
+parameters! {
+    /// The parameters in files.
+    #[derive(Copy)]
+    pub struct Parameters {
+        /// How losses reduce the windows. Default: `safe`.
+        #[serde(skip_serializing_if = "crate::is_default")]
+        pub mode: Mode = Mode::Safe;
+        /// Scalable TCP: growth of the window for each acknowledgement, in segments.
+        pub step: f64 = 0.02, in VALID_STEP;
+        /// Whether the window grows with each acknowledgement, as in Linux before 4.8, or with each segment it
+        /// covers.
+        pub per_acknowledgement: bool = true;
+        /// Scalable TCP: fraction by which a loss reduces the window.
+        pub decrease: f64 = 0.125, in VALID_DECREASE;
+        /// Whether losses announced by the PEP leave Scalable TCP's window unchanged.
+        pub loss_filter: bool = true;
+        /// Whether segments that the PEP reports missing are retransmitted at once.
+        pub early_retransmission: bool = true;
+    }
+}
+
+/// The parameters of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiDomainConfig {
     /// How losses reduce the windows.
@@ -96,6 +118,14 @@ impl Default for MultiDomainConfig {
             loss_filter: true,
             early_retransmission: true,
         }
+    }
+}
+
+impl From<&Parameters> for MultiDomainConfig {
+    fn from(of: &Parameters) -> MultiDomainConfig {
+        let &Parameters { mode, step, per_acknowledgement, decrease, loss_filter, early_retransmission } = of;
+        let scalable = ScalableConfig::of(step, decrease, per_acknowledgement);
+        MultiDomainConfig { mode, scalable, loss_filter, early_retransmission, ..MultiDomainConfig::default() }
     }
 }
 

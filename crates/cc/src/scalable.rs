@@ -9,6 +9,24 @@
 
 use crate::loss_based::{Growth, LossBased, Window};
 use crate::{AckSample, Ctx, Sign};
+use units::check::Range;
+use units::parameters;
+
+/// Valid steps.
+pub(crate) const VALID_STEP: Range<f64> = Range::above(0.0, 1.0);
+/// Valid decreases.
+pub(crate) const VALID_DECREASE: core::ops::RangeInclusive<f64> = 0.01..=0.99;
+
+parameters! {
+    /// The parameters in files. The defaults are the paper's and Linux's.
+    #[derive(Copy)]
+    pub struct Parameters {
+        /// Growth of the window for each acknowledged segment, in segments.
+        pub step: f64 = 0.01, in VALID_STEP;
+        /// Fraction by which a loss reduces the window.
+        pub decrease: f64 = 0.125, in VALID_DECREASE;
+    }
+}
 
 /// Scalable's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +49,11 @@ impl ScalableConfig {
             per_acknowledgement,
         }
     }
+}
 
-    /// Growth of the window for each acknowledged segment, in segments.
-    pub fn step(&self) -> f64 {
-        1.0 / f64::from(self.acks_per_segment)
-    }
-
-    /// Fraction of the window by which a loss reduces it.
-    pub fn decrease(&self) -> f64 {
-        f64::from(self.decrease_1024ths) / 1024.0
+impl From<&Parameters> for ScalableConfig {
+    fn from(&Parameters { step, decrease }: &Parameters) -> ScalableConfig {
+        ScalableConfig::of(step, decrease, false)
     }
 }
 
@@ -99,6 +113,11 @@ mod tests {
         let mut d = Driver::new(Scalable::new(config, cwnd));
         d.lose_and_recover();
         d
+    }
+
+    #[test]
+    fn the_defaults_of_files_are_those_of_the_controller() {
+        assert_eq!(ScalableConfig::from(&Parameters::default()), ScalableConfig::default());
     }
 
     #[test]

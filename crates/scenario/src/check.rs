@@ -15,8 +15,8 @@ use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
 use links::{
-    check_capacity, check_cc, check_link, check_loss, check_pep, check_pep_at, check_reordering, check_reverse,
-    check_shared, check_steps,
+    check_capacity, check_link, check_loss, check_pep, check_pep_at, check_reordering, check_reverse, check_shared,
+    check_steps,
 };
 use units::check::shown;
 use units::{Bytes, Span};
@@ -130,7 +130,7 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
         });
     }
     c.range("priority", flow.priority, 0..=15);
-    check_cc(&flow.cc, c);
+    c.key("cc", |c| flow.cc.check(c));
     c.key("tcp", |c| check_tcp(&flow.tcp, c));
 }
 

@@ -36,7 +36,7 @@ use aggregation::Aggregation;
 use bandwidth::{Bandwidth, MaxFilter, UNIT};
 use policer::{Observation, Policer, Totals, Verdict};
 use startup::FullPipe;
-pub use state::{Bbr, Version};
+pub use state::{Bbr, Parameters, Version};
 use state::{CWND_GAIN, DRAIN_GAIN, MIN_CWND, Mode, SelfLimited, cycle_gain};
 use units::{Rate, Span, Time};
 

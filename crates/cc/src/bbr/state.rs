@@ -7,7 +7,7 @@ use super::startup::FullPipe;
 use crate::Phase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Time;
+use units::{Time, parameters};
 
 /// The minimum window: two segments in each direction for a receiver that acknowledges every other segment.
 pub(super) const MIN_CWND: u32 = 4;
@@ -53,6 +53,16 @@ pub enum Version {
     #[default]
     #[serde(rename = "6.1")]
     Linux6_1,
+}
+
+parameters! {
+    /// The parameters in files.
+    #[derive(Copy, Eq)]
+    pub struct Parameters {
+        /// The version of Linux whose BBR to follow.
+        #[serde(skip_serializing_if = "crate::is_default")]
+        pub linux: Version = Version::Linux6_1;
+    }
 }
 
 /// The BBR controller.

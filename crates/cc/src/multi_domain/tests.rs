@@ -68,6 +68,11 @@ fn avoiding() -> Driver<MultiDomain> {
 }
 
 #[test]
+fn the_defaults_of_files_are_those_of_the_controller() {
+    assert_eq!(MultiDomainConfig::from(&Parameters::default()), MultiDomainConfig::default());
+}
+
+#[test]
 fn without_a_pep_it_is_cubic() {
     let mut a = driver(MultiDomainConfig::default());
     let mut b = Driver::new(Cubic::new(CubicConfig::default(), 10));

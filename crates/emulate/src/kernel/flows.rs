@@ -4,6 +4,7 @@ use super::flow::Flow;
 use super::settings;
 use crate::Error;
 use cc::bbr::Version;
+use cc::scalable;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
 use scenario::{Cc, Hosts, Scenario, Tcp, Traffic};
@@ -13,8 +14,6 @@ use units::Span;
 
 /// Most flows: beyond them, the receivers' ports would meet iperf3's.
 const MOST_FLOWS: usize = 200;
-/// What the kernel's `scalable` does; it has no parameters.
-const SCALABLE: (f64, f64) = (0.01, 0.125);
 
 /// Returns a scenario's flows, one for each copy. `host_of` maps a node to its host.
 ///
@@ -106,19 +105,16 @@ pub(crate) fn congestion_control(cc: &Cc) -> Result<&'static str, String> {
 /// Returns the kernel's name of a congestion control, if it has one.
 fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
     Ok(match cc {
-        Cc::Cubic => "cubic",
         Cc::NewReno => "reno",
-        Cc::Bbr { linux: Version::Linux6_1 } => "bbr",
-        Cc::Bbr { linux: Version::Linux4_9 } => return Err("this kernel's `bbr` is not that of Linux 4.9".into()),
-        Cc::Vegas => "vegas",
-        Cc::Westwood => "westwood",
-        Cc::Yeah => "yeah",
-        // Its parameters are the module's.
-        Cc::Mdcc { .. } => "mdcc",
-        Cc::Scalable { step, decrease } if (*step, *decrease) == SCALABLE => "scalable",
-        Cc::Scalable { .. } => {
-            return Err(format!("the kernel's `scalable` has step {} and decrease {} alone", SCALABLE.0, SCALABLE.1));
+        Cc::Bbr(bbr) if bbr.linux == Version::Linux4_9 => {
+            return Err("this kernel's `bbr` is not that of Linux 4.9".into());
         }
+        Cc::Scalable(given) if *given != scalable::Parameters::default() => {
+            let scalable::Parameters { step, decrease } = scalable::Parameters::default();
+            return Err(format!("the kernel's `scalable` has step {step} and decrease {decrease} alone"));
+        }
+        // The parameters of `mdcc` are the module's.
+        other => other.name(),
     })
 }
 

@@ -37,15 +37,6 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
     check_reverse(link.reverse.as_ref(), c);
 }
 
-pub(super) fn check_cc(cc: &Cc, c: &mut Check) {
-    if let Cc::Scalable { step, decrease } | Cc::Mdcc { step, decrease, .. } = *cc {
-        c.key("cc", |c| {
-            c.positive("step", step, 0.0, 1.0);
-            c.range("decrease", decrease, 0.01..=0.99);
-        });
-    }
-}
-
 pub(super) fn check_pep(pep: bool, report_loss: f64, c: &mut Check) {
     c.probability("pep_report_loss", report_loss);
     if report_loss > 0.0 && !pep {

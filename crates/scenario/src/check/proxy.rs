@@ -19,7 +19,7 @@ pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
         }
         c.range("tick", proxy.tick, SHORTEST..=SECOND);
         c.range("buffer", proxy.buffer, Bytes::new(65_536)..=Bytes::new(1 << 30));
-        check_cc(&proxy.cc, c);
+        c.key("cc", |c| proxy.cc.check(c));
         c.key("policy", |c| policy(&proxy.policy, c));
         let Reports { period, delay, loss, factor } = proxy.reports;
         c.key("reports", |c| {

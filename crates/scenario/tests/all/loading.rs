@@ -3,7 +3,8 @@
 use crate::common::load;
 use aqm::drop_tail::{self, Victim};
 use aqm::{codel, pfifo_fast};
-use cc::bbr::Version;
+use cc::bbr::{self, Version};
+use cc::scalable;
 use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
 
@@ -45,7 +46,7 @@ fn an_override_wins_over_the_file() {
     let s = only(&loaded);
     assert_eq!(
         (s.seed, &s.flows[0].cc, s.record.samples.clone()),
-        (9, &Cc::Bbr { linux: Version::Linux6_1 }, Samples::Off)
+        (9, &Cc::Bbr(bbr::Parameters { linux: Version::Linux6_1 }), Samples::Off)
     );
     assert_eq!(s.links[0].rate, Some(Capacity::Constant { rate: Rate::from_mbps(2) }));
 }
@@ -86,7 +87,7 @@ fn a_parameter_is_a_value_alone_and_a_text_inside_a_text() {
     let s = only(&loaded);
     assert_eq!(s.links[1].loss, Some(Loss::Random { probability: 0.25 }));
     assert_eq!(s.links[1].rate, Some(Capacity::Constant { rate: Rate::from_mbps(3) }));
-    assert_eq!(s.flows[0].cc, Cc::Scalable { step: 0.02, decrease: 0.125 });
+    assert_eq!(s.flows[0].cc, Cc::Scalable(scalable::Parameters { step: 0.02, decrease: 0.125 }));
     let loaded = load(&[("s", &text)], &["loss=0.5", "parameters.mbps=4", "cc=vegas"]).unwrap();
     assert_eq!(only(&loaded).links[1].loss, Some(Loss::Random { probability: 0.5 }));
     assert_eq!(only(&loaded).links[1].rate, Some(Capacity::Constant { rate: Rate::from_mbps(4) }));
@@ -217,14 +218,14 @@ fn a_sweep_is_the_product_of_its_arrays_the_first_slowest() {
     let last = &loaded.points()[5];
     assert_eq!(last.values()["flows.*.count"], 2);
     assert_eq!((last.scenario.links[0].delay, last.scenario.flows[0].count), (Span::from_millis(15), 2));
-    assert_eq!(last.scenario.flows[0].cc, Cc::Scalable { step: 0.1, decrease: 0.125 });
+    assert_eq!(last.scenario.flows[0].cc, Cc::Scalable(scalable::Parameters { step: 0.1, decrease: 0.125 }));
 }
 
 #[test]
 fn an_override_pins_what_would_be_swept() {
     let loaded = load(&[("s", &format!("{BASE}{SWEEP}"))], &["cc=bbr", "dumbbell.rtt=4 ms"]).unwrap();
     let s = only(&loaded);
-    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr { linux: Version::Linux6_1 }, Span::from_millis(2)));
+    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr(bbr::Parameters { linux: Version::Linux6_1 }), Span::from_millis(2)));
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn long_random_scripts_of_heavy_loss() {
             send_buffer: [SendBuffer::Fixed(60_000), SendBuffer::Growing(1 << 20)][usize::from(round >> 1 & 1)],
             ..short()
         };
-        let controller = AnyController::NAMES[usize::from(round) % AnyController::NAMES.len()];
+        let controller = cc::Config::NAMES[usize::from(round) % cc::Config::NAMES.len()];
         let mut p = pipe(&config, controller);
         p.keep_log = false;
         let (mut next, mut count) = (bytes(u64::from(round)), 0);
