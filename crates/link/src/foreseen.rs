@@ -13,9 +13,9 @@ use units::{Span, Time};
 
 use crate::rate::RateServer;
 use crate::wire::{LossProcess, after};
-use crate::{Config, Jitter, Random, Service, Stats};
+use crate::{Config, Delay, Jitter, Random, Service, Stats};
 
-/// One direction of a link with a drop-tail queue, a known rate, no jitter and no reordering.
+/// One direction of a link with a drop-tail queue, a known rate, a constant delay, no jitter and no reordering.
 ///
 /// Order of calls: [`Foreseen::pass`] for each packet, with arrival times that never go back and may lie ahead of the
 /// driver's current time, and [`Foreseen::settle`] with the current time. Counters refer to the current time.
@@ -85,12 +85,13 @@ impl Foreseen {
         if config.jitter != Jitter::None || config.reordering.share > 0.0 || queue.victim != Victim::Arriving {
             return None;
         }
+        let Delay::Constant(delay) = config.delay else { return None };
         Some(Foreseen {
             server,
             overhead: u64::from(config.overhead),
             queue,
             loss: LossProcess::new(config.loss, random),
-            delay: config.delay,
+            delay,
             passages: VecDeque::with_capacity(16),
             settled: Passage::default(),
             total: Sums::default(),

@@ -11,11 +11,13 @@
 
 #![allow(clippy::doc_markdown, reason = "CoDel is a name, not code")]
 
+pub mod delay;
 mod foreseen;
 mod rate;
 pub mod trace;
 mod wire;
 
+pub use delay::{Delay, Delays};
 pub use foreseen::Foreseen;
 pub use rate::{Schedule, ScheduleError};
 pub use trace::{Sharing, Trace, TraceError};
@@ -46,7 +48,7 @@ pub struct Config {
     /// Losses on the wire.
     pub loss: Loss,
     /// Delay of the wire.
-    pub delay: Span,
+    pub delay: Delay,
     /// Random additional delay.
     pub jitter: Jitter,
     /// Packets that others overtake.
@@ -60,7 +62,7 @@ impl Default for Config {
             service: Service::default(),
             overhead: 0,
             loss: Loss::default(),
-            delay: Span::ZERO,
+            delay: Delay::default(),
             jitter: Jitter::default(),
             reordering: Reordering::default(),
         }
@@ -133,7 +135,7 @@ pub struct Link<P> {
     loss: LossProcess,
     jitter: JitterSource,
     reordering: ReorderingSource,
-    delay: Span,
+    delay: Delay,
     /// Packets on the wire with the time at which their delay ends. Order is kept: a packet that would overtake the
     /// front is delivered together with it.
     wire: VecDeque<(Time, P)>,
@@ -312,7 +314,7 @@ impl<P: Packet> Link<P> {
     /// Changes the rates from `now` on, and moves the packet in service to the time at which it is delivered by them.
     fn change_rate(&mut self, now: Time, change: impl FnOnce(&mut RateServer)) {
         let Server::Rate(server) = &mut self.server else { unreachable!("only a link with a rate changes it") };
-        let due = |end| self.jitter.delay_again(after(end, self.delay));
+        let due = |end| self.jitter.delay_again(after(end, self.delay.at(end)));
         let before = due(server.next_start());
         change(server);
         let now_due = due(server.next_start());
@@ -461,7 +463,7 @@ impl<P: Packet> Link<P> {
             drops.dropped(packet, DropReason::Loss);
             return;
         }
-        let due = self.jitter.delay(after(end, self.delay));
+        let due = self.jitter.delay(after(end, self.delay.at(end)));
         match self.reordering.delay() {
             None => self.wire.push_back((due, packet)),
             Some(extra) => insert(&mut self.late, after(due, extra), packet),

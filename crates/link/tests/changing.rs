@@ -11,7 +11,7 @@ use units::{Rate, Span, Time};
 
 #[test]
 fn a_packet_in_service_during_an_outage_leaves_once_there_is_a_rate() {
-    let config = Config { service: rate(12_000_000), delay: Span::from_millis(5), ..Config::default() };
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(5).into(), ..Config::default() };
     let mut driver = Driver::new(config);
     driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
     // Half of it has left.
@@ -94,7 +94,7 @@ fn an_infinitely_fast_link_can_be_given_a_rate_and_a_trace_cannot() {
 #[test]
 fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
     for service in [Service::Infinite, rate(12_000_000)] {
-        let mut driver = Driver::new(Config { service, delay: Span::from_millis(5), ..Config::default() });
+        let mut driver = Driver::new(Config { service, delay: Span::from_millis(5).into(), ..Config::default() });
         let send = |driver: &mut Driver, id, now| {
             driver.run_until(now);
             let packet = TestPacket::new(id, 0, 1500);

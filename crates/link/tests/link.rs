@@ -5,7 +5,8 @@ mod common;
 use aqm::{DropReason, drop_tail};
 use bolero::check;
 use common::{Driver, at, ms, no_drops, random, rate, tiny_trace};
-use link::{Config, Jitter, Link, Loss, Reordering, Schedule, Service, Sharing};
+use link::{Config, Delay, Delays, Jitter, Link, Loss, Reordering, Schedule, Service, Sharing};
+use std::sync::Arc;
 use testkit::queue::{Op, TestPacket};
 use units::{Bytes, Rate, Span, Time};
 
@@ -37,15 +38,33 @@ fn a_busy_link_is_exact_to_the_nanosecond_over_a_million_packets() {
 
 #[test]
 fn an_idle_link_serves_at_once_and_asks_for_one_wake_up() {
-    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20).into(), ..Config::default() };
     let driver = Driver::new(config).run((0..100).map(|n| (ms(n * 10), 1500)));
     assert_eq!(driver.times(), (0..100).map(|n| ms(n * 10 + 21)).collect::<Vec<_>>());
     assert_eq!(driver.wake_ups, 100);
 }
 
+/// A delay that changes: times and delays in microseconds.
+fn varying(steps: &[(u64, u64)]) -> Delay {
+    let micros = |&(at, delay): &(u64, u64)| (Span::from_micros(at), Span::from_micros(delay));
+    let delays = Delays::steps(steps.iter().map(micros).collect()).expect("they are in order");
+    Delay::Varying { delays: Arc::new(delays), offset: Span::ZERO }
+}
+
+#[test]
+fn a_delay_is_that_of_the_moment_at_which_a_packet_has_been_served_and_order_is_kept() {
+    // A packet is served in 1 ms. The third one would overtake the second, and arrives with it.
+    let delay = varying(&[(0, 20_000), (1_500, 40_000), (3_000, 10_000), (60_000, 30_000)]);
+    let config = Config { service: rate(12_000_000), delay, ..Config::default() };
+    let driver = Driver::new(config)
+        .run([(0, 1500), (0, 1500), (2, 1500), (30, 1500), (70, 1500)].map(|(at, len)| (ms(at), len)));
+    assert_eq!(driver.times(), [21, 42, 42, 42, 101].map(ms));
+    assert_eq!(driver.delivered.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
 #[test]
 fn a_queue_that_loses_nothing_when_served_costs_one_wake_up_a_packet() {
-    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20).into(), ..Config::default() };
     let driver = Driver::new(config).run((0..100).map(|_| (ms(0), 1500)));
     assert_eq!(driver.times(), (0..100).map(|n| ms(n + 21)).collect::<Vec<_>>());
     assert_eq!(driver.wake_ups, 100);
@@ -54,7 +73,8 @@ fn a_queue_that_loses_nothing_when_served_costs_one_wake_up_a_packet() {
 #[test]
 fn a_control_law_acts_on_time_for_two_wake_ups_a_packet() {
     let queue = aqm::Config::Codel(aqm::codel::Config::default());
-    let config = Config { queue, service: rate(12_000_000), delay: Span::from_micros(20_500), ..Config::default() };
+    let config =
+        Config { queue, service: rate(12_000_000), delay: Span::from_micros(20_500).into(), ..Config::default() };
     let driver = Driver::new(config).run((0..100).map(|_| (ms(0), 1500)));
     assert_eq!(driver.delivered.len(), 100);
     assert!((190..=200).contains(&driver.wake_ups), "{} wake-ups", driver.wake_ups);
@@ -62,7 +82,7 @@ fn a_control_law_acts_on_time_for_two_wake_ups_a_packet() {
 
 #[test]
 fn the_backlog_is_that_of_the_time_asked_for_without_a_wake_up() {
-    let config = Config { service: rate(12_000_000), delay: Span::from_secs(1), ..Config::default() };
+    let config = Config { service: rate(12_000_000), delay: Span::from_secs(1).into(), ..Config::default() };
     let mut link = Link::new(config, random(1));
     for id in 0..10 {
         link.handle_packet(TestPacket::new(id, 0, 1500), ms(0), &mut no_drops);
@@ -105,7 +125,7 @@ fn framing_costs_time_but_no_room() {
 #[test]
 fn an_infinite_rate_passes_the_queue_by() {
     let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(1), ..Default::default() });
-    let config = Config { queue, delay: Span::from_millis(5), ..Config::default() };
+    let config = Config { queue, delay: Span::from_millis(5).into(), ..Config::default() };
     let driver = Driver::new(config).run((0..50).map(|_| (ms(1), 1500)));
     assert_eq!(driver.times(), [ms(6); 50]);
 }
@@ -284,7 +304,7 @@ fn independent_loss_has_its_probability_and_takes_its_time() {
     let config = Config {
         service: rate(12_000_000),
         loss: Loss::Independent { probability: 0.1 },
-        delay: Span::from_millis(3),
+        delay: Span::from_millis(3).into(),
         ..Config::default()
     };
     let n = 100_000u64;
@@ -333,7 +353,7 @@ fn partial_losses_of_gilbert_elliott_add_up() {
 #[test]
 fn jitter_has_its_distribution_where_packets_are_far_apart() {
     let mean_delay = |jitter| {
-        let config = Config { delay: Span::from_millis(10), jitter, ..Config::default() };
+        let config = Config { delay: Span::from_millis(10).into(), jitter, ..Config::default() };
         let driver = Driver::new(config).run((0..20_000).map(|i| (ms(i * 100), 1)));
         let delays: Vec<f64> =
             driver.delivered.iter().map(|&(time, id)| (time - ms(id * 100 + 10)).as_secs_f64() * 1e3).collect();
@@ -437,7 +457,7 @@ fn conserved(driver: &mut Driver, arrived: u64, now: Time) {
 #[test]
 fn jitter_never_reorders() {
     let jitter = Jitter::Uniform { max: Span::from_millis(50) };
-    let config = Config { service: rate(100_000_000), delay: Span::from_millis(1), jitter, ..Config::default() };
+    let config = Config { service: rate(100_000_000), delay: Span::from_millis(1).into(), jitter, ..Config::default() };
     let driver = Driver::new(config).run((0..5_000).map(|i| (at(i * 130_000), 1500)));
     assert!(driver.delivered.iter().map(|&(_, id)| id).eq(0..5_000));
     assert!(driver.delivered.windows(2).all(|pair| pair[0].0 <= pair[1].0));
@@ -446,7 +466,7 @@ fn jitter_never_reorders() {
 #[test]
 fn calls_that_come_late_serve_at_the_times_that_were_due() {
     let queue = aqm::Config::Codel(aqm::codel::Config::default());
-    let config = Config { queue, service: rate(6_000_000), delay: Span::from_millis(40), ..Config::default() };
+    let config = Config { queue, service: rate(6_000_000), delay: Span::from_millis(40).into(), ..Config::default() };
     let run = |step: u64| {
         let mut link = Link::new(config.clone(), random(1));
         let mut lost = Vec::new();
@@ -548,7 +568,7 @@ fn a_foreseen_link_does_what_a_link_does() {
             service: if kind & 8 == 0 { Service::Rate(schedule) } else { Service::Infinite },
             loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
             overhead: u32::from(kind >> 5) * 2,
-            delay: Span::from_micros(u64::from(kind >> 5) * 30),
+            delay: Span::from_micros(u64::from(kind >> 5) * 30).into(),
             ..Config::default()
         };
         let inputs: Vec<_> = arrivals.iter().map(|&(at, len)| (at, Input::Packet(len))).collect();
@@ -667,7 +687,10 @@ fn rates_and_outages_that_are_set_do_what_a_schedule_that_had_them_from_the_star
             jitter: if kind & 32 == 0 { Jitter::None } else { Jitter::Uniform { max: Span::from_micros(20) } },
             reordering: if kind & 8 == 0 { Reordering::default() } else { late },
             overhead: u32::from(kind >> 6) * 2,
-            delay: Span::from_micros(u64::from(kind >> 6) * 30),
+            delay: match kind >> 6 {
+                3 => varying(&[(0, 30), (400, 90), (900, 10)]),
+                steps => Span::from_micros(u64::from(steps) * 30).into(),
+            },
         };
         let of_schedule: Vec<_> = inputs.iter().copied().filter(|(_, i)| matches!(i, Input::Packet(_))).collect();
         let (expected, mut counted) = fates_on_a_link(config(changes), &of_schedule);
@@ -691,7 +714,7 @@ fn rates_and_outages_that_are_set_do_what_a_schedule_that_had_them_from_the_star
 fn late_packets_are_overtaken_and_the_others_keep_their_times() {
     let config = |reordering| Config {
         service: rate(12_000_000),
-        delay: Span::from_millis(10),
+        delay: Span::from_millis(10).into(),
         reordering,
         ..Config::default()
     };
@@ -739,7 +762,7 @@ fn a_rate_change_moves_a_late_packet_in_service_too() {
 #[test]
 fn packets_that_begin_service_are_told_of_on_time() {
     let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(2), ..drop_tail::Config::default() });
-    let config = Config { service: rate(12_000_000), queue, delay: Span::from_millis(50), ..Config::default() };
+    let config = Config { service: rate(12_000_000), queue, delay: Span::from_millis(50).into(), ..Config::default() };
     let mut link = Link::new(config, random(1));
     link.note_begun();
     let full = |link: &Link<TestPacket>, ahead, now| {

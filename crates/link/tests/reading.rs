@@ -76,7 +76,7 @@ fn reading_a_link_that_may_lose_packets_serves_none() {
 #[test]
 fn a_service_that_is_due_as_a_packet_arrives_makes_room_for_it() {
     let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(1), ..drop_tail::Config::default() });
-    let config = Config { queue, service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let config = Config { queue, service: rate(12_000_000), delay: Span::from_millis(20).into(), ..Config::default() };
     let driver = Driver::new(config).run([(ms(0), 1500), (ms(0), 1500), (ms(0), 1500), (ms(1), 1500)]);
     assert_eq!(driver.lost, [(2, DropReason::Overflow)]);
     assert_eq!(driver.delivered, [(ms(21), 0), (ms(22), 1), (ms(23), 3)]);

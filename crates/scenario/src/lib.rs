@@ -71,7 +71,7 @@ pub use lte::{
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Dumbbell, Jitter, Link, Loss, PepAt, Reordering, Reverse, Service};
+pub use network::{Capacity, Delay, Dumbbell, Jitter, Link, Loss, PepAt, Reordering, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};

@@ -26,7 +26,7 @@ pub struct Link {
     pub rate: Option<Capacity>,
     /// Propagation delay.
     #[serde(default)]
-    pub delay: Span,
+    pub delay: Delay,
     /// Random additional delay of each packet. Packets stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
@@ -67,7 +67,7 @@ pub struct Reverse {
     /// Service rate.
     pub rate: Option<Capacity>,
     /// Propagation delay.
-    pub delay: Option<Span>,
+    pub delay: Option<Delay>,
     /// Random additional delay of each packet. Packets stay in order.
     pub jitter: Option<Jitter>,
     /// Packets that others overtake.
@@ -178,6 +178,58 @@ pub enum Service {
     Bytes,
     /// One packet of any size.
     Packets,
+}
+
+kinds! { "Delay",
+    /// Propagation delay. A bare time is constant. Packets stay in order: where the delay falls, one that would overtake
+    /// another arrives with it.
+    pub enum Delay {
+        /// Constant.
+        Constant {
+            /// The delay.
+            delay: Span,
+        },
+        /// A delay that changes at given times.
+        Steps {
+            /// Times, and the delay from each time on, such as `[["0 s", "22 ms"], ["15 s", "31 ms"]]`; the first time
+            /// is 0.
+            steps: Vec<(Span, Span)>,
+        },
+        /// Recorded delays: a CSV file whose first line names `time_s` or `time_ms`, and `delay_s` or `delay_ms` (one way)
+        /// or `rtt_s` or `rtt_ms` (both ways, half of it on this link). It repeats when it ends. Where routes are chosen,
+        /// it counts as no delay.
+        Trace {
+            /// The file, relative to the scenario file.
+            file: String,
+            /// Time in the recording at which a run begins. Default: its beginning if `runs` is 1, otherwise a random time
+            /// in each run, the same for all traces of the run.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            offset: Option<Span>,
+        },
+    }
+}
+
+impl Default for Delay {
+    fn default() -> Delay {
+        Span::ZERO.into()
+    }
+}
+
+impl From<Span> for Delay {
+    fn from(delay: Span) -> Delay {
+        Delay::Constant { delay }
+    }
+}
+
+impl Delay {
+    /// Returns the delay at the beginning, as far as the scenario tells it.
+    pub(crate) fn first(&self) -> Option<Span> {
+        match self {
+            Delay::Constant { delay } => Some(*delay),
+            Delay::Steps { steps } => steps.first().map(|(_, delay)| *delay),
+            Delay::Trace { .. } => None,
+        }
+    }
 }
 
 kinds! { "Jitter",

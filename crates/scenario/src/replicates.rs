@@ -1,7 +1,7 @@
 //! Checks whether the repetitions of a scenario can differ.
 
 use crate::error::Fault;
-use crate::{Capacity, Channel, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic, Ue};
+use crate::{Capacity, Channel, Delay, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic, Ue};
 use units::Span;
 
 /// Returns a warning for a scenario with several runs if nothing in its network and traffic is random at any point: the
@@ -23,7 +23,10 @@ pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
 fn varies(scenario: &Scenario) -> bool {
     scenario.radio().is_some_and(|radio| radio.ues.iter().any(ue))
         || scenario.links.iter().any(|link| {
-            link.rate.as_ref().is_some_and(capacity) || link.loss.is_some_and(loss) || link.jitter.is_some_and(jitter)
+            link.rate.as_ref().is_some_and(capacity)
+                || matches!(link.delay, Delay::Trace { offset: None, .. })
+                || link.loss.is_some_and(loss)
+                || link.jitter.is_some_and(jitter)
         })
         || scenario.flows.iter().any(flow)
 }

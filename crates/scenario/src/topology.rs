@@ -196,7 +196,7 @@ fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
     };
     let bottleneck = Link {
         rate: Some(d.rate.clone()),
-        delay: d.rtt / 2,
+        delay: (d.rtt / 2).into(),
         jitter: d.jitter,
         reordering: d.reordering,
         loss: d.loss,
@@ -224,7 +224,7 @@ fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
         to: link.from.clone(),
         duplex: false,
         rate: differs.rate.or_else(|| link.rate.clone()),
-        delay: differs.delay.unwrap_or(link.delay),
+        delay: differs.delay.unwrap_or_else(|| link.delay.clone()),
         jitter: differs.jitter,
         reordering: differs.reordering,
         loss: differs.loss,
@@ -318,7 +318,7 @@ impl<'a> Network<'a> {
     /// Returns whether packets pass a hop in no time. Radio hops, which come after the links, take time.
     fn takes_no_time(&self, hop: usize) -> bool {
         let link = &self.links[hop].0;
-        hop < self.wired && link.rate.is_none() && link.delay == Span::ZERO && link.jitter.is_none()
+        hop < self.wired && link.rate.is_none() && link.delay.first() == Some(Span::ZERO) && link.jitter.is_none()
     }
 
     fn names(&self, route: &[usize]) -> Vec<String> {
@@ -415,7 +415,8 @@ impl<'a> Network<'a> {
             for &index in self.leaving.get(node).map_or(&[][..], Vec::as_slice) {
                 let link = &self.links[index].0;
                 // Delays may not have been checked yet.
-                let sum = Span::from_nanos(delay.as_nanos().saturating_add(link.delay.as_nanos()));
+                let further = link.delay.first().unwrap_or_default();
+                let sum = Span::from_nanos(delay.as_nanos().saturating_add(further.as_nanos()));
                 frontier.push(Least((hops + 1, sum, index, link.to.as_str())));
             }
         }

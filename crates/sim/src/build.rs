@@ -23,7 +23,7 @@ use crate::world::World;
 use channel::Direction;
 use des::Streams;
 use record::{Output, Tables};
-use recordings::{Playback, Recordings, Traces};
+use recordings::{Playback, Recordings};
 use scenario::{ProxyPolicy, Scenario, Transport};
 use std::collections::VecDeque;
 use traffic::App;
@@ -52,7 +52,7 @@ pub(crate) fn world<'a>(
         reports: None,
     };
     let begin = recordings.begin(scenario, &world.streams);
-    add_links(&mut world, &recordings.traces, begin, live);
+    add_links(&mut world, recordings, begin.unwrap_or_default(), live);
     add_radio(&mut world, Playback { channels: &recordings.channels, begin });
     for flow in &scenario.flows {
         add_flows(&mut world, flow)?;
@@ -72,13 +72,14 @@ pub(crate) fn world<'a>(
     Ok(world)
 }
 
-fn add_links(world: &mut World, traces: &Traces, begin: Option<Span>, live: bool) {
+fn add_links(world: &mut World, recordings: &Recordings, begin: Span, live: bool) {
     let World { scenario, streams, parts, network, .. } = world;
     for (i, of) in (0..).zip(&scenario.links) {
         let part = parts.add(Kind::Link(i));
-        let service = links::service(of, scenario.duration, traces, begin.unwrap_or_default(), streams);
+        let service = links::service(of, scenario.duration, &recordings.traces, begin, streams);
+        let delay = links::delay(&of.delay, &recordings.delays, begin);
         // Senders are told when packets leave a queue in a host, which a foreseen link does not do.
-        let carrier = links::link(of, service, streams, !(live || of.queue_in_host));
+        let carrier = links::link(of, (service, delay), streams, !(live || of.queue_in_host));
         network.links.push(PlacedLink::new(of.name.clone(), carrier, of.queue_in_host, part));
         network.hops.insert(of.name.clone(), Hop::Link(i));
     }

@@ -23,7 +23,7 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
     if link.queue_in_host && link.rate.is_none() {
         c.key("queue_in_host", |c| c.wrong(NO_RATE));
     }
-    c.span("delay", link.delay);
+    check_delay(&link.delay, c);
     check_pep(link.pep, link.pep_report_loss, c);
     check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
     check_reordering(link.reordering, c);
@@ -56,7 +56,9 @@ pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
         if let Some(rate) = &r.rate {
             check_capacity("rate", rate, c);
         }
-        c.span("delay", r.delay.unwrap_or_default());
+        if let Some(delay) = &r.delay {
+            check_delay(delay, c);
+        }
         let queue = r.queue.unwrap_or_default();
         check_shared(r.jitter.as_ref(), r.loss.as_ref(), &queue, r.overhead.unwrap_or_default(), c);
         check_reordering(r.reordering, c);
@@ -106,24 +108,52 @@ pub(super) fn check_loss(key: &str, loss: &Loss, c: &mut Check) {
     }
 }
 
+/// A value that changes at given times.
+fn check_times<T>(steps: &[(Span, T)], c: &mut Check) {
+    if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
+        c.wrong("the first step must be at \"0 s\"");
+    }
+    for (i, pair) in steps.windows(2).enumerate() {
+        if pair[0].0 >= pair[1].0 {
+            let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
+            c.index(i + 1, |c| c.wrong(message));
+        }
+    }
+}
+
+fn check_delay(delay: &Delay, c: &mut Check) {
+    match delay {
+        Delay::Constant { delay } => c.span("delay", *delay),
+        Delay::Steps { steps } => c.key("delay", |c| {
+            c.key("steps", |c| {
+                check_times(steps, c);
+                for (i, (_, delay)) in steps.iter().enumerate() {
+                    c.index(i, |c| c.within(*delay, units::check::Range::POSITIVE_SPAN));
+                }
+            });
+        }),
+        Delay::Trace { file, offset } => c.key("delay", |c| check_file(file, *offset, c)),
+    }
+}
+
+/// A recording, and the moment of it at which a run begins.
+fn check_file(file: &str, offset: Option<Span>, c: &mut Check) {
+    if file.is_empty() {
+        c.key("file", |c| c.wrong("a file name is required"));
+    }
+    c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
+}
+
 /// A rate that changes at given times.
 pub(super) fn check_steps(steps: &[(Span, Rate)], c: &mut Check) {
     c.key("steps", |c| {
-        if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
-            c.wrong("the first step must be at \"0 s\"");
-        }
+        check_times(steps, c);
         if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
             c.wrong("at least one rate must be greater than 0");
         }
         for (i, (_, rate)) in steps.iter().enumerate() {
             if *rate > MAX_RATE {
                 c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
-            }
-        }
-        for (i, pair) in steps.windows(2).enumerate() {
-            if pair[0].0 >= pair[1].0 {
-                let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
-                c.index(i + 1, |c| c.wrong(message));
             }
         }
     });
@@ -136,12 +166,7 @@ pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
     c.key(key, |c| match capacity {
         Capacity::Constant { .. } => {}
         Capacity::Steps { steps } => check_steps(steps, c),
-        Capacity::Trace { file, offset, .. } => {
-            if file.is_empty() {
-                c.key("file", |c| c.wrong("a file name is required"));
-            }
-            c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
-        }
+        Capacity::Trace { file, offset, .. } => check_file(file, *offset, c),
         Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage } => {
             c.rate("mean", *mean);
             c.range("peak", *peak, *mean..=MAX_RATE);

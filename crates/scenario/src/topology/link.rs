@@ -1,8 +1,7 @@
 //! Default links, the names of reverse links, and which links can have their queue in a host.
 
 use crate::faults::Check;
-use crate::{Flow, Link, Queue};
-use units::Span;
+use crate::{Delay, Flow, Link, Queue};
 
 pub(super) fn reverse_name(name: &str) -> String {
     format!("{name}-reverse")
@@ -16,7 +15,7 @@ pub(super) fn plain_link(name: String, from: &str, to: &str) -> Link {
         to: to.to_owned(),
         duplex: true,
         rate: None,
-        delay: Span::ZERO,
+        delay: Delay::default(),
         jitter: None,
         reordering: None,
         loss: None,

@@ -57,14 +57,14 @@ pub(super) fn links(radio: &RadioNetwork) -> Vec<Link> {
     };
     let internet = |server: &String| Link {
         rate: radio.server_rate.cloned(),
-        delay: radio.server_delay,
+        delay: radio.server_delay.into(),
         loss: radio.server_loss,
         // Loss is not inherited.
         reverse: radio.server_loss.map(|loss| Reverse { loss: Some(loss), ..Reverse::default() }),
         ..with_pep(PepAt::Core, plain_link(format!("internet-{server}"), server, CORE))
     };
     let core = with_pep(PepAt::Cells, plain_link(radio.core_link.into(), CORE, RAN));
-    let core = Link { rate: radio.core_rate.cloned(), delay: radio.core_delay, ..core };
+    let core = Link { rate: radio.core_rate.cloned(), delay: radio.core_delay.into(), ..core };
     radio.servers.iter().map(internet).chain([core]).collect()
 }
 

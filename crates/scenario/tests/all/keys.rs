@@ -170,6 +170,23 @@ const OF_WIRED: &[Case] = &[
         "dumbbell.queue.target: 2000 h is out of range: must be greater than 0 ns and at most 1000 h",
     ),
     ("links[0].delay=2000 h", "links[0].delay: 2000 h is out of range: must be from 0 ns to 1000 h"),
+    (
+        "links[0].delay={ kind = \"steps\", steps = [[\"1 s\", \"20 ms\"]] }",
+        "links[0].delay.steps: the first step must be at \"0 s\"",
+    ),
+    (
+        "links[0].delay={ kind = \"steps\", steps = [[\"0 s\", \"20 ms\"], [\"1 s\", \"0 s\"]] }",
+        "links[0].delay.steps[1]: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+    ),
+    (
+        "links[0].delay={ kind = \"steps\", steps = [[\"0 s\", \"20 ms\"], [\"0 s\", \"30 ms\"]] }",
+        "links[0].delay.steps[1]: 0 ns must be later than the step before it, 0 ns",
+    ),
+    ("links[0].delay={ kind = \"trace\", file = \"\" }", "links[0].delay.file: a file name is required"),
+    (
+        "links[0].delay={ kind = \"trace\", file = \"x.csv\", offset = \"2000 h\" }",
+        "links[0].delay.offset: 2000 h is out of range: must be from 0 ns to 1000 h",
+    ),
     ("links[0].jitter=2000 h", "links[0].jitter: 2000 h is out of range: must be from 0 ns to 1000 h"),
     ("links[0].pep_report_loss=0.5", "links[0].pep_report_loss: `pep_report_loss` needs a PEP; add `pep = true`"),
     ("links[0].pep_report_loss=1.5", "links[0].pep_report_loss: 1.5 is out of range: must be from 0 to 1"),

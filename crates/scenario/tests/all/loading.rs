@@ -5,7 +5,7 @@ use aqm::drop_tail::{self, Victim};
 use aqm::{codel, pfifo_fast};
 use cc::bbr::{self, Version};
 use cc::scalable;
-use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
+use scenario::{Capacity, Cc, Delay, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
 
 const BASE: &str = r#"
@@ -26,6 +26,10 @@ fn only(loaded: &Loaded) -> &Scenario {
     &loaded.points()[0].scenario
 }
 
+fn constant(ms: u64) -> Delay {
+    Span::from_millis(ms).into()
+}
+
 #[test]
 fn the_file_wins_over_its_includes_and_a_later_include_over_an_earlier() {
     let mine = "include = [\"one\", \"two\"]\nseed = 4\n[dumbbell]\nrtt = \"50 ms\"";
@@ -34,8 +38,8 @@ fn the_file_wins_over_its_includes_and_a_later_include_over_an_earlier() {
     let s = only(&loaded);
     assert_eq!((s.title.as_str(), s.seed, s.warmup), ("base", 4, Span::from_secs(3)));
     assert_eq!(
-        (s.links[0].delay, &s.links[0].rate),
-        (Span::from_millis(25), &Some(Capacity::Constant { rate: Rate::from_mbps(10) }))
+        (&s.links[0].delay, &s.links[0].rate),
+        (&constant(25), &Some(Capacity::Constant { rate: Rate::from_mbps(10) }))
     );
 }
 
@@ -217,7 +221,7 @@ fn a_sweep_is_the_product_of_its_arrays_the_first_slowest() {
     );
     let last = &loaded.points()[5];
     assert_eq!(last.values()["flows.*.count"], 2);
-    assert_eq!((last.scenario.links[0].delay, last.scenario.flows[0].count), (Span::from_millis(15), 2));
+    assert_eq!((&last.scenario.links[0].delay, last.scenario.flows[0].count), (&constant(15), 2));
     assert_eq!(last.scenario.flows[0].cc, Cc::Scalable(scalable::Parameters { step: 0.1, decrease: 0.125 }));
 }
 
@@ -225,7 +229,10 @@ fn a_sweep_is_the_product_of_its_arrays_the_first_slowest() {
 fn an_override_pins_what_would_be_swept() {
     let loaded = load(&[("s", &format!("{BASE}{SWEEP}"))], &["cc=bbr", "dumbbell.rtt=4 ms"]).unwrap();
     let s = only(&loaded);
-    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr(bbr::Parameters { linux: Version::Linux6_1 }), Span::from_millis(2)));
+    assert_eq!(
+        (&s.flows[0].cc, &s.links[0].delay),
+        (&Cc::Bbr(bbr::Parameters { linux: Version::Linux6_1 }), &constant(2))
+    );
 }
 
 #[test]
@@ -265,7 +272,7 @@ fn a_dumbbell_becomes_one_way_links_and_flows_their_routes() {
     assert_eq!((s.flows[0].name.as_str(), s.flows[0].transport()), ("flow-1", Transport::Tcp));
     assert_eq!((s.flows[1].transport(), &s.flows[0].traffic), (Transport::Udp, &Traffic::Bulk));
     let (there, back) = (&s.links[0], &s.links[1]);
-    assert_eq!((there.delay, back.delay), (Span::from_millis(15), Span::from_millis(1)));
+    assert_eq!((&there.delay, &back.delay), (&constant(15), &constant(1)));
     assert_eq!((&there.rate, &there.queue, there.overhead), (&back.rate, &back.queue, back.overhead));
     assert_eq!((there.loss.is_some(), back.loss, back.jitter), (true, None, None), "loss and jitter stay in front");
     assert_eq!(s.links[2].rate, Some(Capacity::Constant { rate: Rate::from_mbps(1000) }));

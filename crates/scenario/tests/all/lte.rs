@@ -3,7 +3,7 @@
 use crate::common::load;
 use aqm::drop_tail;
 use insta::assert_snapshot;
-use scenario::{Bandwidth, Capacity, Channel, Fading, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
+use scenario::{Bandwidth, Capacity, Channel, Delay, Fading, Link, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
 use units::{Bytes, Rate, Span};
 
 fn scenario(files: &[(&str, &str)]) -> Scenario {
@@ -28,7 +28,11 @@ fn a_network_is_hosts_a_core_cells_and_ues() {
         cell("servers = [\"x\", \"y\"]\nserver_delay = \"10 ms\"\nserver_rate = \"1 Gbit/s\"\ns1_delay = \"2 ms\"");
     let s = scenario(&[("s", &format!("{text}[[flows]]\n"))]);
     assert_eq!(s.nodes(), ["x", "core", "y", "ran", "a-1", "a-2"]);
-    let links: String = s.links.iter().map(|l| format!("{}: {} -> {}, {}\n", l.name, l.from, l.to, l.delay)).collect();
+    let delay = |link: &Link| match link.delay {
+        Delay::Constant { delay } => delay,
+        _ => panic!("{}", link.name),
+    };
+    let links: String = s.links.iter().map(|l| format!("{}: {} -> {}, {}\n", l.name, l.from, l.to, delay(l))).collect();
     assert_snapshot!(links, @r#"
 internet-x: x -> core, 10 ms
 internet-x-reverse: core -> x, 10 ms

@@ -1,15 +1,20 @@
 //! Builds links and their queues.
 
-use super::recordings::Traces;
+use super::recordings::{DelayTraces, Traces};
 use crate::network::link::Carrier;
 use des::Streams;
-use link::{Schedule, Sharing, Trace};
-use scenario::{Capacity, Jitter, Loss, Queue, Service};
+use link::{Delays, Schedule, Sharing, Trace};
+use scenario::{Capacity, Delay, Jitter, Loss, Queue, Service};
 use std::sync::Arc;
 use units::{Rate, Span, Time};
 
 /// One direction of a link, ready to run; `foresee` as in [`Carrier::new`].
-pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Streams, foresee: bool) -> Carrier {
+pub(super) fn link(
+    of: &scenario::Link,
+    (service, delay): (link::Service, link::Delay),
+    streams: &Streams,
+    foresee: bool,
+) -> Carrier {
     let name = &of.name;
     let config = link::Config {
         queue: queue(of.queue, streams, &format!("link {name}")),
@@ -22,7 +27,7 @@ pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Stream
                 link::Loss::GilbertElliott { to_bad: good_to_bad, to_good: bad_to_good, loss_good, loss_bad }
             }
         },
-        delay: of.delay,
+        delay,
         reordering: of.reordering.map_or_else(link::Reordering::default, |r| link::Reordering {
             share: r.share,
             delay: r.delay,
@@ -39,6 +44,22 @@ pub(super) fn link(of: &scenario::Link, service: link::Service, streams: &Stream
 
 fn trace_of<'a>(traces: &'a Traces, file: &str) -> &'a Arc<Trace> {
     traces.get(file).expect("every trace of the scenario was loaded")
+}
+
+/// The delay of a link; `begin` as in [`service`].
+pub(super) fn delay(of: &Delay, traces: &DelayTraces, begin: Span) -> link::Delay {
+    let varying = |delays, offset| link::Delay::Varying { delays, offset };
+    match of {
+        Delay::Constant { delay } => link::Delay::Constant(*delay),
+        Delay::Steps { steps } => {
+            let delays = Delays::steps(steps.clone()).expect("a checked scenario's steps are in order");
+            varying(Arc::new(delays), Span::ZERO)
+        }
+        Delay::Trace { file, offset } => {
+            let delays = traces.get(file).expect("every trace of the scenario was loaded");
+            varying(Arc::clone(delays), offset.unwrap_or(begin))
+        }
+    }
 }
 
 /// How a link serves packets; `begin` is the moment at which recorded traces begin that have no offset of their own.

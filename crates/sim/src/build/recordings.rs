@@ -3,8 +3,8 @@
 use crate::error::Error;
 use channel::Recorded;
 use des::Streams;
-use link::Trace;
-use scenario::{Capacity, Loaded, Scenario};
+use link::{Delays, Trace};
+use scenario::{Capacity, Delay, Loaded, Scenario};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Span;
@@ -12,12 +12,16 @@ use units::Span;
 /// The recorded traces that a scenario's links name, by the name that they use.
 pub(crate) type Traces = BTreeMap<String, Arc<Trace>>;
 
+/// The recorded delays that a scenario's links name, by the name that they use.
+pub(crate) type DelayTraces = BTreeMap<String, Arc<Delays>>;
+
 /// The recorded channels that a scenario's UEs name, by the name that they use.
 pub(crate) type Channels = BTreeMap<String, Arc<Recorded>>;
 
 /// Everything recorded that a scenario names.
 pub(crate) struct Recordings {
     pub(crate) traces: Traces,
+    pub(crate) delays: DelayTraces,
     pub(crate) channels: Channels,
 }
 
@@ -44,12 +48,16 @@ impl Recordings {
             Some(Capacity::Trace { file, offset: None, .. }) => Some(self.traces[file].period()),
             _ => None,
         });
+        let delays = scenario.links.iter().filter_map(|link| match &link.delay {
+            Delay::Trace { file, offset: None } => self.delays[file].period(),
+            _ => None,
+        });
         let ues = scenario.radio().map_or(&[][..], |radio| radio.ues);
         let channels = ues.iter().filter_map(|ue| match &ue.channel {
             scenario::Channel::Recorded { files, offset: None, .. } => period(files, &self.channels),
             _ => None,
         });
-        let longest = traces.chain(channels).map(Span::as_millis).max().unwrap_or(0);
+        let longest = traces.chain(delays).chain(channels).map(Span::as_millis).max().unwrap_or(0);
         let draw = streams.named("trace offset").next_u64();
         // The high half of a product is below `longest`, and equally likely each.
         Some(Span::from_millis(((u128::from(draw) * u128::from(longest)) >> 64) as u64))
@@ -63,12 +71,12 @@ pub(super) fn period(files: &BTreeMap<String, String>, channels: &Channels) -> O
 
 /// Reads everything recorded that `loaded` names.
 pub(crate) fn load(loaded: &Loaded) -> Result<Recordings, Error> {
-    Ok(Recordings { traces: load_traces(loaded)?, channels: load_channels(loaded)? })
+    Ok(Recordings { traces: load_traces(loaded)?, delays: load_delays(loaded)?, channels: load_channels(loaded)? })
 }
 
 /// The texts of everything recorded that `loaded` names, each once.
 pub(crate) fn texts(loaded: &Loaded) -> impl Iterator<Item = &str> {
-    let traces = trace_files(loaded).map(|file| (file, text_of_trace(loaded, file)));
+    let traces = trace_files(loaded).chain(delay_files(loaded)).map(|file| (file, text_of_trace(loaded, file)));
     let channels = channel_files(loaded).map(|file| (file, text_of_channel(loaded, file)));
     traces.chain(channels).collect::<BTreeMap<&str, &str>>().into_values()
 }
@@ -78,6 +86,15 @@ fn trace_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
     let links = loaded.points().iter().flat_map(|point| &point.scenario.links);
     links.filter_map(|link| match &link.rate {
         Some(Capacity::Trace { file, .. }) => Some(file.as_str()),
+        _ => None,
+    })
+}
+
+/// The recorded delays that the links of `loaded` name; one may be named several times.
+fn delay_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    let links = loaded.points().iter().flat_map(|point| &point.scenario.links);
+    links.filter_map(|link| match &link.delay {
+        Delay::Trace { file, .. } => Some(file.as_str()),
         _ => None,
     })
 }
@@ -117,6 +134,18 @@ fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
         }
     }
     Ok(traces)
+}
+
+fn load_delays(loaded: &Loaded) -> Result<DelayTraces, Error> {
+    let mut all = DelayTraces::new();
+    for file in delay_files(loaded) {
+        if !all.contains_key(file) {
+            let delays = Delays::parse(text_of_trace(loaded, file));
+            let delays = delays.map_err(|e| Error::Trace { file: file.to_owned(), what: e.to_string() })?;
+            all.insert(file.to_owned(), Arc::new(delays));
+        }
+    }
+    Ok(all)
 }
 
 fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {

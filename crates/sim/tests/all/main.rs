@@ -7,6 +7,7 @@ mod closed_forms;
 #[path = "../common/mod.rs"]
 mod common;
 mod conservation;
+mod delays;
 mod flows;
 mod host_time;
 mod jobs;
