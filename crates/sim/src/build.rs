@@ -13,6 +13,7 @@ use crate::hosts::{Flow, Hosts};
 use crate::middlebox::Middleboxes;
 use crate::network::Network;
 use crate::network::link::PlacedLink;
+use crate::network::medium::{AnyMedium, PlacedMedium};
 use crate::network::packet::End;
 use crate::network::route::Hop;
 use crate::parts::{Kind, Parts};
@@ -20,7 +21,6 @@ use crate::reporting::Reports;
 use crate::rows::RunId;
 use crate::rows::links::LinkRows;
 use crate::world::World;
-use channel::Direction;
 use des::Streams;
 use record::{Output, Tables};
 use recordings::{Playback, Recordings};
@@ -88,17 +88,13 @@ fn add_links(world: &mut World, recordings: &Recordings, begin: Span, live: bool
 fn add_radio(world: &mut World, playback: Playback<'_>) {
     let World { scenario, id, streams, parts, network, .. } = world;
     let Some(radio_network) = scenario.radio() else { return };
-    let part = parts.add(Kind::Radio);
-    let radio = radio::radio(scenario, &radio_network, *id, playback, streams, part);
-    parts.agenda.wake(part, radio.poll_timeout());
-    network.radio = Some(Box::new(radio));
-    for (ue, of) in (0..).zip(radio_network.ues) {
-        for (name, direction) in radio::hop_names(of).into_iter().zip([Direction::Downlink, Direction::Uplink]) {
-            network.hops.insert(name, Hop::Radio(ue, direction));
-        }
-    }
+    let radio = radio::radio(scenario, &radio_network, *id, playback, streams);
+    let part = parts.add(Kind::Medium(network.media.len() as u16));
+    let placed = PlacedMedium::new(AnyMedium::Radio(Box::new(radio)), part);
+    network.add_medium(placed, radio_network.ues.iter().flat_map(radio::hop_names));
+    network.wake_media(&mut parts.agenda);
     let has_readers = radio_network.proxy.is_some_and(|proxy| proxy.policy != ProxyPolicy::Split);
-    if let Some(radio) = network.radio.as_ref().filter(|_| has_readers) {
+    if let Some(radio) = network.radio().filter(|_| has_readers) {
         world.reports = Some(Reports::new(&radio_network, radio, parts, streams));
     }
 }

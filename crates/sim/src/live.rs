@@ -149,7 +149,7 @@ impl<'a> Live<'a> {
         };
         Status {
             links: network.links.iter_mut().map(link).collect(),
-            ues: network.radio.as_mut().map_or_else(Vec::new, |radio| radio.status(now)),
+            ues: network.radio_mut().map_or_else(Vec::new, |radio| radio.status(now)),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> Live<'a> {
 
     fn radio(&mut self) -> Result<(Time, &mut Radio), String> {
         let now = self.world.now();
-        let radio = self.world.network.radio.as_mut().ok_or("the scenario has no radio network")?;
+        let radio = self.world.network.radio_mut().ok_or("the scenario has no radio network")?;
         Ok((now, radio))
     }
 

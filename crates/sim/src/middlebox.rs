@@ -283,7 +283,7 @@ impl Middleboxes {
 /// Returns the UE whose radio hop is on the way after or before the hop `at`.
 fn towards(way: &[Hop], at: Hop) -> Option<Towards> {
     let radio = |hop: &Hop| match hop {
-        Hop::Radio(ue, _) => Some(*ue),
+        Hop::Medium(_, port) => Some(port.ue().0),
         Hop::Link(_) | Hop::Middlebox(_) => None,
     };
     let place = way.iter().position(|hop| *hop == at)?;
@@ -295,6 +295,6 @@ fn towards(way: &[Hop], at: Hop) -> Option<Towards> {
 fn link(links: &[scenario::Link], hop: Hop) -> Option<&scenario::Link> {
     match hop {
         Hop::Link(link) => links.get(link as usize),
-        Hop::Radio(..) | Hop::Middlebox(_) => None,
+        Hop::Medium(..) | Hop::Middlebox(_) => None,
     }
 }

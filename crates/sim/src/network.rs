@@ -9,6 +9,7 @@
 //! [`Watch`] sorts what it hears before it writes.
 
 pub(crate) mod link;
+pub(crate) mod medium;
 pub(crate) mod packet;
 pub(crate) mod radio;
 pub(crate) mod reports;
@@ -16,9 +17,9 @@ pub(crate) mod route;
 pub(crate) mod watch;
 
 use aqm::{Backlog, DropReason, Packet as _};
-use channel::Direction;
 use des::{Agenda, Part};
 use link::{Carrier, PlacedLink};
+use medium::{AnyMedium, PlacedMedium, Port};
 use packet::{Body, End, Owner, Packet, Parcel, Store, Visitor};
 use radio::Radio;
 use route::{Hop, Routes};
@@ -30,11 +31,10 @@ use watch::{Happening, Watch};
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) links: Vec<PlacedLink>,
-    /// Links and radio hops by name.
+    pub(crate) media: Vec<PlacedMedium>,
+    /// Links and ports of media by name.
     pub(crate) hops: BTreeMap<String, Hop>,
     pub(crate) routes: Routes,
-    /// The network of all radio hops.
-    pub(crate) radio: Option<Box<Radio>>,
     pub(crate) traffic: InTransit,
 }
 
@@ -78,17 +78,19 @@ impl Network {
     pub(crate) fn track_host(&mut self, route: u32) -> Option<Hop> {
         let first = self.routes.hops(route)[0];
         match first {
-            Hop::Radio(ue, Direction::Uplink) => self.radio.as_mut()?.track_host(ue),
-            Hop::Link(link) => self.links[link as usize].queue_in_host()?.note_begun(),
-            Hop::Radio(..) | Hop::Middlebox(_) => return None,
+            Hop::Medium(medium, port) => self.media[usize::from(medium)].track_host(port).then_some(first),
+            Hop::Link(link) => self.links[link as usize].queue_in_host().map(|link| {
+                link.note_begun();
+                first
+            }),
+            Hop::Middlebox(_) => None,
         }
-        Some(first)
     }
 
     /// Returns whether the queue of a host in front of `first`, the first hop of a route, would drop a packet after `ahead`.
     pub(crate) fn is_host_full(&self, first: Hop, len: u32, priority: u8, ahead: Backlog, now: Time) -> bool {
         match first {
-            Hop::Radio(ue, _) => self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority, ahead)),
+            Hop::Medium(medium, port) => self.media[usize::from(medium)].is_host_full(port, len, priority, ahead),
             Hop::Link(link) => match &self.links[link as usize].carrier {
                 Carrier::Link(carrier) => carrier.is_full(len, priority, ahead, now),
                 Carrier::Foreseen(..) => false,
@@ -97,17 +99,44 @@ impl Network {
         }
     }
 
-    /// Returns the cell that serves a UE, or served it last, in a radio network.
-    pub(crate) fn cell_of(&self, ue: u32) -> Option<u32> {
-        self.radio.as_ref().map(|radio| radio.cell_of(ue))
+    /// Returns the radio network, if there is one.
+    pub(crate) fn radio(&self) -> Option<&Radio> {
+        self.media
+            .iter()
+            .map(|placed| match &placed.medium {
+                AnyMedium::Radio(radio) => &**radio,
+            })
+            .next()
     }
 
-    /// Adds a route over named links and radio hops and returns its number.
+    /// Like [`Network::radio`], to be changed.
+    pub(crate) fn radio_mut(&mut self) -> Option<&mut Radio> {
+        radio_of(&mut self.media)
+    }
+
+    /// Returns the cell that serves a UE, or served it last, in a radio network.
+    pub(crate) fn cell_of(&self, ue: u32) -> Option<u32> {
+        self.radio().map(|radio| radio.cell_of(ue))
+    }
+
+    /// Adds a medium with the names of its ports, in order.
+    pub(crate) fn add_medium(&mut self, medium: PlacedMedium, ports: impl Iterator<Item = String>) {
+        let index = self.media.len() as u16;
+        self.media.push(medium);
+        self.hops.extend((0..).zip(ports).map(|(port, name)| (name, Hop::Medium(index, Port(port)))));
+    }
+
+    /// Renews the deadlines of media after a change from outside.
+    pub(crate) fn wake_media(&self, agenda: &mut Agenda) {
+        self.media.iter().for_each(|medium| agenda.wake(medium.part, medium.poll_timeout()));
+    }
+
+    /// Adds a route over named links and ports of media and returns its number.
     ///
     /// # Panics
     /// If one of them does not exist.
     pub(crate) fn add_route(&mut self, names: &[String]) -> u32 {
-        let hop = |name: &String| *self.hops.get(name).expect("a route names links and radio hops that exist");
+        let hop = |name: &String| *self.hops.get(name).expect("a route names links and ports that exist");
         self.routes.add(names.iter().map(hop).collect())
     }
 
@@ -226,30 +255,29 @@ impl Network {
             None => return Some(Reached::End(packet)),
             Some(Hop::Middlebox(tap)) => return Some(Reached::Middlebox(tap, packet)),
             Some(Hop::Link(link)) => self.enter_link_on(link, packet, agenda),
-            Some(Hop::Radio(ue, direction)) => self.enter_radio(ue, direction, packet, agenda),
+            Some(Hop::Medium(medium, port)) => self.enter_medium(medium, port, packet, agenda),
         }
         None
     }
 
-    /// Handles the deadline of the LTE network.
+    /// Handles the deadline of a medium.
     #[inline]
-    pub(crate) fn call_radio(&mut self, agenda: &Agenda) {
-        let (now, Network { radio, routes, traffic, .. }) = (agenda.now(), self);
-        if let Some(radio) = radio {
-            radio.run(now, &mut |packet, why| traffic.lose_on_air(routes, &packet, why, now));
-            traffic.note_released(radio);
-        }
+    pub(crate) fn call_medium(&mut self, medium: u16, agenda: &Agenda) {
+        let (now, Network { media, routes, traffic, .. }) = (agenda.now(), self);
+        let medium = &mut media[usize::from(medium)];
+        medium.handle_timeout(now, &mut |packet, why| traffic.lose_in_medium(routes, &packet, why, now));
+        traffic.note_released(medium);
     }
 
-    /// Like [`Network::poll`], for the LTE network.
+    /// Like [`Network::poll`], for a medium.
     #[inline]
-    pub(crate) fn poll_radio(&mut self, agenda: &mut Agenda) -> Option<Reached> {
+    pub(crate) fn poll_medium(&mut self, medium: u16, agenda: &mut Agenda) -> Option<Reached> {
         let now = agenda.now();
         loop {
-            let Network { radio, traffic, .. } = self;
-            let radio = radio.as_mut()?;
-            let Some(packet) = radio.poll(now, &mut traffic.store) else {
-                agenda.wake(radio.part, radio.poll_timeout());
+            let Network { media, traffic, .. } = self;
+            let medium = &mut media[usize::from(medium)];
+            let Some(packet) = medium.poll(now, &mut traffic.store) else {
+                agenda.wake(medium.part, medium.poll_timeout());
                 return None;
             };
             let hop = traffic.hop_of(&self.routes, &packet);
@@ -279,7 +307,7 @@ impl Network {
     fn enter(&mut self, hop: Hop, packet: Packet, agenda: &mut Agenda) {
         match hop {
             Hop::Link(link) => self.enter_link(link, packet, agenda),
-            Hop::Radio(ue, direction) => self.enter_radio(ue, direction, packet, agenda),
+            Hop::Medium(medium, port) => self.enter_medium(medium, port, packet, agenda),
             Hop::Middlebox(_) => panic!("a middlebox stands between links"),
         }
     }
@@ -345,16 +373,26 @@ impl Network {
         }
     }
 
-    fn enter_radio(&mut self, ue: u32, direction: Direction, packet: Packet, agenda: &mut Agenda) {
+    fn enter_medium(&mut self, medium: u16, port: Port, packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
-        let Network { routes, radio, traffic, .. } = self;
-        traffic.note(now, &packet, |packet, parcel| Happening::Entered(Hop::Radio(ue, direction), packet, parcel));
-        let radio = radio.as_mut().expect("a radio hop leads through a network");
-        let drops = &mut |packet: Packet, why| traffic.lose_on_air(routes, &packet, why, now);
-        radio.enter(ue, direction, packet, now, drops);
-        traffic.note_released(radio);
-        agenda.wake(radio.part, radio.poll_timeout());
+        let Network { routes, media, traffic, .. } = self;
+        traffic.note(now, &packet, |packet, parcel| Happening::Entered(Hop::Medium(medium, port), packet, parcel));
+        let medium = &mut media[usize::from(medium)];
+        let drops = &mut |packet: Packet, why| traffic.lose_in_medium(routes, &packet, why, now);
+        medium.enter(port, packet, now, drops);
+        traffic.note_released(medium);
+        agenda.wake(medium.part, medium.poll_timeout());
     }
+}
+
+/// Returns the radio network among the media.
+pub(crate) fn radio_of(media: &mut [PlacedMedium]) -> Option<&mut Radio> {
+    media
+        .iter_mut()
+        .map(|placed| match &mut placed.medium {
+            AnyMedium::Radio(radio) => &mut **radio,
+        })
+        .next()
 }
 
 impl InTransit {
@@ -401,10 +439,10 @@ impl InTransit {
         }
     }
 
-    /// Notes what has left the queues of UEs' hosts.
+    /// Notes what has left the queues of hosts before a medium.
     #[inline]
-    fn note_released(&mut self, radio: &mut Radio) {
-        while let Some(tag) = radio.poll_released() {
+    fn note_released(&mut self, medium: &mut PlacedMedium) {
+        while let Some(tag) = medium.poll_released() {
             self.release(tag);
         }
     }
@@ -443,9 +481,9 @@ impl InTransit {
         sum
     }
 
-    /// Counts a packet as lost on its radio hop.
+    /// Counts a packet as lost in the medium that it is in.
     #[cold]
-    fn lose_on_air(&mut self, routes: &Routes, packet: &Packet, reason: DropReason, now: Time) {
+    fn lose_in_medium(&mut self, routes: &Routes, packet: &Packet, reason: DropReason, now: Time) {
         let hop = self.hop_of(routes, packet);
         self.lose(hop, packet, reason, now, now);
     }

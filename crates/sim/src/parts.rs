@@ -12,7 +12,7 @@ pub(crate) enum Kind {
     Flow(u32),
     /// A host whose packets wait for their departure.
     Node(u32),
-    Radio,
+    Medium(u16),
     Middlebox(u32),
     /// The reports of the cells.
     Reports,

@@ -12,7 +12,7 @@ use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
 use crate::network::radio::UePlace;
 use crate::network::watch::{self, Happening};
-use crate::network::{Network, Reached};
+use crate::network::{Network, Reached, radio_of};
 use crate::parts::{Kind, Parts};
 use crate::reporting::Reports;
 use crate::rows::RunId;
@@ -183,9 +183,9 @@ impl World<'_> {
                     self.reach(&reached, external);
                 }
             }
-            Kind::Radio => {
-                self.network.call_radio(&self.parts.agenda);
-                while let Some(reached) = self.network.poll_radio(&mut self.parts.agenda) {
+            Kind::Medium(medium) => {
+                self.network.call_medium(medium, &self.parts.agenda);
+                while let Some(reached) = self.network.poll_medium(medium, &mut self.parts.agenda) {
                     self.reach(&reached, external);
                 }
             }
@@ -220,7 +220,9 @@ impl World<'_> {
         let now = self.parts.agenda.now();
         self.network.traffic.note(now, packet, Happening::Received);
         let parcel = self.network.traffic.store.get(packet);
-        if let (Some((ue, left)), Some(radio)) = (parcel.aired, &mut self.network.radio) {
+        if let Some((ue, left)) = parcel.aired
+            && let Some(radio) = radio_of(&mut self.network.media)
+        {
             radio.beyond(ue, now - left);
         }
         match parcel.body {
@@ -265,7 +267,7 @@ impl World<'_> {
     /// Has the cells' reports made for readers outside, too. Returns whether there are cells.
     pub(crate) fn open_reports(&mut self) -> bool {
         let World { scenario, streams, parts, network, reports, .. } = self;
-        let (Some(of), Some(radio)) = (scenario.radio(), &network.radio) else { return false };
+        let (Some(of), Some(radio)) = (scenario.radio(), network.radio()) else { return false };
         let reports = reports.get_or_insert_with(|| Reports::new(&of, radio, parts, streams));
         reports.open(streams.named("reports outside"), parts);
         true
@@ -275,7 +277,7 @@ impl World<'_> {
     fn report(&mut self, part: Part) {
         let World { reports, network, middleboxes, parts, .. } = self;
         let now = parts.agenda.now();
-        let (Some(reports), Some(radio)) = (reports, &mut network.radio) else { return };
+        let (Some(reports), Some(radio)) = (reports, network.radio_mut()) else { return };
         let mut proxy = middleboxes.proxy();
         if proxy.is_none() && !reports.is_open() {
             return;
@@ -290,7 +292,7 @@ impl World<'_> {
     /// Makes the UEs' measurement reports.
     fn measure(&mut self, part: Part) {
         let World { reports, network, parts, .. } = self;
-        if let (Some(reports), Some(radio)) = (reports, &mut network.radio) {
+        if let (Some(reports), Some(radio)) = (reports, network.radio_mut()) {
             let next = reports.measure(radio, parts.agenda.now());
             parts.agenda.wake(part, Some(next));
         }
@@ -298,9 +300,7 @@ impl World<'_> {
 
     /// Renews the radio network's deadline after a change.
     pub(crate) fn wake_radio(&mut self) {
-        if let Some(radio) = &self.network.radio {
-            self.parts.agenda.wake(radio.part, radio.poll_timeout());
-        }
+        self.network.wake_media(&mut self.parts.agenda);
     }
 
     /// Changes the rate of a link from now on.
@@ -372,16 +372,16 @@ impl World<'_> {
         hosts.rows_so_far(few, now, &network.traffic.lost, &mut rows);
         let few = in_turn(&mut seen.link, most.subjects, network.links.len());
         link_rows.rows_so_far(few, &mut network.links, &scenario.links, (scenario.warmup, now), &mut rows.links);
-        if let Some(radio) = &mut network.radio {
+        network.media.iter_mut().for_each(|medium| medium.rows_so_far(now, &mut rows));
+        if let Some(radio) = network.radio() {
             copy_new(radio.mobility(), &mut seen.mobility, most.rows, &mut rows.mobility);
-            radio.rows_so_far(now, &mut rows);
         }
         rows
     }
 
     /// Returns where each UE is.
     pub(crate) fn places(&self, now: Time) -> Vec<UePlace> {
-        self.network.radio.as_ref().map_or_else(Vec::new, |radio| radio.places(now))
+        self.network.radio().map_or_else(Vec::new, |radio| radio.places(now))
     }
 
     /// Writes the rows of a sampling time.
@@ -392,12 +392,12 @@ impl World<'_> {
         network.catch_up(now);
         self.hosts.sample(now, interval, &network.traffic.lost, tables);
         self.link_rows.sample(&mut network.links, &scenario.links, now, interval, &mut tables.queues);
-        if let Some(radio) = &mut network.radio {
-            radio.sample(now, interval, tables);
-            if let Some((proxy, _)) = self.middleboxes.proxy() {
-                let (hosts, ue) = (&self.hosts, |ue| radio.ue(ue));
-                proxy.sample(self.id, now, |flow| hosts.name_of(flow), ue, &mut tables.proxies);
-            }
+        network.media.iter_mut().for_each(|medium| medium.sample(now, interval, tables));
+        if let Some(radio) = network.radio()
+            && let Some((proxy, _)) = self.middleboxes.proxy()
+        {
+            let (hosts, ue) = (&self.hosts, |ue| radio.ue(ue));
+            proxy.sample(self.id, now, |flow| hosts.name_of(flow), ue, &mut tables.proxies);
         }
         self.parts.agenda.wake(part, Some(now + interval));
     }
@@ -407,9 +407,7 @@ impl World<'_> {
         network.catch_up(now);
         self.hosts.warmed_up(now, &network.traffic.lost);
         self.link_rows.warmed_up(&mut network.links, &self.scenario.links, now);
-        if let Some(radio) = &mut network.radio {
-            radio.warmed_up(now);
-        }
+        network.media.iter_mut().for_each(|medium| medium.warmed_up(now));
     }
 
     /// Ends the run at `end`.
@@ -419,11 +417,9 @@ impl World<'_> {
         network.catch_up(end);
         hosts.finish(end, &network.traffic.lost, &mut tables);
         link_rows.finish(&mut network.links, &scenario.links, (scenario.warmup, end), &mut tables.links);
-        let cells = network.radio.as_ref().map_or(&[][..], |radio| radio.cells());
+        let cells = network.radio().map_or(&[][..], |radio| radio.cells());
         middleboxes.finish(id, cells, &mut tables);
-        if let Some(radio) = network.radio {
-            radio.finish(end, &mut tables);
-        }
+        network.media.into_iter().for_each(|medium| medium.finish(end, &mut tables));
         if let Some(watch) = network.traffic.watch {
             tables.events = watch.finish(end)?;
         }

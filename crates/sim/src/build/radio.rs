@@ -15,7 +15,7 @@ use channel::wandering::{self, Area, Pace};
 use channel::{
     AirConfig, Carrier, Channel, Mobility, Orientation, PathLoss, Position, Recorded, Shadowing, Site, fading,
 };
-use des::{Part, Streams};
+use des::Streams;
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
     Secondary, ShortCycle, Stream, UeConfig, rlc,
@@ -31,7 +31,6 @@ pub(super) fn radio(
     id: RunId,
     playback: Playback<'_>,
     streams: &Streams,
-    part: Part,
 ) -> Radio {
     let ues: Vec<String> = network.ues.iter().map(|ue| ue.name.clone()).collect();
     let config = config(network, playback, streams, Time::ZERO + scenario.duration);
@@ -43,7 +42,7 @@ pub(super) fn radio(
     let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
     let cells = cell_names(network, &config);
     let recorder = Recorder::new(id, (ues, serving), cells, scenario.record.radio);
-    Radio::new(ran, part, recorder)
+    Radio::new(ran, recorder)
 }
 
 /// The names of the cells, followed by those of their second carriers.

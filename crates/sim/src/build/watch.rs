@@ -43,7 +43,7 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
         interfaces,
         at_hosts,
         flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
-        radio_hops: scenario.radio().into_iter().flat_map(|radio| radio.ues).map(hop_names).collect(),
+        ports: scenario.radio().iter().map(|radio| radio.ues.iter().flat_map(hop_names).collect()).collect(),
         links,
         log: Vec::new(),
         kept: Vec::new(),

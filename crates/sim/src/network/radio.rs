@@ -1,14 +1,14 @@
-//! The LTE network between links.
+//! The radio network between links: the first of the media.
 //!
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
 
+use super::medium::{Medium, Port};
 use super::packet::{Packet, Store};
 use super::reports::{Reporter, waiting};
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{Backlog, DropReason, Packet as _};
 use channel::Direction;
-use des::Part;
 use ran::Ran;
 use record::Tables;
 use record::tables::Mobility;
@@ -44,71 +44,61 @@ pub struct UePlace {
 /// The network and its meters.
 pub(crate) struct Radio {
     ran: Ran<Packet>,
-    pub(crate) part: Part,
     meters: UeMeters,
     recorder: Recorder,
     /// UEs of which it is noted what leaves the host's queue.
     tracked: Vec<u32>,
 }
 
-impl Radio {
-    /// Creates the hop over `ran`; it is called as `part`.
-    pub(crate) fn new(ran: Ran<Packet>, part: Part, recorder: Recorder) -> Radio {
-        let meters = UeMeters::new(recorder.ues().len(), recorder.cells().len());
-        Radio { ran, part, meters, recorder, tracked: Vec::new() }
-    }
-
-    /// Returns when to call it.
+/// Each UE has two ports: downlink and uplink.
+impl Port {
+    /// Returns the UE, and the direction.
     #[inline]
-    pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.ran.poll_timeout()
+    pub(crate) fn ue(self) -> (u32, Direction) {
+        (self.0 / 2, if self.0 % 2 == 0 { Direction::Downlink } else { Direction::Uplink })
     }
+}
 
-    /// Enters a packet into a UE's radio hop.
+impl Medium for Radio {
     #[inline]
-    pub(crate) fn enter(
-        &mut self,
-        ue: u32,
-        direction: Direction,
-        packet: Packet,
-        now: Time,
-        drops: &mut impl FnMut(Packet, DropReason),
-    ) {
-        self.run(now, drops);
-        match direction {
-            Direction::Downlink => self.ran.handle_downlink(ue, packet, now, drops),
-            Direction::Uplink => self.ran.handle_uplink(ue, packet, now, drops),
+    fn enter(&mut self, port: Port, packet: Packet, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
+        self.handle_timeout(now, drops);
+        match port.ue() {
+            (ue, Direction::Downlink) => self.ran.handle_downlink(ue, packet, now, drops),
+            (ue, Direction::Uplink) => self.ran.handle_uplink(ue, packet, now, drops),
         }
     }
 
-    /// Notes what leaves the queue of the host at `ue` from now on.
-    pub(crate) fn track_host(&mut self, ue: u32) {
+    #[inline]
+    fn handle_timeout(&mut self, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
+        self.ran.handle_timeout(now, drops, &mut self.recorder);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Time> {
+        self.ran.poll_timeout()
+    }
+
+    fn track_host(&mut self, port: Port) -> bool {
+        let (ue, Direction::Uplink) = port.ue() else { return false };
         if !self.tracked.contains(&ue) {
             self.ran.note_released(ue);
             self.tracked.push(ue);
         }
+        true
     }
 
-    /// Returns the tag of a packet that has left the queue of a tracked host, which was not returned before.
     #[inline]
-    pub(crate) fn poll_released(&mut self) -> Option<u64> {
+    fn poll_released(&mut self) -> Option<u64> {
         self.tracked.iter().find_map(|&ue| self.ran.poll_released(ue))
     }
 
-    /// Returns whether the queue of the host at `ue` would drop a packet.
-    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
-        self.ran.is_host_full(ue, len, priority, ahead)
+    fn is_host_full(&self, port: Port, len: u32, priority: u8, ahead: Backlog) -> bool {
+        self.ran.is_host_full(port.ue().0, len, priority, ahead)
     }
 
-    /// Processes what is due.
     #[inline]
-    pub(crate) fn run(&mut self, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
-        self.ran.handle_timeout(now, drops, &mut self.recorder);
-    }
-
-    /// Returns the next packet that has passed.
-    #[inline]
-    pub(crate) fn poll(&mut self, now: Time, store: &mut Store) -> Option<Packet> {
+    fn poll(&mut self, now: Time, store: &mut Store) -> Option<Packet> {
         let delivery = self.ran.poll_delivery()?;
         let (packet, ue, direction) = (delivery.packet, delivery.ue, delivery.direction);
         let parcel = store.get(&packet);
@@ -127,6 +117,32 @@ impl Radio {
         }
         self.meters.deliver(&delivery, arrived, now);
         Some(packet)
+    }
+
+    fn warmed_up(&mut self, now: Time) {
+        self.meters.warmed_up(&mut self.ran, now);
+    }
+
+    fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
+        self.meters.sample(&mut self.ran, &mut self.recorder, now, interval, &mut tables.radio);
+    }
+
+    fn rows_so_far(&mut self, now: Time, tables: &mut Tables) {
+        self.meters.finish(&mut self.ran, &self.recorder, now, &mut tables.ues);
+    }
+
+    /// Writes the rows of the UEs, and the collected tables.
+    fn finish(mut self, end: Time, tables: &mut Tables) {
+        self.meters.finish(&mut self.ran, &self.recorder, end, &mut tables.ues);
+        (tables.mobility, tables.transmissions) = self.recorder.finish();
+    }
+}
+
+impl Radio {
+    /// Creates the hop over `ran`.
+    pub(crate) fn new(ran: Ran<Packet>, recorder: Recorder) -> Radio {
+        let meters = UeMeters::new(recorder.ues().len(), recorder.cells().len());
+        Radio { ran, meters, recorder, tracked: Vec::new() }
     }
 
     /// Records the delay of a packet of `ue` from the cell to its end.
@@ -171,24 +187,9 @@ impl Radio {
         (self.recorder.ues().len(), self.recorder.cells().len())
     }
 
-    /// Ends the warm-up: the summary leaves out what was counted so far.
-    pub(crate) fn warmed_up(&mut self, now: Time) {
-        self.meters.warmed_up(&mut self.ran, now);
-    }
-
-    /// Writes the rows of the UEs at a sampling time.
-    pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
-        self.meters.sample(&mut self.ran, &mut self.recorder, now, interval, &mut tables.radio);
-    }
-
     /// What has happened to UEs so far.
     pub(crate) fn mobility(&self) -> &Mobility {
         self.recorder.mobility()
-    }
-
-    /// Writes the rows of the UEs as if the run ended now.
-    pub(crate) fn rows_so_far(&mut self, now: Time, tables: &mut Tables) {
-        self.meters.finish(&mut self.ran, &self.recorder, now, &mut tables.ues);
     }
 
     /// Returns the cells' names.
@@ -209,12 +210,6 @@ impl Radio {
             cell: self.ran.serving(ue).map(|cell| self.recorder.cells()[cell as usize].clone()),
         };
         (0..).zip(self.recorder.ues()).map(place).collect()
-    }
-
-    /// Writes the rows of the UEs at the end, and the collected tables.
-    pub(crate) fn finish(mut self, end: Time, tables: &mut Tables) {
-        self.meters.finish(&mut self.ran, &self.recorder, end, &mut tables.ues);
-        (tables.mobility, tables.transmissions) = self.recorder.finish();
     }
 
     /// As [`crate::Live::set_sinr`].

@@ -1,14 +1,14 @@
 //! Routes: the links, radio hops and middleboxes that packets pass, in order.
 
-use channel::Direction;
+use super::medium::Port;
 
 /// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// Returns the index of a link.
+    /// The index of a link.
     Link(u32),
-    /// Returns the radio hop of a UE.
-    Radio(u32, Direction),
+    /// The index of a medium, and a port of it.
+    Medium(u16, Port),
     /// A middlebox: the number of the route's passage through it.
     Middlebox(u32),
 }

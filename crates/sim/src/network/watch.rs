@@ -58,8 +58,8 @@ pub(crate) struct Watch {
     /// By host: the same.
     pub(crate) at_hosts: Vec<Option<u32>>,
     pub(crate) links: Vec<String>,
-    /// By UE: the names of its radio hops, downlink first.
-    pub(crate) radio_hops: Vec<[String; 2]>,
+    /// By medium: the names of its ports.
+    pub(crate) ports: Vec<Vec<String>>,
     /// By flow: its name, and the hosts of its two ends by number.
     pub(crate) flows: Vec<(String, [u32; 2])>,
     /// Events of controllers that have not been recorded.
@@ -105,7 +105,7 @@ impl Watch {
             Happening::Left(hop, packet, parcel) => {
                 let detail = if packet.ecn() == Ecn::Ce { "ce" } else { "" };
                 self.row("deliver", Some(*hop), packet, parcel, detail, at);
-                // A radio hop is no link with an interface.
+                // A medium is no link with an interface.
                 if let Hop::Link(link) = hop
                     && let Some(interface) = self.interfaces[*link as usize]
                 {
@@ -193,7 +193,7 @@ impl Watch {
             link: match hop {
                 None => "",
                 Some(Hop::Link(link)) => &self.links[link as usize],
-                Some(Hop::Radio(ue, direction)) => &self.radio_hops[ue as usize][direction as usize],
+                Some(Hop::Medium(medium, port)) => &self.ports[usize::from(medium)][port.0 as usize],
                 // Packets neither wait in it nor are lost.
                 Some(Hop::Middlebox(_)) => "",
             },
