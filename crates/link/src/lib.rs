@@ -141,8 +141,11 @@ pub struct Link<P> {
     wire: VecDeque<(Time, P)>,
     /// Packets on the wire that others may overtake, in order of time.
     late: VecDeque<(Time, P)>,
-    /// Whether service has to happen on time, because it can drop packets or somebody is told when it begins.
+    /// Whether service has to happen on time, because it can drop packets, somebody is told when it begins, or its packet may be
+    /// delivered before all others.
     prompt: bool,
+    /// Whether a packet that is served may be delivered before all that are on the wire: it may be overtaken, and its delay is shorter.
+    overtakes_all: bool,
     /// Tags of packets that have begun service and were not polled, if that is noted.
     begun: Option<Vec<u64>>,
     /// `arrived` and `delivered` are derived from other counters when the statistics are read.
@@ -166,13 +169,16 @@ impl<P: Packet> Link<P> {
     /// Creates an idle link. `random` is used only if loss, jitter or reordering is configured.
     pub fn new(config: Config, mut random: Random) -> Self {
         let queue = AnyQueue::new(&config.queue);
+        let is_even = config.jitter == Jitter::None && matches!(config.delay, Delay::Constant(_));
+        let overtakes_all = config.reordering.share > 0.0 && !is_even;
         let loss = LossProcess::new(config.loss, random.clone());
         // Loss, jitter and reordering use independent streams, so that enabling one does not change the others.
         random.jump();
         let jitter = JitterSource::new(config.jitter, random.clone());
         random.jump();
         Link {
-            prompt: queue.drops_when_served() || config.loss != Loss::None,
+            prompt: queue.drops_when_served() || config.loss != Loss::None || overtakes_all,
+            overtakes_all,
             begun: None,
             queue,
             waiting: false,
@@ -261,7 +267,7 @@ impl<P: Packet> Link<P> {
 
     /// Returns the time of the next call: the next delivery, or the next service if that is earlier and cannot wait.
     ///
-    /// A service that cannot drop packets can wait for the delivery at the head of the wire: its packet is delivered no
+    /// A service that need not be on time can wait for the delivery at the head of the wire: its packet is delivered no
     /// earlier.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -339,7 +345,8 @@ impl<P: Packet> Link<P> {
     pub fn set_loss(&mut self, loss: Loss, now: Time) {
         self.catch_up(now);
         self.loss.set(loss);
-        self.prompt = self.queue.drops_when_served() || loss != Loss::None || self.begun.is_some();
+        self.prompt =
+            self.queue.drops_when_served() || loss != Loss::None || self.overtakes_all || self.begun.is_some();
     }
 
     /// Has [`Link::poll_begun`] return packets from now on, which then begin service on time.

@@ -407,10 +407,20 @@ fn configs() -> Vec<Config> {
     let changing = Service::Rate(Schedule::new(Rate::from_mbps(3), changes).unwrap());
     let loss = Loss::GilbertElliott { to_bad: 0.2, to_good: 0.3, loss_good: 0.05, loss_bad: 0.6 };
     let jitter = Jitter::HalfNormal { sigma: Span::from_millis(2) };
-    let delay = Span::from_millis(4);
+    let delay = Delay::from(Span::from_millis(4));
+    let orbit = varying(&[(0, 4_000), (30_000, 9_000), (31_000, 1_000), (60_000, 2_000)]);
     vec![
-        Config { queue: limit, service: rate(10_000_000), delay, ..Config::default() },
-        Config { queue: fq_codel, service: changing, delay, overhead: 20, loss, jitter, ..Config::default() },
+        Config { queue: limit, service: rate(10_000_000), delay: delay.clone(), ..Config::default() },
+        Config { queue: limit, service: rate(10_000_000), delay: orbit, ..Config::default() },
+        Config {
+            queue: fq_codel,
+            service: changing,
+            delay: delay.clone(),
+            overhead: 20,
+            loss,
+            jitter,
+            ..Config::default()
+        },
         Config { queue: limit, service: tiny_trace(Sharing::Whole), jitter, ..Config::default() },
         Config { queue: fq_codel, service: tiny_trace(Sharing::Bytes), loss, ..Config::default() },
         Config { queue: limit, delay, loss, jitter, ..Config::default() },
