@@ -722,6 +722,20 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_falls_to_what_the_ue_can_take_down_to_the_lowest_and_rises_to_what_is_needed() {
+        let scheme = |mcs| Scheme { cqi: 9, mcs, layers: 1 };
+        let bits = |mcs| Rat::Lte.downlink_bits(mcs, 1, 50);
+        for lower in 0..20 {
+            // MCS 9 and 10, and 16 and 17, have the same block sizes.
+            let fallen = scheme(20).within(&Rat::Lte, 50, bits(lower)).mcs;
+            let risen = scheme(0).at_least(&Rat::Lte, 50, bits(lower)).mcs;
+            assert!(risen <= lower && lower <= fallen, "{risen} and {fallen} for {lower}");
+            assert_eq!([risen, fallen].map(bits), [bits(lower); 2]);
+        }
+        assert_eq!(scheme(20).within(&Rat::Lte, 50, 0).mcs, 0);
+    }
+
+    #[test]
     fn a_report_is_as_old_after_idle_time_as_without() {
         let link = LinkAdaptation::default();
         // Each measurement is its own TTI. Looked at in each TTI, and in a few.
