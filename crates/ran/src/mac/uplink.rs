@@ -220,9 +220,9 @@ impl<P: Packet> Ran<P> {
                 // The UE waits for a better channel.
                 return true;
             }
-            let candidate = rat.uplink_candidate(self, index, (need, count), tti);
-            candidates.extend(candidate);
-            candidate.is_some() || waits || self.ues[index as usize].estimate.wants()
+            candidates.extend(rat.uplink_candidate(self, index, (need, count), tti));
+            // If it wants nothing any more, it leaves in the next slot.
+            true
         });
         self.cells[cell].uplink.active = active;
         let mut granted = repetitions.len();
