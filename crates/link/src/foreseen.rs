@@ -13,7 +13,7 @@ use units::{Span, Time};
 
 use crate::rate::RateServer;
 use crate::wire::{LossProcess, after};
-use crate::{Config, Delay, Jitter, Random, Service, Stats};
+use crate::{Config, Delay, Random, Service, Stats};
 
 /// One direction of a link with a drop-tail queue, a known rate, a constant delay, no jitter and no reordering.
 ///
@@ -82,7 +82,10 @@ impl Foreseen {
             Service::Rate(schedule) => Some(RateServer::new(schedule.clone())),
             Service::Trace { .. } => return None,
         };
-        if config.jitter != Jitter::None || config.reordering.share > 0.0 || queue.victim != Victim::Arriving {
+        if config.jitter.is_some()
+            || config.reordering.is_some_and(|model| model.share > 0.0)
+            || queue.victim != Victim::Arriving
+        {
             return None;
         }
         let Delay::Constant(delay) = config.delay else { return None };

@@ -46,13 +46,13 @@ pub struct Config {
     /// Bytes of framing added to each packet's length during service. The queue does not count them.
     pub overhead: u32,
     /// Losses on the wire.
-    pub loss: Loss,
+    pub loss: Option<Loss>,
     /// Delay of the wire.
     pub delay: Delay,
     /// Random additional delay.
-    pub jitter: Jitter,
+    pub jitter: Option<Jitter>,
     /// Packets that others overtake.
-    pub reordering: Reordering,
+    pub reordering: Option<Reordering>,
 }
 
 impl Default for Config {
@@ -61,10 +61,10 @@ impl Default for Config {
             queue: aqm::Config::UNLIMITED,
             service: Service::default(),
             overhead: 0,
-            loss: Loss::default(),
+            loss: None,
             delay: Delay::default(),
-            jitter: Jitter::default(),
-            reordering: Reordering::default(),
+            jitter: None,
+            reordering: None,
         }
     }
 }
@@ -169,15 +169,15 @@ impl<P: Packet> Link<P> {
     /// Creates an idle link. `random` is used only if loss, jitter or reordering is configured.
     pub fn new(config: Config, mut random: Random) -> Self {
         let queue = AnyQueue::new(&config.queue);
-        let is_even = config.jitter == Jitter::None && matches!(config.delay, Delay::Constant(_));
-        let overtakes_all = config.reordering.share > 0.0 && !is_even;
+        let is_even = config.jitter.is_none() && matches!(config.delay, Delay::Constant(_));
+        let overtakes_all = config.reordering.is_some_and(|model| model.share > 0.0) && !is_even;
         let loss = LossProcess::new(config.loss, random.clone());
         // Loss, jitter and reordering use independent streams, so that enabling one does not change the others.
         random.jump();
         let jitter = JitterSource::new(config.jitter, random.clone());
         random.jump();
         Link {
-            prompt: queue.drops_when_served() || config.loss != Loss::None || overtakes_all,
+            prompt: queue.drops_when_served() || config.loss.is_some() || overtakes_all,
             overtakes_all,
             begun: None,
             queue,
@@ -342,11 +342,10 @@ impl<P: Packet> Link<P> {
 
     /// Sets the loss on the wire from `now` on, for packets whose service begins later. Call [`Link::poll_timeout`] again
     /// afterwards.
-    pub fn set_loss(&mut self, loss: Loss, now: Time) {
+    pub fn set_loss(&mut self, loss: Option<Loss>, now: Time) {
         self.catch_up(now);
         self.loss.set(loss);
-        self.prompt =
-            self.queue.drops_when_served() || loss != Loss::None || self.overtakes_all || self.begun.is_some();
+        self.prompt = self.queue.drops_when_served() || loss.is_some() || self.overtakes_all || self.begun.is_some();
     }
 
     /// Has [`Link::poll_begun`] return packets from now on, which then begin service on time.

@@ -20,6 +20,8 @@ mod synthetic;
 use core::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Span, Time};
 
 pub use synthetic::{Synthetic, Variation, synthetic};
@@ -29,16 +31,19 @@ pub const OPPORTUNITY: u32 = 1500;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// How packets use opportunities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The service of a trace's delivery opportunity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Service")]
 pub enum Sharing {
-    /// The bytes of an opportunity are used by consecutive packets; a packet that needs more than is left continues at
-    /// the next opportunity and leaves there, as in `mm-link`.
+    /// 1500 bytes: several small packets, or a part of a large one.
+    // A packet that needs more than is left continues at the next opportunity and leaves there, as in `mm-link`.
     #[default]
     Bytes,
-    /// One packet per opportunity, however small; a larger one takes as many as it needs and leaves at the last. This
-    /// follows the description of the format: one packet crosses the link at each line.
-    Whole,
+    /// One packet of any size.
+    // A larger one than an opportunity takes as many as it needs and leaves at the last. This follows the description of the format: one
+    // packet crosses the link at each line.
+    Packets,
 }
 
 /// Delivery opportunities over time, repeated at the end.
@@ -245,7 +250,7 @@ impl TraceServer {
         }
         let end = self.at;
         self.left -= bytes;
-        if self.sharing == Sharing::Whole {
+        if self.sharing == Sharing::Packets {
             self.wasted += self.left;
             self.left = 0;
         }

@@ -2,90 +2,124 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
-use units::{Span, Time};
+use units::check::{Check, Range};
+use units::{Span, Time, kinds, parameters};
 
 /// The random stream used for loss, jitter and reordering. The driver names it, so that runs can be repeated.
 pub type Random = Xoshiro256PlusPlus;
 
-/// Losses on the wire. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Loss {
-    /// No loss.
-    #[default]
-    None,
-    /// Each packet is lost with the same probability.
-    Independent {
-        /// The probability.
-        probability: f64,
-    },
-    /// Gilbert-Elliott (Elliott 1963; `tc netem loss gemodel p r 1-h 1-k`): a Markov chain with two states and one step
-    /// per packet. A packet is lost with the probability of the current state, then the state may change. The mean
-    /// duration of the bad state is `1/to_good` packets, and the fraction of packets in the bad state is `to_bad /
-    /// (to_bad + to_good)`. The chain begins in the good state.
-    GilbertElliott {
-        /// p: from good to bad.
-        to_bad: f64,
-        /// r: from bad to good.
-        to_good: f64,
-        /// 1-k: the loss probability in the good state.
-        loss_good: f64,
-        /// 1-h: the loss probability in the bad state.
-        loss_bad: f64,
-    },
+kinds! { "Loss",
+    /// Random loss. A bare number is the probability of independent losses.
+    #[derive(Copy)]
+    pub enum Loss {
+        /// Each packet is lost independently of the others.
+        Random {
+            /// Probability that a packet is lost.
+            probability: f64,
+        },
+        /// Bursty losses: a Markov chain of a good and a bad state, which may change before each packet.
+        // Elliott 1963; `tc netem loss gemodel p r 1-h 1-k`, with one step per packet: it is lost with the probability of the current
+        // state, then the state may change. The chain begins in the good state.
+        GilbertElliott {
+            /// Transition probability from good to bad.
+            good_to_bad: f64,
+            /// Transition probability from bad to good; the mean burst is 1/this packets long.
+            bad_to_good: f64,
+            /// Loss probability in the good state.
+            #[serde(default)]
+            loss_good: f64,
+            /// Loss probability in the bad state.
+            #[serde(default = "one")]
+            loss_bad: f64,
+        },
+    }
 }
 
-/// Random additional delay. Packets keep their order: one that would overtake arrives together with the previous one,
-/// so delays follow the given distribution only if the spacing of packets exceeds its width.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Jitter {
-    /// None.
-    #[default]
-    None,
-    /// Uniform over [0, `max`).
-    Uniform {
-        /// The upper end.
-        max: Span,
-    },
-    /// The absolute value of a normal variable of mean zero; its mean is 0.798 `sigma`.
-    HalfNormal {
-        /// The standard deviation of the normal variable.
-        sigma: Span,
-    },
+fn one() -> f64 {
+    1.0
 }
 
-/// Packets that arrive later than some that were sent after them, as over a longer path. The others keep their order.
-///
-/// `tc netem delay D reorder P` sends the share `P` at once and delays the others by `D`: that is a link whose delay is
-/// shorter by `D`, with a share of `1 - P` and a delay of `D`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reordering {
-    /// Probability that a packet is delayed, independently of the others. Values below 0 (and NaN) count as 0, above 1 as 1.
-    pub share: f64,
-    /// Additional delay of such a packet.
-    pub delay: Span,
-    /// A further delay of each such packet, uniform over [0, `spread`): they may overtake each other, too.
-    pub spread: Span,
+impl Loss {
+    /// Checks that the probabilities of the value of `key` are valid.
+    pub fn check(&self, key: &str, c: &mut Check) {
+        match *self {
+            Loss::Random { probability } => c.probability(key, probability),
+            Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => c.key(key, |c| {
+                c.probability("good_to_bad", good_to_bad);
+                c.probability("bad_to_good", bad_to_good);
+                c.probability("loss_good", loss_good);
+                c.probability("loss_bad", loss_bad);
+            }),
+        }
+    }
+}
+
+kinds! { "Jitter",
+    /// Random additional delay of each packet. A bare time is the maximum of a uniform distribution.
+    // Packets keep their order: one that would overtake arrives together with the previous one, so delays follow the given distribution
+    // only if the spacing of packets exceeds its width.
+    #[derive(Copy, Eq)]
+    pub enum Jitter {
+        /// Uniformly distributed from zero to a maximum.
+        Uniform {
+            /// The maximum additional delay.
+            max: Span,
+        },
+        /// The absolute value of a normal variable with mean zero.
+        HalfNormal {
+            /// Standard deviation of the normal variable; the mean additional delay is 0.8 times this.
+            sigma: Span,
+        },
+    }
+}
+
+impl Jitter {
+    /// Checks the span of the value of `key`.
+    pub fn check(&self, key: &str, c: &mut Check) {
+        match *self {
+            Jitter::Uniform { max } => c.span(key, max),
+            Jitter::HalfNormal { sigma } => c.key(key, |c| c.span("sigma", sigma)),
+        }
+    }
+}
+
+parameters! {
+    /// Packets that arrive later than some that were sent after them, as over a longer path. The others keep their order.
+    // `tc netem delay D reorder P` sends the share `P` at once and delays the others by `D`: that is a link whose delay is shorter by
+    // `D`, with a share of `1 - P` and a delay of `D`.
+    #[derive(Copy, Default)]
+    pub struct Reordering {
+        /// Probability that a packet is delayed further, independently of the others.
+        pub share: f64, in Range::PROBABILITY;
+        /// Additional delay of such a packet.
+        #[serde(default)]
+        pub delay: Span, in Range::SPAN;
+        /// A further delay of each such packet, uniformly distributed from zero to this. With a share of 1, it is a jitter whose
+        /// packets may overtake each other.
+        #[serde(default)]
+        pub spread: Span, in Range::SPAN;
+    }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReorderingSource {
-    model: Reordering,
+    model: Option<Reordering>,
     random: Random,
     /// The additional delay of the last packet, if it was one of those.
     last: Option<Span>,
 }
 
 impl ReorderingSource {
-    pub(crate) fn new(model: Reordering, random: Random) -> Self {
+    pub(crate) fn new(model: Option<Reordering>, random: Random) -> Self {
         ReorderingSource { model, random, last: None }
     }
 
     /// Returns the additional delay of the next packet, if it may be overtaken.
     #[inline]
     pub(crate) fn delay(&mut self) -> Option<Span> {
-        if self.model.share > 0.0 {
-            let is_late = unit(&mut self.random) < self.model.share;
-            self.last = is_late.then(|| self.model.delay + uniform(self.model.spread, &mut self.random));
+        if let Some(Reordering { share, delay, spread }) = self.model.filter(|model| model.share > 0.0) {
+            let is_late = unit(&mut self.random) < share;
+            self.last = is_late.then(|| delay + uniform(spread, &mut self.random));
         }
         self.last
     }
@@ -98,33 +132,32 @@ impl ReorderingSource {
 
 #[derive(Clone, Debug)]
 pub(crate) struct LossProcess {
-    model: Loss,
+    model: Option<Loss>,
     bad: bool,
     random: Random,
 }
 
 impl LossProcess {
-    pub(crate) fn new(model: Loss, random: Random) -> Self {
+    pub(crate) fn new(model: Option<Loss>, random: Random) -> Self {
         LossProcess { model, bad: false, random }
     }
 
     /// Continues with another model.
-    pub(crate) fn set(&mut self, model: Loss) {
+    pub(crate) fn set(&mut self, model: Option<Loss>) {
         (self.model, self.bad) = (model, false);
     }
 
     /// Returns whether the next packet is lost.
     #[inline]
     pub(crate) fn loses(&mut self) -> bool {
-        !matches!(self.model, Loss::None) && self.draw()
+        self.model.is_some_and(|model| self.draw(model))
     }
 
-    fn draw(&mut self) -> bool {
-        match self.model {
-            Loss::None => false,
-            Loss::Independent { probability } => unit(&mut self.random) < probability,
-            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-                let (loss, change) = if self.bad { (loss_bad, to_good) } else { (loss_good, to_bad) };
+    fn draw(&mut self, model: Loss) -> bool {
+        match model {
+            Loss::Random { probability } => unit(&mut self.random) < probability,
+            Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                let (loss, change) = if self.bad { (loss_bad, bad_to_good) } else { (loss_good, good_to_bad) };
                 let lost = unit(&mut self.random) < loss;
                 self.bad ^= unit(&mut self.random) < change;
                 lost
@@ -135,24 +168,22 @@ impl LossProcess {
 
 #[derive(Clone, Debug)]
 pub(crate) struct JitterSource {
-    model: Jitter,
+    model: Option<Jitter>,
     random: Random,
     /// The last value drawn.
     last: Span,
 }
 
 impl JitterSource {
-    pub(crate) fn new(model: Jitter, random: Random) -> Self {
+    pub(crate) fn new(model: Option<Jitter>, random: Random) -> Self {
         JitterSource { model, random, last: Span::ZERO }
     }
 
     /// Adds jitter to `due`, the end of the next packet's delay.
     #[inline]
     pub(crate) fn delay(&mut self, due: Time) -> Time {
-        if matches!(self.model, Jitter::None) {
-            return due;
-        }
-        self.last = self.draw();
+        let Some(model) = self.model else { return due };
+        self.last = self.draw(model);
         self.delay_again(due)
     }
 
@@ -161,9 +192,8 @@ impl JitterSource {
         after(due, self.last)
     }
 
-    fn draw(&mut self) -> Span {
-        match self.model {
-            Jitter::None => Span::ZERO,
+    fn draw(&mut self, model: Jitter) -> Span {
+        match model {
             Jitter::Uniform { max } => uniform(max, &mut self.random),
             Jitter::HalfNormal { sigma } => {
                 Span::from_nanos((normal(&mut self.random).abs() * sigma.as_nanos() as f64) as u64)

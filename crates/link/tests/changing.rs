@@ -60,7 +60,7 @@ fn after_an_outage_a_link_goes_on_where_it_would_be_without_one() {
 fn an_outage_leaves_opportunities_of_a_trace_unused_and_gives_an_unlimited_link_a_queue() {
     let trace = || {
         let trace = Trace::parse(b"10\n20\n30\n").expect("it is one");
-        Service::Trace { trace: Arc::new(trace), sharing: Sharing::Whole, offset: Span::ZERO }
+        Service::Trace { trace: Arc::new(trace), sharing: Sharing::Packets, offset: Span::ZERO }
     };
     for (service, until, sent, times) in [
         (trace(), ms(45), 5, [ms(50), ms(60)]),
@@ -87,7 +87,7 @@ fn an_infinitely_fast_link_can_be_given_a_rate_and_a_trace_cannot() {
     assert!(driver.link.set_rate(Rate::from_mbps(12), ms(1)));
     let driver = driver.run([(ms(2), 1500), (ms(2), 1500)]);
     assert_eq!(driver.times(), [ms(3), ms(4)]);
-    let mut driver = Driver::new(Config { service: tiny_trace(Sharing::Whole), ..Config::default() });
+    let mut driver = Driver::new(Config { service: tiny_trace(Sharing::Packets), ..Config::default() });
     assert!(!driver.link.set_rate(Rate::from_mbps(12), ms(1)));
 }
 
@@ -102,11 +102,11 @@ fn a_loss_that_is_set_holds_for_packets_that_are_served_later() {
             driver.collect(now);
         };
         send(&mut driver, 0, ms(0));
-        driver.link.set_loss(Loss::Independent { probability: 1.0 }, ms(10));
+        driver.link.set_loss(Some(Loss::Random { probability: 1.0 }), ms(10));
         send(&mut driver, 1, ms(10));
         send(&mut driver, 2, ms(11));
         driver.run_until(ms(20));
-        driver.link.set_loss(Loss::None, ms(20));
+        driver.link.set_loss(None, ms(20));
         send(&mut driver, 3, ms(20));
         driver.run_until(ms(100));
         assert_eq!(driver.delivered.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 3]);

@@ -225,7 +225,7 @@ fn many_rate_changes_deliver_their_integral() {
 #[test]
 fn whole_opportunities_serve_one_packet_each_and_begin_again_at_the_end() {
     // The opportunity at 0 is gone when packets arrive at 0. Rounds of 5 ms: 2, 2, 5, then 5 (0), 7, 7, 10.
-    let service = tiny_trace(Sharing::Whole);
+    let service = tiny_trace(Sharing::Packets);
     let mut driver = Driver::new(Config { service, ..Config::default() }).run([
         (ms(0), 100),
         (ms(0), 1500),
@@ -303,7 +303,7 @@ fn opportunities_that_find_nothing_are_skipped_over_whole_rounds() {
 fn independent_loss_has_its_probability_and_takes_its_time() {
     let config = Config {
         service: rate(12_000_000),
-        loss: Loss::Independent { probability: 0.1 },
+        loss: Some(Loss::Random { probability: 0.1 }),
         delay: Span::from_millis(3).into(),
         ..Config::default()
     };
@@ -319,14 +319,14 @@ fn independent_loss_has_its_probability_and_takes_its_time() {
 #[test]
 fn certain_loss_loses_all_and_impossible_loss_none() {
     for (probability, lost) in [(1.0, 1000), (7.0, 1000), (0.0, 0), (-1.0, 0), (f64::NAN, 0)] {
-        let config = Config { loss: Loss::Independent { probability }, ..Config::default() };
+        let config = Config { loss: Some(Loss::Random { probability }), ..Config::default() };
         assert_eq!(Driver::new(config).run((0..1000).map(|i| (ms(i), 1))).lost.len(), lost, "at {probability}");
     }
 }
 
 #[test]
 fn gilbert_elliott_bursts_have_their_length_and_share() {
-    let loss = Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+    let loss = Some(Loss::GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 });
     let n = 400_000u64;
     let driver = Driver::new(Config { loss, ..Config::default() }).run((0..n).map(|i| (ms(i), 1)));
     // Every packet of the bad state is lost, so a burst is a stay: geometric with mean 4 and deviation sqrt(12).
@@ -343,7 +343,7 @@ fn gilbert_elliott_bursts_have_their_length_and_share() {
 
 #[test]
 fn partial_losses_of_gilbert_elliott_add_up() {
-    let loss = Loss::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.01, loss_bad: 0.5 };
+    let loss = Some(Loss::GilbertElliott { good_to_bad: 0.1, bad_to_good: 0.3, loss_good: 0.01, loss_bad: 0.5 });
     let n = 200_000u64;
     let driver = Driver::new(Config { loss, ..Config::default() }).run((0..n).map(|i| (ms(i), 1)));
     let share = driver.lost.len() as f64 / n as f64;
@@ -360,20 +360,20 @@ fn jitter_has_its_distribution_where_packets_are_far_apart() {
         let mean = delays.iter().sum::<f64>() / delays.len() as f64;
         (mean, delays.iter().copied().fold(0.0, f64::max))
     };
-    let (mean, max) = mean_delay(Jitter::Uniform { max: Span::from_millis(8) });
+    let (mean, max) = mean_delay(Some(Jitter::Uniform { max: Span::from_millis(8) }));
     assert!((mean - 4.0).abs() < 0.09 && max < 8.0 && max > 7.9, "uniform: mean {mean} ms, max {max} ms");
-    let (mean, max) = mean_delay(Jitter::HalfNormal { sigma: Span::from_millis(5) });
+    let (mean, max) = mean_delay(Some(Jitter::HalfNormal { sigma: Span::from_millis(5) }));
     assert!((mean - 3.989).abs() < 0.11 && max > 15.0, "half-normal: mean {mean} ms, max {max} ms");
 }
 
 #[test]
 fn loss_does_not_shift_the_jitter() {
     let run = |loss| {
-        let jitter = Jitter::Uniform { max: Span::from_millis(8) };
+        let jitter = Some(Jitter::Uniform { max: Span::from_millis(8) });
         Driver::new(Config { loss, jitter, ..Config::default() }).run((0..50).map(|i| (ms(i * 100), 1))).delivered
     };
-    let none = run(Loss::None);
-    let never = run(Loss::Independent { probability: 0.0 });
+    let none = run(None);
+    let never = run(Some(Loss::Random { probability: 0.0 }));
     assert_eq!(none, never);
 }
 
@@ -386,8 +386,8 @@ fn loss_and_jitter_are_independent() {
             link.handle_packet(TestPacket::new(0, 0, 1), ms(0), &mut |_, _| ());
             link.poll_timeout()
         };
-        let lost = first(Loss::Independent { probability: 0.5 }, Jitter::None).is_none();
-        let early = first(Loss::None, Jitter::Uniform { max: Span::from_millis(10) }) < Some(ms(5));
+        let lost = first(Some(Loss::Random { probability: 0.5 }), None).is_none();
+        let early = first(None, Some(Jitter::Uniform { max: Span::from_millis(10) })) < Some(ms(5));
         agree += u32::from(lost == early);
     }
     // Half of 400, with a standard deviation of 10.
@@ -405,8 +405,8 @@ fn configs() -> Vec<Config> {
     });
     let changes = (1..200).map(|n| (ms(n * 5), Rate::from_mbps(n % 4 * 5))).collect();
     let changing = Service::Rate(Schedule::new(Rate::from_mbps(3), changes).unwrap());
-    let loss = Loss::GilbertElliott { to_bad: 0.2, to_good: 0.3, loss_good: 0.05, loss_bad: 0.6 };
-    let jitter = Jitter::HalfNormal { sigma: Span::from_millis(2) };
+    let loss = Some(Loss::GilbertElliott { good_to_bad: 0.2, bad_to_good: 0.3, loss_good: 0.05, loss_bad: 0.6 });
+    let jitter = Some(Jitter::HalfNormal { sigma: Span::from_millis(2) });
     let delay = Delay::from(Span::from_millis(4));
     let orbit = varying(&[(0, 4_000), (30_000, 9_000), (31_000, 1_000), (60_000, 2_000)]);
     vec![
@@ -421,7 +421,7 @@ fn configs() -> Vec<Config> {
             jitter,
             ..Config::default()
         },
-        Config { queue: limit, service: tiny_trace(Sharing::Whole), jitter, ..Config::default() },
+        Config { queue: limit, service: tiny_trace(Sharing::Packets), jitter, ..Config::default() },
         Config { queue: fq_codel, service: tiny_trace(Sharing::Bytes), loss, ..Config::default() },
         Config { queue: limit, delay, loss, jitter, ..Config::default() },
     ]
@@ -466,7 +466,7 @@ fn conserved(driver: &mut Driver, arrived: u64, now: Time) {
 
 #[test]
 fn jitter_never_reorders() {
-    let jitter = Jitter::Uniform { max: Span::from_millis(50) };
+    let jitter = Some(Jitter::Uniform { max: Span::from_millis(50) });
     let config = Config { service: rate(100_000_000), delay: Span::from_millis(1).into(), jitter, ..Config::default() };
     let driver = Driver::new(config).run((0..5_000).map(|i| (at(i * 130_000), 1500)));
     assert!(driver.delivered.iter().map(|&(_, id)| id).eq(0..5_000));
@@ -576,7 +576,7 @@ fn a_foreseen_link_does_what_a_link_does() {
                 ..drop_tail::Config::default()
             }),
             service: if kind & 8 == 0 { Service::Rate(schedule) } else { Service::Infinite },
-            loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
+            loss: if kind & 16 == 0 { None } else { Some(Loss::Random { probability: 0.2 }) },
             overhead: u32::from(kind >> 5) * 2,
             delay: Span::from_micros(u64::from(kind >> 5) * 30).into(),
             ..Config::default()
@@ -606,19 +606,19 @@ fn a_foreseen_link_does_what_a_link_does() {
 
 #[test]
 fn managed_queues_traces_and_jitter_are_not_foreseen() {
-    let jitter = Jitter::Uniform { max: Span::from_millis(1) };
+    let jitter = Some(Jitter::Uniform { max: Span::from_millis(1) });
     let oldest = drop_tail::Config { victim: drop_tail::Victim::Oldest, ..drop_tail::Config::default() };
     for config in [
         Config { queue: aqm::Config::Codel(aqm::codel::Config::default()), ..Config::default() },
         Config { queue: aqm::Config::DropTail(oldest), ..Config::default() },
         Config { service: tiny_trace(Sharing::Bytes), ..Config::default() },
         Config { jitter, ..Config::default() },
-        Config { reordering: Reordering { share: 0.1, ..Reordering::default() }, ..Config::default() },
+        Config { reordering: Some(Reordering { share: 0.1, ..Reordering::default() }), ..Config::default() },
     ] {
         assert!(link::Foreseen::new(&config, random(1)).is_none(), "{config:?}");
     }
     let never = Reordering { share: 0.0, delay: Span::from_millis(1), ..Reordering::default() };
-    for reordering in [Reordering::default(), never] {
+    for reordering in [None, Some(never)] {
         assert!(link::Foreseen::new(&Config { reordering, ..Config::default() }, random(1)).is_some());
     }
 }
@@ -693,9 +693,9 @@ fn rates_and_outages_that_are_set_do_what_a_schedule_that_had_them_from_the_star
         let config = |changes| Config {
             queue,
             service: Service::Rate(Schedule::new(initial, changes).unwrap()),
-            loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
-            jitter: if kind & 32 == 0 { Jitter::None } else { Jitter::Uniform { max: Span::from_micros(20) } },
-            reordering: if kind & 8 == 0 { Reordering::default() } else { late },
+            loss: if kind & 16 == 0 { None } else { Some(Loss::Random { probability: 0.2 }) },
+            jitter: if kind & 32 == 0 { None } else { Some(Jitter::Uniform { max: Span::from_micros(20) }) },
+            reordering: (kind & 8 != 0).then_some(late),
             overhead: u32::from(kind >> 6) * 2,
             delay: match kind >> 6 {
                 3 => varying(&[(0, 30), (400, 90), (900, 10)]),
@@ -729,8 +729,8 @@ fn late_packets_are_overtaken_and_the_others_keep_their_times() {
         ..Config::default()
     };
     let arrivals = || (0..20_000u64).map(|i| (at(i * 1_000_000), 1500));
-    let plain = Driver::new(config(Reordering::default())).run(arrivals());
-    let late = Reordering { share: 0.25, delay: Span::from_micros(2_500), spread: Span::ZERO };
+    let plain = Driver::new(config(None)).run(arrivals());
+    let late = Some(Reordering { share: 0.25, delay: Span::from_micros(2_500), spread: Span::ZERO });
     let some = Driver::new(config(late)).run(arrivals());
     let mut by_id = some.delivered.clone();
     by_id.sort_by_key(|&(_, id)| id);
@@ -746,7 +746,7 @@ fn late_packets_are_overtaken_and_the_others_keep_their_times() {
 
 #[test]
 fn with_a_share_of_one_a_spread_is_a_jitter_that_reorders() {
-    let reordering = Reordering { share: 1.0, delay: Span::ZERO, spread: Span::from_millis(5) };
+    let reordering = Some(Reordering { share: 1.0, delay: Span::ZERO, spread: Span::from_millis(5) });
     let driver =
         Driver::new(Config { reordering, ..Config::default() }).run((0..5_000u64).map(|i| (at(i * 100_000), 100)));
     assert!(driver.times().is_sorted() && driver.delivered.len() == 5_000);
@@ -757,7 +757,7 @@ fn with_a_share_of_one_a_spread_is_a_jitter_that_reorders() {
 
 #[test]
 fn a_rate_change_moves_a_late_packet_in_service_too() {
-    let reordering = Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO };
+    let reordering = Some(Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO });
     let mut link = Link::new(Config { service: rate(12_000_000), reordering, ..Config::default() }, random(1));
     link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
     assert_eq!(link.poll_timeout(), Some(ms(4)));

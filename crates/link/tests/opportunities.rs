@@ -60,7 +60,7 @@ impl Model<'_> {
             let (end, used) = (self.time(), bytes.min(self.left));
             bytes -= used;
             self.left -= used;
-            let is_whole = bytes == 0 && sharing == Sharing::Whole;
+            let is_whole = bytes == 0 && sharing == Sharing::Packets;
             if self.left == 0 || is_whole {
                 self.skip();
             }
@@ -81,7 +81,7 @@ fn packets_use_the_opportunities_after_their_arrival_and_the_rest_is_wasted() {
         }));
         times.push(times[times.len() - 1] + 1);
         let offset = u64::from(kind / 8);
-        let sharing = if kind & 4 == 0 { Sharing::Bytes } else { Sharing::Whole };
+        let sharing = if kind & 4 == 0 { Sharing::Bytes } else { Sharing::Packets };
         let mut model = Model::new(&times, offset);
         let mut now = 0;
         let (mut arrivals, mut expected) = (Vec::new(), Vec::new());

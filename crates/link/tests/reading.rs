@@ -51,9 +51,9 @@ fn a_queue_is_full_for_a_packet_if_and_only_if_it_loses_the_packet() {
 #[test]
 fn reading_a_link_that_may_lose_packets_serves_none() {
     let codel = aqm::Config::Codel(aqm::codel::Config::default());
-    let all = Loss::Independent { probability: 1.0 };
+    let all = Some(Loss::Random { probability: 1.0 });
     for (queue, loss, then) in
-        [(codel, Loss::None, Loss::None), (aqm::Config::UNLIMITED, all, all), (aqm::Config::UNLIMITED, Loss::None, all)]
+        [(codel, None, None), (aqm::Config::UNLIMITED, all, all), (aqm::Config::UNLIMITED, None, all)]
     {
         let mut link = Link::new(Config { queue, loss, service: rate(12_000_000), ..Config::default() }, random(1));
         if then != loss {
@@ -84,7 +84,7 @@ fn a_service_that_is_due_as_a_packet_arrives_makes_room_for_it() {
 
 #[test]
 fn late_packets_of_one_time_keep_their_order() {
-    let reordering = Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO };
+    let reordering = Some(Reordering { share: 1.0, delay: Span::from_millis(3), spread: Span::ZERO });
     let driver = Driver::new(Config { reordering, ..Config::default() }).run((0..5).map(|_| (ms(1), 100)));
     assert_eq!(driver.delivered, [0, 1, 2, 3, 4].map(|id| (ms(4), id)));
 }
@@ -94,7 +94,7 @@ fn late_packets_of_one_time_keep_their_order() {
 fn a_flow_keeps_its_turn_until_an_opportunity_has_found_nothing() {
     for (comes, order) in [(3, [0, 1, 1, 2]), (6, [0, 1, 2, 1])] {
         let queue = aqm::Config::Fq(aqm::fq::Config::default());
-        let config = Config { queue, service: tiny_trace(Sharing::Whole), ..Config::default() };
+        let config = Config { queue, service: tiny_trace(Sharing::Packets), ..Config::default() };
         let mut link = Link::new(config, random(1));
         let mut served = Vec::new();
         let mut call = |link: &mut Link<TestPacket>, end| {

@@ -95,16 +95,15 @@ fn recordings_have_the_mean_rates_of_their_summary() {
 #[test]
 fn made_up_traces_have_their_mean_and_their_outages() {
     let parameters = Synthetic {
-        duration: Span::from_secs(4000),
-        mean: Rate::from_mbps(2),
-        peak: Rate::from_mbps(1000),
         spread: 0.5,
         correlation: Span::from_millis(500),
-        outage_every: Span::from_secs(4),
+        outage_every: Some(Span::from_secs(4)),
         outage: Span::from_secs(1),
+        ..Synthetic::new(Rate::from_mbps(2), Rate::from_mbps(1000))
     };
-    let trace = synthetic(&parameters, &mut Random::seed_from_u64(3));
-    assert_eq!(trace.period(), parameters.duration);
+    let duration = Span::from_secs(4000);
+    let trace = synthetic(&parameters, duration, &mut Random::seed_from_u64(3));
+    assert_eq!(trace.period(), duration);
     // Up for four fifths of the time. About 4000 independent half seconds: the mean is good to 2 %.
     let mean = trace.mean_rate().as_mbps();
     assert!((mean - 1.6).abs() < 0.1, "mean {mean} Mbit/s");
@@ -116,42 +115,40 @@ fn made_up_traces_have_their_mean_and_their_outages() {
 
 #[test]
 fn a_made_up_trace_is_a_function_of_its_stream() {
-    let make = |seed| synthetic(&Synthetic::default(), &mut Random::seed_from_u64(seed));
+    let parameters = Synthetic::new(Rate::from_mbps(10), Rate::from_mbps(75));
+    let make = |seed| synthetic(&parameters, Span::from_secs(120), &mut Random::seed_from_u64(seed));
     assert_eq!(make(1), make(1));
     assert_ne!(make(1), make(2));
 }
 
 #[test]
 fn a_made_up_trace_never_exceeds_its_peak_and_never_stops_without_capacity() {
+    let outage_every = Some(Span::from_secs(5));
     let parameters =
-        Synthetic { peak: Rate::from_mbps(24), spread: 3.0, duration: Span::from_secs(20), ..Synthetic::default() };
-    let trace = synthetic(&parameters, &mut Random::seed_from_u64(5));
+        Synthetic { spread: 3.0, outage_every, ..Synthetic::new(Rate::from_mbps(10), Rate::from_mbps(24)) };
+    let duration = Span::from_secs(20);
+    let trace = synthetic(&parameters, duration, &mut Random::seed_from_u64(5));
     let times: Vec<u32> = trace.to_string().lines().map(|line| line.parse().unwrap()).collect();
     // 24 Mbit/s are two opportunities a millisecond; the remainder of one before may add a third.
     assert!(times.windows(4).all(|four| four[3] > four[0]));
     let silent = Synthetic { mean: Rate::from_mbps(0), ..parameters };
-    let trace = synthetic(&silent, &mut Random::seed_from_u64(5));
-    assert_eq!((trace.opportunities(), trace.period()), (1, Span::from_secs(20)));
+    let trace = synthetic(&silent, duration, &mut Random::seed_from_u64(5));
+    assert_eq!((trace.opportunities(), trace.period()), (1, duration));
 }
 
 /// Without variation, capacity is the mean, and each full 1500 bytes are an opportunity in the millisecond that completes them.
 #[test]
 fn a_made_up_trace_without_variation_is_a_constant_rate() {
     let times = |mbps: f64, peak: u64, millis: u64| {
-        let parameters = Synthetic {
-            duration: Span::from_micros(millis * 1000 - 999),
-            mean: Rate::from_bits_per_sec((mbps * 1e6) as u64),
-            peak: Rate::from_mbps(peak),
-            spread: 0.0,
-            outage_every: Span::MAX,
-            ..Synthetic::default()
-        };
-        synthetic(&parameters, &mut Random::seed_from_u64(7)).times().to_vec()
+        let mean = Rate::from_bits_per_sec((mbps * 1e6) as u64);
+        let parameters = Synthetic { spread: 0.0, ..Synthetic::new(mean, Rate::from_mbps(peak)) };
+        let duration = Span::from_micros(millis * 1000 - 999);
+        synthetic(&parameters, duration, &mut Random::seed_from_u64(7)).times().to_vec()
     };
     assert_eq!(times(12.0, 100, 4), [1, 2, 3, 4], "a duration is rounded up to a millisecond");
-    let nothing = Synthetic { duration: Span::ZERO, ..Synthetic::default() };
+    let any = Synthetic::new(Rate::from_mbps(10), Rate::from_mbps(75));
     assert_eq!(
-        synthetic(&nothing, &mut Random::seed_from_u64(7)).period(),
+        synthetic(&any, Span::ZERO, &mut Random::seed_from_u64(7)).period(),
         Span::from_millis(1),
         "and is one at least"
     );

@@ -15,8 +15,7 @@ use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
 use links::{
-    check_capacity, check_link, check_loss, check_pep, check_pep_at, check_reordering, check_reverse, check_shared,
-    check_steps,
+    check_capacity, check_link, check_pep, check_pep_at, check_reordering, check_reverse, check_shared, check_steps,
 };
 use units::check::shown;
 use units::{Bytes, Span};

@@ -65,13 +65,14 @@ pub use flows::{Flow, Gap, Reader, Repeat, Size, Tcp, TcpLinux, Traffic, Transpo
 pub use handover::Handover;
 pub use host::{Hosts, NamedHost, Processing};
 pub use layout::Layout;
+pub use link::{Jitter, Loss, Reordering};
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
     Above, Bearer, Cell, Completed, CqiOf, Dedicated, Limit, Lte, Mac, ModemFull, PowerControl, Rlc, Scheduler, Ue,
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Delay, Dumbbell, Jitter, Link, Loss, PepAt, Reordering, Reverse, Service};
+pub use network::{Capacity, Delay, Dumbbell, Link, PepAt, Reverse};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{BlockTable, Code, Proxy, ProxyPolicy, Reports, USUAL_ELEMENTS};

@@ -1,6 +1,8 @@
 //! Links: capacity, delay and loss.
 
 use crate::Queue;
+use link::trace::Synthetic;
+use link::{Jitter, Loss, Reordering, Sharing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Span, kinds};
@@ -140,7 +142,7 @@ kinds! { "Capacity",
             file: String,
             /// What a delivery opportunity carries.
             #[serde(default)]
-            service: Service,
+            service: Sharing,
             /// Time in the trace at which a run begins. Default: its beginning if `runs` is 1, otherwise a random time
             /// in each run, the same for all traces of the run.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,36 +150,8 @@ kinds! { "Capacity",
         },
         /// A random rate resembling a cell's, drawn for each run: its logarithm is a stationary Gaussian process with
         /// exponentially decaying correlation, interrupted by outages.
-        Synthetic {
-            /// Mean rate outside outages, before clipping at the peak.
-            mean: Rate,
-            /// Upper bound of the rate.
-            peak: Rate,
-            /// Standard deviation of the rate's natural logarithm: 0 is constant, 0.8 a strongly varying cell.
-            #[serde(default = "spread")]
-            spread: f64,
-            /// Time after which the correlation has fallen to 1/e.
-            #[serde(default = "two_seconds")]
-            correlation: Span,
-            /// Mean time from the end of one outage to the next. Default: no outages.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            outage_every: Option<Span>,
-            /// Mean duration of an outage.
-            #[serde(default = "quarter_second")]
-            outage: Span,
-        },
+        Synthetic(Synthetic),
     }
-}
-
-/// The service of a trace's delivery opportunity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Service {
-    /// 1500 bytes: several small packets, or a part of a large one.
-    #[default]
-    Bytes,
-    /// One packet of any size.
-    Packets,
 }
 
 kinds! { "Delay",
@@ -232,80 +206,11 @@ impl Delay {
     }
 }
 
-kinds! { "Jitter",
-    /// Random additional delay of each packet. A bare time is the maximum of a uniform distribution.
-    #[derive(Copy)]
-    pub enum Jitter {
-        /// Uniformly distributed from zero to a maximum.
-        Uniform {
-            /// The maximum additional delay.
-            max: Span,
-        },
-        /// The absolute value of a normal variable with mean zero.
-        HalfNormal {
-            /// Standard deviation of the normal variable; the mean additional delay is 0.8 times this.
-            sigma: Span,
-        },
-    }
-}
-
-/// Packets that arrive later than some that were sent after them, as over a longer path. The others keep their order.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reordering {
-    /// Probability that a packet is delayed further, independently of the others.
-    pub share: f64,
-    /// Additional delay of such a packet.
-    #[serde(default)]
-    pub delay: Span,
-    /// A further delay of each such packet, uniformly distributed from zero to this. With a share of 1, it is a jitter whose
-    /// packets may overtake each other.
-    #[serde(default)]
-    pub spread: Span,
-}
-
-kinds! { "Loss",
-    /// Random loss. A bare number is the probability of independent losses.
-    #[derive(Copy)]
-    pub enum Loss {
-        /// Each packet is lost independently of the others.
-        Random {
-            /// Probability that a packet is lost.
-            probability: f64,
-        },
-        /// Bursty losses: a Markov chain of a good and a bad state, which may change before each packet.
-        GilbertElliott {
-            /// Transition probability from good to bad.
-            good_to_bad: f64,
-            /// Transition probability from bad to good; the mean burst is 1/this packets long.
-            bad_to_good: f64,
-            /// Loss probability in the good state.
-            #[serde(default)]
-            loss_good: f64,
-            /// Loss probability in the bad state.
-            #[serde(default = "one")]
-            loss_bad: f64,
-        },
-    }
-}
-
 pub(crate) fn is_zero(x: &f64) -> bool {
     *x == 0.0
 }
 fn yes() -> bool {
     true
-}
-fn one() -> f64 {
-    1.0
-}
-fn spread() -> f64 {
-    0.8
-}
-fn two_seconds() -> Span {
-    Span::from_secs(2)
-}
-fn quarter_second() -> Span {
-    Span::from_millis(250)
 }
 fn one_sender() -> Vec<String> {
     vec!["sender".into()]

@@ -32,7 +32,7 @@ fn varies(scenario: &Scenario) -> bool {
 }
 
 fn capacity(capacity: &Capacity) -> bool {
-    matches!(capacity, Capacity::Synthetic { .. } | Capacity::Trace { offset: None, .. })
+    matches!(capacity, Capacity::Synthetic(_) | Capacity::Trace { offset: None, .. })
 }
 
 /// Whether a UE's channel or its place differs; what follows a recording from a given moment differs at most in the errors of

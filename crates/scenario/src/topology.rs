@@ -7,10 +7,10 @@ mod radio;
 pub use hosts::{host_addresses, hosts};
 pub use radio::{CORE, RAN};
 
+use self::link::{plain_link, reverse_name};
 use crate::faults::{Check, MAX_FAULTS, MAX_LINKS, unknown};
 use crate::*;
 use core::cmp::Reverse as Least;
-use link::{plain_link, reverse_name};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use units::Span;
 

@@ -9,43 +9,54 @@
 //! mahimahi (standard deviation of the logarithm over 100 ms from 1.0 to 1.8 including outages, autocorrelation of 0.3
 //! to 0.6 after 2 s in most, a gap of more than 100 ms every 1 to 7 s, lasting 0.2 to 0.4 s).
 
-use units::{Rate, Span};
+use units::check::{MAX_SPAN, Range};
+use units::{Rate, Span, parameters};
 
 use super::{OPPORTUNITY, Trace};
 use crate::Random;
 use crate::wire::{normal, unit};
 
-/// The parameters of a synthetic trace.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Synthetic {
-    /// Duration of the trace, rounded up to a millisecond; at least one, at most 49 days.
-    pub duration: Span,
-    /// The mean capacity outside outages, before clipping at the peak.
-    pub mean: Rate,
-    /// The maximum capacity.
-    pub peak: Rate,
-    /// The standard deviation of the capacity's natural logarithm.
-    pub spread: f64,
-    /// The time after which the autocorrelation of the logarithm has fallen to 1/e.
-    pub correlation: Span,
-    /// The mean time from the end of an outage to the next; [`Span::MAX`] for none.
-    pub outage_every: Span,
-    /// The mean duration of an outage, at least a millisecond.
-    pub outage: Span,
+parameters! {
+    /// A random rate resembling a cell's, drawn for each run: its logarithm is a stationary Gaussian process with
+    /// exponentially decaying correlation, interrupted by outages.
+    #[derive(Copy)]
+    pub struct Synthetic {
+        /// Mean rate outside outages, before clipping at the peak.
+        pub mean: Rate, in Range::RATE;
+        /// Upper bound of the rate.
+        pub peak: Rate;
+        /// Standard deviation of the rate's natural logarithm: 0 is constant, 0.8 a strongly varying cell.
+        #[serde(default = "spread")]
+        pub spread: f64, in 0.0..=3.0;
+        /// Time after which the correlation has fallen to 1/e.
+        #[serde(default = "correlation")]
+        pub correlation: Span, in Range::POSITIVE_SPAN;
+        /// Mean time from the end of one outage to the next. Default: no outages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub outage_every: Option<Span>, in Range::POSITIVE_SPAN;
+        /// Mean duration of an outage.
+        #[serde(default = "outage")]
+        pub outage: Span, in Span::from_millis(1)..=MAX_SPAN;
+    }
 }
 
-impl Default for Synthetic {
-    fn default() -> Self {
-        Synthetic {
-            duration: Span::from_secs(120),
-            mean: Rate::from_mbps(10),
-            peak: Rate::from_mbps(75),
-            spread: 0.8,
-            correlation: Span::from_secs(2),
-            outage_every: Span::from_secs(5),
-            outage: Span::from_millis(250),
-        }
+impl Synthetic {
+    /// A capacity of this mean and peak, with the other parameters' defaults.
+    pub fn new(mean: Rate, peak: Rate) -> Synthetic {
+        Synthetic { mean, peak, spread: spread(), correlation: correlation(), outage_every: None, outage: outage() }
     }
+}
+
+fn spread() -> f64 {
+    0.8
+}
+
+fn correlation() -> Span {
+    Span::from_secs(2)
+}
+
+fn outage() -> Span {
+    Span::from_millis(250)
 }
 
 /// How a capacity varies around its mean: a log-normal process of mean 1 with one step per millisecond.
@@ -75,12 +86,13 @@ impl Variation {
     }
 }
 
-/// Generates a trace. Equal parameters and streams give the same trace on any machine. The last opportunity is always
-/// at the end of the duration, so that the trace has the requested period.
-pub fn synthetic(parameters: &Synthetic, random: &mut Random) -> Trace {
-    let millis = parameters.duration.as_nanos().div_ceil(1_000_000).clamp(1, u64::from(u32::MAX)) as u32;
+/// Generates a trace of this duration, rounded up to a millisecond; at least one, at most 49 days. Equal parameters and streams give
+/// the same trace on any machine. The last opportunity is always at the end of the duration, so that the trace has the requested
+/// period.
+pub fn synthetic(parameters: &Synthetic, duration: Span, random: &mut Random) -> Trace {
+    let millis = duration.as_nanos().div_ceil(1_000_000).clamp(1, u64::from(u32::MAX)) as u32;
     let per_ms = |span: Span| 1e6 / span.as_nanos().max(1) as f64;
-    let (begin_outage, end_outage) = (per_ms(parameters.outage_every), per_ms(parameters.outage));
+    let (begin_outage, end_outage) = (per_ms(parameters.outage_every.unwrap_or(Span::MAX)), per_ms(parameters.outage));
     let bytes_per_ms = |rate: Rate| rate.bits_per_sec() as f64 / 8000.0;
     let (mean, peak) = (bytes_per_ms(parameters.mean), bytes_per_ms(parameters.peak));
 

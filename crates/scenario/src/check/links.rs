@@ -66,11 +66,10 @@ pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
 }
 
 pub(super) fn check_reordering(reordering: Option<Reordering>, c: &mut Check) {
-    let Some(Reordering { share, delay, spread }) = reordering else { return };
+    let Some(reordering) = reordering else { return };
+    let Reordering { delay, spread, .. } = reordering;
     c.key("reordering", |c| {
-        c.probability("share", share);
-        c.span("delay", delay);
-        c.span("spread", spread);
+        reordering.check(c);
         if (delay, spread) == (Span::ZERO, Span::ZERO) {
             c.key("delay", |c| c.wrong("nothing overtakes a packet that is not delayed; set `delay` or `spread`"));
         }
@@ -84,28 +83,14 @@ pub(super) fn check_shared(
     overhead: Bytes,
     c: &mut Check,
 ) {
-    match jitter {
-        Some(Jitter::Uniform { max }) => c.span("jitter", *max),
-        Some(Jitter::HalfNormal { sigma }) => c.key("jitter", |c| c.span("sigma", *sigma)),
-        None => {}
+    if let Some(jitter) = jitter {
+        jitter.check("jitter", c);
     }
     if let Some(loss) = loss {
-        check_loss("loss", loss, c);
+        loss.check("loss", c);
     }
     c.key("queue", |c| queue.check(c));
     c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
-}
-
-pub(super) fn check_loss(key: &str, loss: &Loss, c: &mut Check) {
-    match loss {
-        Loss::Random { probability } => c.probability(key, *probability),
-        Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => c.key(key, |c| {
-            c.probability("good_to_bad", *good_to_bad);
-            c.probability("bad_to_good", *bad_to_good);
-            c.probability("loss_good", *loss_good);
-            c.probability("loss_bad", *loss_bad);
-        }),
-    }
 }
 
 /// A value that changes at given times.
@@ -167,13 +152,9 @@ pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
         Capacity::Constant { .. } => {}
         Capacity::Steps { steps } => check_steps(steps, c),
         Capacity::Trace { file, offset, .. } => check_file(file, *offset, c),
-        Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage } => {
-            c.rate("mean", *mean);
-            c.range("peak", *peak, *mean..=MAX_RATE);
-            c.range("spread", *spread, 0.0..=3.0);
-            c.positive_span("correlation", *correlation);
-            c.positive_span("outage_every", outage_every.unwrap_or(MAX_SPAN));
-            c.range("outage", *outage, Span::from_millis(1)..=MAX_SPAN);
+        Capacity::Synthetic(of) => {
+            of.check(c);
+            c.range("peak", of.peak, of.mean..=MAX_RATE);
         }
     });
 }

@@ -55,7 +55,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
         check_capacity("server_rate", rate, c);
     }
     if let Some(loss) = &radio.server_loss {
-        check_loss("server_loss", loss, c);
+        loss.check("server_loss", c);
     }
     check_cells(radio, c);
     // Too many are not placed.

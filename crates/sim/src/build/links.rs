@@ -4,7 +4,7 @@ use super::recordings::{DelayTraces, Traces};
 use crate::network::link::Carrier;
 use des::Streams;
 use link::{Delays, Schedule, Sharing, Trace};
-use scenario::{Capacity, Delay, Jitter, Loss, Queue, Service};
+use scenario::{Capacity, Delay, Queue};
 use std::sync::Arc;
 use units::{Rate, Span, Time};
 
@@ -20,24 +20,10 @@ pub(super) fn link(
         queue: queue(of.queue, streams, &format!("link {name}")),
         service,
         overhead: of.overhead.get() as u32,
-        loss: match of.loss {
-            None => link::Loss::None,
-            Some(Loss::Random { probability }) => link::Loss::Independent { probability },
-            Some(Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad }) => {
-                link::Loss::GilbertElliott { to_bad: good_to_bad, to_good: bad_to_good, loss_good, loss_bad }
-            }
-        },
+        loss: of.loss,
         delay,
-        reordering: of.reordering.map_or_else(link::Reordering::default, |r| link::Reordering {
-            share: r.share,
-            delay: r.delay,
-            spread: r.spread,
-        }),
-        jitter: match of.jitter {
-            None => link::Jitter::None,
-            Some(Jitter::Uniform { max }) => link::Jitter::Uniform { max },
-            Some(Jitter::HalfNormal { sigma }) => link::Jitter::HalfNormal { sigma },
-        },
+        reordering: of.reordering,
+        jitter: of.jitter,
     };
     Carrier::new(config, streams.named(&format!("link {name} wire")), foresee)
 }
@@ -80,24 +66,12 @@ pub(super) fn service(
         }
         Some(Capacity::Trace { file, service, offset }) => {
             let trace = trace_of(traces, file);
-            let sharing = match service {
-                Service::Bytes => Sharing::Bytes,
-                Service::Packets => Sharing::Whole,
-            };
-            link::Service::Trace { trace: Arc::clone(trace), sharing, offset: offset.unwrap_or(begin) }
+            link::Service::Trace { trace: Arc::clone(trace), sharing: *service, offset: offset.unwrap_or(begin) }
         }
-        Some(Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage }) => {
-            let parameters = link::trace::Synthetic {
-                duration,
-                mean: *mean,
-                peak: *peak,
-                spread: *spread,
-                correlation: *correlation,
-                outage_every: outage_every.unwrap_or(Span::MAX),
-                outage: *outage,
-            };
-            let trace = link::trace::synthetic(&parameters, &mut streams.named(&format!("link {} trace", of.name)));
-            link::Service::Trace { trace: Arc::new(trace), sharing: Sharing::Bytes, offset: Span::ZERO }
+        Some(Capacity::Synthetic(parameters)) => {
+            let mut random = streams.named(&format!("link {} trace", of.name));
+            let trace = Arc::new(link::trace::synthetic(parameters, duration, &mut random));
+            link::Service::Trace { trace, sharing: Sharing::Bytes, offset: Span::ZERO }
         }
     }
 }

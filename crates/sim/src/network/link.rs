@@ -140,7 +140,7 @@ impl PlacedLink {
     /// Changes the probability that a packet is lost. Returns whether the link's parameters can change.
     pub(crate) fn set_loss(&mut self, probability: f64, now: Time) -> bool {
         let Carrier::Link(link) = &mut self.carrier else { return false };
-        let loss = if probability > 0.0 { link::Loss::Independent { probability } } else { link::Loss::None };
+        let loss = (probability > 0.0).then_some(link::Loss::Random { probability });
         link.set_loss(loss, now);
         true
     }
