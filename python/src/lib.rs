@@ -347,9 +347,7 @@ fn apart<T: Send>(
 
 fn sim_error(error: sim::Error) -> PyErr {
     match error {
-        sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
-            ScenarioError::new_err(error.to_string())
-        }
+        sim::Error::Trace { .. } | sim::Error::Channel { .. } => ScenarioError::new_err(error.to_string()),
         sim::Error::Record(error) => record_error(error),
         sim::Error::Threads(_) => RanwayError::new_err(error.to_string()),
     }

@@ -163,9 +163,7 @@ pub(crate) fn write(outcome: &sim::Outcome, name: &str, output: Output, out: &Pa
 /// Classifies what the simulator rejects: an error in the scenario or in a file that it names, unless the system failed.
 pub(crate) fn wrong(error: sim::Error) -> Failure {
     match error {
-        sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
-            Failure::Invalid(error.to_string())
-        }
+        sim::Error::Trace { .. } | sim::Error::Channel { .. } => Failure::Invalid(error.to_string()),
         _ => error.into(),
     }
 }

@@ -14,14 +14,10 @@ mod secondary;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
-use links::{
-    check_capacity, check_link, check_pep, check_pep_at, check_reordering, check_reverse, check_shared, check_steps,
-};
+use links::{check_capacity, check_link, check_pep, check_pep_at, check_reordering, check_reverse, check_shared};
+use traffic::PERIODS;
 use units::check::shown;
 use units::{Bytes, Span};
-
-/// Maximum mean number of concurrent bursts, so that each can have its own timer.
-const MAX_BURSTS: f64 = 100_000.0;
 
 /// Whether a scenario needs flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,7 +51,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
     }
     c.key("hosts", |c| hosts::check(&s.hosts, c));
-    c.key("tcp", |c| check_tcp(&s.tcp, c));
+    c.key("tcp", |c| s.tcp.check_all(c));
     if s.flows.is_empty() && needed == Flows::Needed {
         c.key("flows", |c| c.wrong("the scenario has no flows; add [[flows]]"));
     }
@@ -115,14 +111,24 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
         c.key("stagger", |c| c.wrong(message));
     }
     c.span("start_jitter", flow.start_jitter);
+    if let Some(stop) = flow.stop.filter(|stop| *stop > flow.start) {
+        let (from, until) = (u128::from(flow.start.as_nanos()) + later, u128::from(stop.as_nanos()));
+        if from >= until {
+            let message = format!("the last of {} flows would start after their stop, {stop}", flow.count);
+            c.key("stagger", |c| c.wrong(message));
+        } else if from + u128::from(flow.start_jitter.as_nanos()) > until {
+            let message = format!("{} may delay a start beyond the stop, {stop}", flow.start_jitter);
+            c.key("start_jitter", |c| c.wrong(message));
+        }
+    }
     if let Some(repeat) = flow.repeat {
         c.key("repeat", |c| check_repeat(flow, repeat, s.duration, c));
     }
-    c.key("traffic", |c| check_traffic(&flow.traffic, c));
+    c.key("traffic", |c| flow.traffic.check(c));
     if let Some(reader) = flow.reader {
         c.key("reader", |c| {
-            c.range("reads", reader.reads, SHORTEST..=MAX_SPAN);
-            c.range("pauses", reader.pauses, SHORTEST..=MAX_SPAN);
+            c.range("reads", reader.reads, PERIODS);
+            c.range("pauses", reader.pauses, PERIODS);
             if flow.transport() == Transport::Udp {
                 c.wrong("only TCP has a window that a pause closes; remove `reader`");
             }
@@ -130,7 +136,7 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     }
     c.range("priority", flow.priority, 0..=15);
     c.key("cc", |c| flow.cc.check(c));
-    c.key("tcp", |c| check_tcp(&flow.tcp, c));
+    c.key("tcp", |c| flow.tcp.check_all(c));
 }
 
 fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {
@@ -142,86 +148,4 @@ fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {
             c.wrong(format!("the last of {} flows would start after the end, {duration}", repeat.count));
         });
     }
-}
-
-/// The shortest period of an application that alternates: a run would spend all its time on shorter ones.
-const SHORTEST: Span = Span::from_micros(10);
-
-fn check_tcp(tcp: &Tcp, c: &mut Check) {
-    c.range("mss", tcp.mss, 64..=65_483);
-    c.range("initial_window", tcp.initial_window, 1..=10_000);
-    c.range("min_rto", tcp.min_rto, Span::from_millis(1)..=Span::from_secs(120));
-    let segment = Bytes::new(u64::from(tcp.mss.min(65_483)));
-    c.range("send_buffer", tcp.send_buffer, segment..=MAX_BUFFER);
-    c.range("receive_buffer", tcp.receive_buffer, segment..=MAX_BUFFER);
-    c.range("max_header", tcp.max_header, 128..=1024);
-    c.range("window_clamp", tcp.window_clamp.unwrap_or(segment), segment..=MAX_BUFFER);
-}
-
-fn check_traffic(traffic: &Traffic, c: &mut Check) {
-    // From the IP and UDP headers with one byte of payload to the largest IP packet.
-    let packets = Bytes::new(29)..=Bytes::new(65_535);
-    match traffic {
-        Traffic::Bulk => {}
-        Traffic::Transfer { size } => c.size("size", *size),
-        Traffic::ShortFlows { size, interval, count } => {
-            check_size("size", size, c);
-            check_gap("interval", interval, Span::from_nanos(1), c);
-            c.range("count", u64::from(count.unwrap_or(1)), 1..=MAX_FLOWS);
-        }
-        Traffic::OnOff { on, off, rate } => {
-            check_gap("on", on, SHORTEST, c);
-            check_gap("off", off, SHORTEST, c);
-            if let Some(rate) = rate {
-                c.rate("rate", *rate);
-            }
-        }
-        Traffic::Steps { steps } => check_steps(steps, c),
-        Traffic::Pages { objects, object_size, connections, request, think, count } => {
-            c.range("objects", *objects, 1..=10_000);
-            check_size("object_size", object_size, c);
-            c.range("connections", *connections, 1..=1_000);
-            c.size("request", *request);
-            check_gap("think", think, Span::ZERO, c);
-            c.range("count", u64::from(count.unwrap_or(1)), 1..=MAX_FLOWS);
-        }
-        Traffic::Cbr { rate, packet } => {
-            c.rate("rate", *rate);
-            c.range("packet", *packet, packets);
-        }
-        Traffic::Ppbp { burst_rate, mean_burst, arrival_rate, hurst, packet } => {
-            c.rate("burst_rate", *burst_rate);
-            c.positive_span("mean_burst", *mean_burst);
-            c.positive("arrival_rate", *arrival_rate, 0.0, MAX_BURSTS / mean_burst.as_secs_f64().max(0.1));
-            c.range("hurst", *hurst, Range::between(0.5, 1.0));
-            c.range("packet", *packet, packets);
-        }
-    }
-}
-
-fn check_size(key: &str, size: &Size, c: &mut Check) {
-    match size {
-        Size::Constant { size } => c.size(key, *size),
-        Size::Exponential { mean } => c.key(key, |c| c.size("mean", *mean)),
-        Size::Pareto { mean, shape } => c.key(key, |c| {
-            c.size("mean", *mean);
-            check_shape(*shape, c);
-        }),
-    }
-}
-
-fn check_gap(key: &str, gap: &Gap, least: Span, c: &mut Check) {
-    match gap {
-        Gap::Constant { time } => c.range(key, *time, least..=MAX_SPAN),
-        Gap::Exponential { mean } => c.key(key, |c| c.range("mean", *mean, least..=MAX_SPAN)),
-        Gap::Pareto { mean, shape } => c.key(key, |c| {
-            c.range("mean", *mean, least..=MAX_SPAN);
-            check_shape(*shape, c);
-        }),
-    }
-}
-
-fn check_shape(shape: f64, c: &mut Check) {
-    // A Pareto distribution with a shape of 1 or less has no mean.
-    c.positive("shape", shape, 1.0, 100.0);
 }

@@ -1,8 +1,7 @@
 //! What several checks share: limits, and names.
 
 use crate::error::did_you_mean;
-use units::Bytes;
-pub(crate) use units::check::{Check, MAX_RATE, MAX_SPAN, Range};
+pub(crate) use units::check::{Check, MAX_RATE, MAX_SPAN};
 
 /// Maximum number of flows, including each flow's `count`.
 pub(crate) const MAX_FLOWS: u64 = 100_000;
@@ -12,9 +11,6 @@ pub(crate) const MAX_UES: u64 = 10_000;
 pub(crate) const MAX_CELLS: u64 = 400;
 /// Maximum number of one-way links.
 pub(crate) const MAX_LINKS: usize = 10_000;
-
-/// The largest window that window scaling can announce (RFC 7323, 2.3).
-pub(crate) const MAX_BUFFER: Bytes = Bytes::new(1 << 30);
 
 /// Number of faults after which checking stops: many UEs or flows may have the same fault.
 pub(crate) const MAX_FAULTS: usize = 100;

@@ -4,7 +4,7 @@ use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, TcpLinux, builtin, de, priorities, replicates, topology, without_effect};
+use crate::{Scenario, Tcp, builtin, de, priorities, replicates, topology, without_effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -621,7 +621,7 @@ fn add_receive_buffer(tcp: &mut Node) {
     let Some(table) = tcp.table_mut().filter(|table| !table.contains_key("receive_buffer")) else { return };
     let version = table.get("linux").filter(|version| version.text() == Some("6.1"));
     if let Some(mut buffer) = version.cloned() {
-        buffer.value = Value::Text(TcpLinux::RECEIVE_BUFFER_6_1.to_owned());
+        buffer.value = Value::Text(Tcp::RECEIVE_BUFFER_6_1.to_owned());
         table.insert("receive_buffer".into(), buffer);
     }
 }

@@ -1,7 +1,7 @@
 //! Checks whether the repetitions of a scenario can differ.
 
 use crate::error::Fault;
-use crate::{Capacity, Channel, Delay, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic, Ue};
+use crate::{Capacity, Channel, Delay, Flow, Jitter, Loss, Scenario, Ue};
 use units::Span;
 
 /// Returns a warning for a scenario with several runs if nothing in its network and traffic is random at any point: the
@@ -54,14 +54,5 @@ fn jitter(jitter: Jitter) -> bool {
 }
 
 fn flow(flow: &Flow) -> bool {
-    let gap = |gap: &Gap| !matches!(gap, Gap::Constant { .. });
-    let size = |size: &Size| !matches!(size, Size::Constant { .. });
-    flow.start_jitter > Span::ZERO
-        || match &flow.traffic {
-            Traffic::ShortFlows { size: of, interval, .. } => size(of) || gap(interval),
-            Traffic::OnOff { on, off, .. } => gap(on) || gap(off),
-            Traffic::Pages { object_size, think, .. } => size(object_size) || gap(think),
-            Traffic::Ppbp { .. } => true,
-            Traffic::Bulk | Traffic::Transfer { .. } | Traffic::Steps { .. } | Traffic::Cbr { .. } => false,
-        }
+    flow.start_jitter > Span::ZERO || flow.traffic.varies()
 }

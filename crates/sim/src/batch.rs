@@ -3,8 +3,8 @@
 // Wall-clock and processor time are reported beside the results, never inside them.
 #![allow(clippy::disallowed_methods)]
 
+use crate::build;
 use crate::build::recordings::{self, Recordings};
-use crate::build::{self, flows};
 use crate::error::Error;
 use crate::network::radio::UePlace;
 use crate::rows::{RunId, meta};
@@ -436,15 +436,10 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     Batch::all(loaded).run(options)
 }
 
-/// Checks what [`run`] would only find after loading: the recordings that a scenario names, and that its applications can
-/// run with their parameters.
+/// Checks what [`run`] would only find after loading: the recordings that a scenario names.
 ///
 /// # Errors
-/// [`Error::Trace`], [`Error::Channel`] or [`Error::Flow`].
+/// [`Error::Trace`] or [`Error::Channel`].
 pub fn check(loaded: &Loaded) -> Result<(), Error> {
-    recordings::load(loaded)?;
-    for flow in loaded.points().iter().flat_map(|point| &point.scenario.flows) {
-        flows::check_application(flow)?;
-    }
-    Ok(())
+    recordings::load(loaded).map(drop)
 }

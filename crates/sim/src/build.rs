@@ -1,6 +1,5 @@
 //! From a scenario to a world that is ready to run.
 
-pub(crate) mod flows;
 mod links;
 mod nr;
 mod radio;
@@ -21,7 +20,9 @@ use crate::reporting::Reports;
 use crate::rows::RunId;
 use crate::rows::links::LinkRows;
 use crate::world::World;
+use cc::Random;
 use des::Streams;
+use rand_xoshiro::rand_core::Rng as _;
 use record::{Output, Tables};
 use recordings::{Playback, Recordings};
 use scenario::{ProxyPolicy, Scenario, Transport};
@@ -55,7 +56,7 @@ pub(crate) fn world<'a>(
     add_links(&mut world, recordings, begin.unwrap_or_default(), live);
     add_radio(&mut world, Playback { channels: &recordings.channels, begin });
     for flow in &scenario.flows {
-        add_flows(&mut world, flow)?;
+        add_flows(&mut world, flow);
     }
     // The last one is of all packets from outside together.
     world.network.traffic.lost = vec![0; world.hosts.len() as usize + 1];
@@ -100,7 +101,7 @@ fn add_radio(world: &mut World, playback: Playback<'_>) {
 }
 
 /// Adds the copies of a flow.
-fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), Error> {
+fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) {
     let mut routes = [0; 2];
     routes[End::From as usize] = world.network.add_route(&flow.return_route);
     routes[End::To as usize] = world.network.add_route(&flow.route);
@@ -116,29 +117,24 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
         .map(|towards| if tracks_host { world.network.track_host(routes[towards as usize]) } else { None });
     let World { scenario, streams, parts, hosts: all, .. } = world;
     let nodes = [&flow.from, &flow.to].map(|name| all.node(name, &scenario.hosts, streams, parts));
-    let config = flows::application(flow);
     for copy in 0..flow.count {
         let name = format!("flow {} {copy}", flow.name);
         let mut random = world.streams.named(&name);
         let start = Time::ZERO
             + flow.start
             + flow.stagger * copy.into()
-            + flows::jitter(flow.start_jitter, &mut world.streams.named(&format!("{name} start")));
-        let app = App::new(&config, start, flow.stop.map(|s| Time::ZERO + s), random.clone())
-            .map_err(|e| Error::Flow { flow: flow.name.clone(), what: e.to_string() })?;
+            + jitter(flow.start_jitter, &mut world.streams.named(&format!("{name} start")));
+        let stop = flow.stop.map(|stop| Time::ZERO + stop);
+        let app = App::new(&flow.traffic, flow.tcp.mss, start, stop, random.clone());
         // The controllers and the application draw from different parts of the flow's stream.
         random.long_jump();
         let part = world.parts.add(Kind::Flow(world.hosts.len()));
         world.parts.agenda.wake(part, app.poll_timeout());
-        world.hosts.add(Flow::new(
-            (flow, copy),
-            app,
-            part,
-            flows::tcp(&flow.tcp),
-            (routes, hosts, nodes),
-            start,
-            random,
-        ));
+        world.hosts.add(Flow::new((flow, copy), app, part, (&flow.tcp).into(), (routes, hosts, nodes), start, random));
     }
-    Ok(())
+}
+
+/// A moment up to `width` later, equally likely each.
+fn jitter(width: Span, random: &mut Random) -> Span {
+    width.mul_div(random.next_u64() >> 32, 1 << 32)
 }

@@ -19,14 +19,6 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A flow's application cannot run with its parameters.
-    #[error("flow {flow}: {what}")]
-    Flow {
-        /// The flow's name.
-        flow: String,
-        /// What is wrong.
-        what: String,
-    },
     /// Results cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),

@@ -1,5 +1,7 @@
 //! What can be chosen for a connection; the defaults are those of Linux 6.18.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::Span;
 use wire::report::Key;
 
@@ -24,13 +26,19 @@ pub enum Pacing {
     Never,
 }
 
-/// The kernel to follow where versions differ, in the state of their latest stable releases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A version of Linux whose TCP to follow.
+// In the state of their latest stable releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TcpLinux")]
 pub enum Kernel {
-    /// Linux 6.1: half of the receive buffer is window.
+    /// Linux 6.1.
+    // Half of the receive buffer is window.
+    #[serde(rename = "6.1")]
     V6_1,
-    /// Linux 6.18: the share of the receive buffer that is window is measured.
+    /// Linux 6.18.
+    // The share of the receive buffer that is window is measured.
     #[default]
+    #[serde(rename = "6.18")]
     V6_18,
 }
 

@@ -24,6 +24,7 @@ mod handshake;
 mod host;
 mod own_host;
 mod pacing;
+mod parameters;
 mod passage;
 mod queue;
 mod rack;
@@ -41,6 +42,7 @@ mod tso;
 pub use config::{Config, Kernel, Pacing, SendBuffer};
 pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};
 pub use host::{HostQueue, Metrics};
+pub use parameters::Parameters;
 pub use stats::{Limit, Stats};
 
 use units::Time;

@@ -1,6 +1,5 @@
 //! The interface between applications and their driver.
 
-use core::fmt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Span, Time};
 
@@ -147,25 +146,4 @@ pub struct Transfer {
     pub end: Time,
     /// The bytes delivered.
     pub bytes: u64,
-}
-
-/// The error for an invalid parameter of an application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadConfig {
-    /// The parameter, by its name in the application's configuration.
-    pub key: &'static str,
-    /// The requirement.
-    pub must: &'static str,
-}
-
-impl fmt::Display for BadConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} must {}", self.key, self.must)
-    }
-}
-
-impl core::error::Error for BadConfig {}
-
-pub(crate) fn require(ok: bool, key: &'static str, must: &'static str) -> Result<(), BadConfig> {
-    if ok { Ok(()) } else { Err(BadConfig { key, must }) }
 }

@@ -3,90 +3,152 @@
 //! Each draw takes a fixed number of words from the stream, and logarithms and powers are libm's, so that equal streams
 //! give equal numbers on any machine.
 
-use crate::action::{BadConfig, Random, require};
+use crate::action::Random;
 use rand_core::Rng;
-use units::{Bytes, Span, Time};
+use schemars::Schema;
+use units::check::{Check, Range};
+use units::parameters::Parameter;
+use units::{Bytes, Span, Time, kinds};
 
-/// The size of a transfer. Random sizes are rounded to the nearest byte, at least one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Size {
-    /// Constant.
-    Fixed(Bytes),
-    /// Exponential.
-    Exponential {
-        /// Its mean.
-        mean: Bytes,
-    },
-    /// Pareto: at least `mean * (shape - 1) / shape`.
-    Pareto {
-        /// Its mean.
-        mean: Bytes,
-        /// The tail's exponent (alpha), more than 1.
-        shape: f64,
-    },
-    /// Pareto, bounded at both ends.
-    BoundedPareto {
-        /// The smallest size.
-        min: Bytes,
-        /// The largest size.
-        max: Bytes,
-        /// The tail's exponent (alpha); smaller values give a heavier tail.
-        shape: f64,
-    },
-    /// Log-normal.
-    LogNormal {
-        /// Its mean (not that of the logarithm).
-        mean: Bytes,
-        /// The standard deviation of the natural logarithm.
-        sigma: f64,
-    },
+kinds! { "Size",
+    /// An amount of data, constant or random. A bare amount is constant.
+    // Random sizes are rounded to the nearest byte, at least one.
+    #[derive(Copy)]
+    pub enum Size {
+        /// Constant.
+        Constant {
+            /// The amount.
+            size: Bytes,
+        },
+        /// Exponentially distributed.
+        Exponential {
+            /// Mean.
+            mean: Bytes,
+        },
+        /// Pareto distributed.
+        // At least `mean * (shape - 1) / shape`.
+        Pareto {
+            /// Mean.
+            mean: Bytes,
+            /// Shape; smaller values give a heavier tail.
+            #[serde(default = "pareto_shape")]
+            shape: f64,
+        },
+        /// Pareto distributed, bounded at both ends.
+        BoundedPareto {
+            /// The smallest amount.
+            min: Bytes,
+            /// The largest amount.
+            max: Bytes,
+            /// Shape; smaller values give a heavier tail.
+            #[serde(default = "pareto_shape")]
+            shape: f64,
+        },
+        /// Log-normally distributed.
+        LogNormal {
+            /// Mean (not that of the logarithm).
+            mean: Bytes,
+            /// Standard deviation of the natural logarithm.
+            #[serde(default = "one")]
+            sigma: f64,
+        },
+    }
 }
 
-/// A duration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Length {
-    /// Constant.
-    Fixed(Span),
-    /// Exponential.
-    Exponential {
-        /// Its mean.
-        mean: Span,
-    },
-    /// Pareto: at least `mean * (shape - 1) / shape`.
-    Pareto {
-        /// Its mean.
-        mean: Span,
-        /// The tail's exponent (alpha), more than 1.
-        shape: f64,
-    },
+kinds! { "Gap",
+    /// A duration, constant or random. A bare duration is constant.
+    #[derive(Copy)]
+    pub enum Gap {
+        /// Constant.
+        Constant {
+            /// The duration.
+            time: Span,
+        },
+        /// Exponentially distributed: independent arrivals.
+        Exponential {
+            /// Mean.
+            mean: Span,
+        },
+        /// Pareto distributed.
+        // At least `mean * (shape - 1) / shape`.
+        Pareto {
+            /// Mean.
+            mean: Span,
+            /// Shape; smaller values give a heavier tail.
+            #[serde(default = "pareto_shape")]
+            shape: f64,
+        },
+    }
+}
+
+fn pareto_shape() -> f64 {
+    1.5
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Shapes of a Pareto distribution; with 1 or less, it has no mean.
+const SHAPES: Range<f64> = Range::above(1.0, 100.0);
+
+impl Parameter for Size {
+    type Value = Bytes;
+
+    fn check(&self, key: &str, range: &Range<Bytes>, c: &mut Check) {
+        let mean = |c: &mut Check, mean| c.range("mean", mean, *range);
+        match *self {
+            Size::Constant { size } => c.range(key, size, *range),
+            Size::Exponential { mean: of } => c.key(key, |c| mean(c, of)),
+            Size::Pareto { mean: of, shape } => c.key(key, |c| {
+                mean(c, of);
+                c.range("shape", shape, SHAPES);
+            }),
+            Size::BoundedPareto { min, max, shape } => c.key(key, |c| {
+                c.range("min", min, *range);
+                c.range("max", max, *range);
+                if max < min {
+                    c.key("max", |c| c.wrong(format!("{max} is less than the smallest amount, {min}")));
+                }
+                c.positive("shape", shape, 0.0, 100.0);
+            }),
+            Size::LogNormal { mean: of, sigma } => c.key(key, |c| {
+                mean(c, of);
+                c.range("sigma", sigma, 0.0..=5.0);
+            }),
+        }
+    }
+
+    fn describe(_: &Range<Bytes>, _: &mut Schema) {}
+}
+
+impl Parameter for Gap {
+    type Value = Span;
+
+    fn check(&self, key: &str, range: &Range<Span>, c: &mut Check) {
+        match *self {
+            Gap::Constant { time } => c.range(key, time, *range),
+            Gap::Exponential { mean } => c.key(key, |c| c.range("mean", mean, *range)),
+            Gap::Pareto { mean, shape } => c.key(key, |c| {
+                c.range("mean", mean, *range);
+                c.range("shape", shape, SHAPES);
+            }),
+        }
+    }
+
+    fn describe(_: &Range<Span>, _: &mut Schema) {}
 }
 
 impl Size {
-    pub(crate) fn check(&self, key: &'static str) -> Result<(), BadConfig> {
-        let positive = |ok| require(ok, key, "be more than zero");
-        match *self {
-            Size::Fixed(bytes) => positive(bytes.get() > 0),
-            Size::Exponential { mean } => positive(mean.get() > 0),
-            Size::Pareto { mean, shape } => {
-                positive(mean.get() > 0)?;
-                check_pareto(shape, key)
-            }
-            Size::BoundedPareto { min, max, shape } => {
-                positive(min.get() > 0)?;
-                require(min <= max, key, "have its min at or below its max")?;
-                require(shape > 0.0 && shape.is_finite(), key, "have a shape of more than zero")
-            }
-            Size::LogNormal { mean, sigma } => {
-                positive(mean.get() > 0)?;
-                require(sigma >= 0.0 && sigma.is_finite(), key, "have a sigma of at least zero")
-            }
-        }
+    /// Returns whether it is drawn at random.
+    pub fn varies(&self) -> bool {
+        !matches!(self, Size::Constant { .. })
     }
 
     /// Draws a size.
     pub(crate) fn draw(&self, random: &mut Random) -> Bytes {
         let bytes = match *self {
-            Size::Fixed(bytes) => return bytes,
+            Size::Constant { size } => return size,
             Size::Exponential { mean } => mean.get() as f64 * exponential(random),
             Size::Pareto { mean, shape } => mean.get() as f64 * pareto(shape, random),
             Size::BoundedPareto { min, max, shape } => {
@@ -104,39 +166,20 @@ impl Size {
     }
 }
 
-impl Length {
-    /// Returns the mean.
-    pub(crate) fn mean(&self) -> Span {
-        match *self {
-            Length::Fixed(span) | Length::Exponential { mean: span } | Length::Pareto { mean: span, .. } => span,
-        }
-    }
-
-    pub(crate) fn check(&self, key: &'static str) -> Result<(), BadConfig> {
-        match *self {
-            Length::Pareto { shape, .. } => check_pareto(shape, key),
-            _ => Ok(()),
-        }
-    }
-
-    /// [`Length::check`], and that it is not always zero.
-    pub(crate) fn check_positive(&self, key: &'static str) -> Result<(), BadConfig> {
-        require(self.mean() > Span::ZERO, key, "be more than zero")?;
-        self.check(key)
+impl Gap {
+    /// Returns whether it is drawn at random.
+    pub fn varies(&self) -> bool {
+        !matches!(self, Gap::Constant { .. })
     }
 
     /// Draws a duration.
     pub(crate) fn draw(&self, random: &mut Random) -> Span {
         match *self {
-            Length::Fixed(span) => span,
-            Length::Exponential { mean } => scaled(mean, exponential(random)),
-            Length::Pareto { mean, shape } => scaled(mean, pareto(shape, random)),
+            Gap::Constant { time } => time,
+            Gap::Exponential { mean } => scaled(mean, exponential(random)),
+            Gap::Pareto { mean, shape } => scaled(mean, pareto(shape, random)),
         }
     }
-}
-
-fn check_pareto(shape: f64, key: &'static str) -> Result<(), BadConfig> {
-    require(shape > 1.0 && shape.is_finite(), key, "have a shape of more than 1, or it has no mean")
 }
 
 /// Returns `span * factor`, rounded to a nanosecond; at most [`Span::MAX`].
@@ -244,7 +287,7 @@ mod tests {
 
     #[test]
     fn exponential_lengths_have_their_mean() {
-        let length = Length::Exponential { mean: Span::from_millis(40) };
+        let length = Gap::Exponential { mean: Span::from_millis(40) };
         let mut random = random();
         let sum: f64 = (0..DRAWS).map(|_| length.draw(&mut random).as_secs_f64()).sum();
         assert!((sum / DRAWS as f64 - 0.04).abs() < tolerance(0.04));
@@ -253,8 +296,8 @@ mod tests {
     #[test]
     fn a_fixed_draw_takes_nothing_from_the_stream() {
         let (mut used, fresh) = (random(), random());
-        assert_eq!(Size::Fixed(Bytes::new(3)).draw(&mut used), Bytes::new(3));
-        assert_eq!(Length::Fixed(Span::from_nanos(3)).draw(&mut used), Span::from_nanos(3));
+        assert_eq!(Size::Constant { size: Bytes::new(3) }.draw(&mut used), Bytes::new(3));
+        assert_eq!(Gap::Constant { time: Span::from_nanos(3) }.draw(&mut used), Span::from_nanos(3));
         assert_eq!(used, fresh);
     }
 }

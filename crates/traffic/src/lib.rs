@@ -16,26 +16,26 @@
 mod action;
 mod app;
 mod bulk;
-mod cbr;
+pub mod cbr;
 mod draw;
-mod on_off;
-mod pages;
-mod ppbp;
+pub mod on_off;
+pub mod pages;
+pub mod ppbp;
 mod reader;
-mod short_flows;
-mod steps;
+pub mod short_flows;
+pub mod steps;
 #[cfg(test)]
 mod story;
 mod ticker;
 
-pub use action::{Action, BadConfig, Notice, RETRY_AFTER, Random, Side, Transfer, Transport, UDP_HEADERS};
-pub use app::{App, Config};
+pub use action::{Action, Notice, RETRY_AFTER, Random, Side, Transfer, Transport, UDP_HEADERS};
+pub use app::{App, Config, PERIODS};
 pub use bulk::Bulk;
 pub use cbr::Cbr;
-pub use draw::{Length, Size};
+pub use draw::{Gap, Size};
 pub use on_off::OnOff;
 pub use pages::Pages;
 pub use ppbp::Ppbp;
 pub use reader::Reader;
-pub use short_flows::{Gap, ShortFlows};
+pub use short_flows::{Loop, ShortFlows};
 pub use steps::Steps;

@@ -6,14 +6,29 @@
 //! not wait for the network. Without a rate, it sends as much as the transport accepts. A failed connection is not
 //! reopened.
 
+use crate::app::PERIODS;
 use crate::draw::after;
 use crate::ticker::Ticker;
-use crate::{Action, Length, Notice, Random, Side};
+use crate::{Action, Gap, Notice, Random, Side};
 use std::collections::VecDeque;
-use units::{Rate, Span, Time};
+use units::check::Range;
+use units::{Rate, Span, Time, parameters};
 
 const CONN: u32 = 0;
 const SIDE: Side = Side::From;
+
+parameters! {
+    /// Periods of sending and of silence.
+    pub struct Parameters {
+        /// Duration of a sending period.
+        pub on: Gap, in PERIODS;
+        /// Duration of a silent period.
+        pub off: Gap, in PERIODS;
+        /// Rate while sending. Default: as much as the transport accepts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub rate: Option<Rate>, in Range::RATE;
+    }
+}
 
 /// Periods of sending and of silence.
 #[derive(Clone, Debug)]
@@ -21,8 +36,8 @@ pub struct OnOff {
     phase: Phase,
     /// The spaced writes and their size; `None` is as much as the transport accepts.
     writes: Option<(Ticker, u32)>,
-    on: Length,
-    off: Length,
+    on: Gap,
+    off: Gap,
     start: Time,
     stop: Time,
     out: VecDeque<Action>,
@@ -47,7 +62,7 @@ enum Phase {
 impl OnOff {
     pub(crate) fn new(
         rate: Option<(Rate, u32)>,
-        [on, off]: [Length; 2],
+        [on, off]: [Gap; 2],
         start: Time,
         stop: Time,
         random: Random,
@@ -142,10 +157,10 @@ impl OnOff {
 mod tests {
     use super::*;
     use crate::Config;
-    use crate::story::{Story, ms};
+    use crate::story::{Story, WRITE, ms};
 
-    fn fixed(ms: u64) -> Length {
-        Length::Fixed(Span::from_millis(ms))
+    fn fixed(ms: u64) -> Gap {
+        Gap::Constant { time: Span::from_millis(ms) }
     }
 
     fn writes(story: &Story) -> Vec<Time> {
@@ -156,7 +171,7 @@ mod tests {
     fn writes_are_evenly_spaced_within_on_periods_that_begin_once_connected() {
         // 1000 B at 0.8 Mbit/s: 10 ms. The connection is up at 20 ms.
         let rate = Some(Rate::from_bits_per_sec(800_000));
-        let config = Config::OnOff { rate, write: 1000, on: fixed(30), off: fixed(100) };
+        let config = Config::OnOff(Parameters { rate, on: fixed(30), off: fixed(100) });
         let story = Story::new(&config, ms(0), Some(ms(200))).run(ms(1000));
         assert_eq!(writes(&story), [20, 30, 40, 150, 160, 170].map(ms));
         assert_eq!(story.finished(), Some(ms(200)));
@@ -167,7 +182,7 @@ mod tests {
     fn what_an_on_period_leaves_of_a_step_is_carried_into_the_next() {
         // A step of 10 ms in on periods of 4 ms: of each five on periods, two write.
         let rate = Some(Rate::from_bits_per_sec(800_000));
-        let config = Config::OnOff { rate, write: 1000, on: fixed(4), off: fixed(6) };
+        let config = Config::OnOff(Parameters { rate, on: fixed(4), off: fixed(6) });
         let story = Story::new(&config, ms(0), Some(ms(121))).run(ms(1000));
         // On time 0, 10, 20, 30, 40 ms after 20 ms, in periods that begin each 10 ms.
         assert_eq!(writes(&story), [20, 42, 70, 92, 120].map(ms));
@@ -175,7 +190,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_it_writes_without_limit_and_pauses() {
-        let config = Config::OnOff { rate: None, write: 0, on: fixed(30), off: fixed(100) };
+        let config = Config::OnOff(Parameters { rate: None, on: fixed(30), off: fixed(100) });
         let story = Story::new(&config, ms(0), Some(ms(160))).run(ms(1000));
         let (conn, side) = (CONN, SIDE);
         assert_eq!(
@@ -194,12 +209,12 @@ mod tests {
 
     #[test]
     fn with_exponential_periods_the_mean_rate_is_the_rate_times_the_share_of_on_time() {
-        let exponential = |ms| Length::Exponential { mean: Span::from_millis(ms) };
+        let exponential = |ms| Gap::Exponential { mean: Span::from_millis(ms) };
         let rate = Some(Rate::from_mbps(2));
-        let config = Config::OnOff { rate, write: 1250, on: exponential(100), off: exponential(300) };
+        let config = Config::OnOff(Parameters { rate, on: exponential(100), off: exponential(300) });
         let seconds = 4000;
         let story = Story::new(&config, ms(0), Some(ms(1000 * seconds))).run(ms(1000 * seconds));
-        let mean = writes(&story).len() as f64 * 1250.0 * 8.0 / seconds as f64;
+        let mean = writes(&story).len() as f64 * f64::from(WRITE) * 8.0 / seconds as f64;
         // Over a time t, the on time of an alternating renewal process of exponential periods has the variance
         // t * 2 (on*off)^2 / (on+off)^3: here 0.0281 s * t, so the rate's standard error is 2 Mbit/s * sqrt(0.0281/t).
         let error = 2e6 * libm::sqrt(2.0 * libm::pow(0.1 * 0.3, 2.0) / libm::pow(0.4, 3.0) / seconds as f64);
@@ -208,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_fails_ends_it() {
-        let config = Config::OnOff { rate: None, write: 0, on: fixed(30), off: fixed(100) };
+        let config = Config::OnOff(Parameters { rate: None, on: fixed(30), off: fixed(100) });
         let mut story = Story::new(&config, ms(0), Some(ms(500)));
         story.refused.insert(CONN);
         assert_eq!(story.run(ms(1000)).finished(), Some(ms(20)));

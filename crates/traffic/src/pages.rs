@@ -6,10 +6,41 @@
 //! Simplifications: no object depends on another one's content, sizes of requests and responses include headers, and
 //! the server responds at once. A page is abandoned if one of its connections fails.
 
+use crate::app::MAX_COUNT;
 use crate::draw::after;
-use crate::{Action, Length, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
+use crate::{Action, Gap, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
-use units::{Bytes, Span, Time};
+use units::check::Range;
+use units::{Bytes, Span, Time, parameters};
+
+parameters! {
+    /// Pages and the time between them.
+    pub struct Parameters {
+        /// Objects on a page.
+        pub objects: u32, in 1..=10_000;
+        /// Bytes of an object.
+        pub object_size: Size, in Range::SIZE;
+        /// Parallel connections.
+        #[serde(default = "six")]
+        pub connections: u32, in 1..=1_000;
+        /// Bytes of the request for an object.
+        #[serde(default = "request")]
+        pub request: Bytes, in Range::SIZE;
+        /// Time from the end of one page to the request for the next.
+        pub think: Gap, in Range::SPAN;
+        /// Number of pages. Default: unlimited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub count: Option<u32>, in 1..=MAX_COUNT;
+    }
+}
+
+fn six() -> u32 {
+    6
+}
+
+fn request() -> Bytes {
+    Bytes::new(500)
+}
 
 /// The contents of a page.
 #[derive(Clone, Debug)]
@@ -23,7 +54,7 @@ pub(crate) struct Page {
 #[derive(Clone, Debug)]
 pub struct Pages {
     page: Page,
-    think: Length,
+    think: Gap,
     /// Number of pages still to start.
     left: u32,
     /// When the next page starts, or [`Time::MAX`] if one is loading or none is left.
@@ -69,7 +100,7 @@ enum Fetch {
 }
 
 impl Pages {
-    pub(crate) fn new(page: Page, think: Length, count: Option<u32>, start: Time, stop: Time, random: Random) -> Pages {
+    pub(crate) fn new(page: Page, think: Gap, count: Option<u32>, start: Time, stop: Time, random: Random) -> Pages {
         Pages {
             page,
             think,
@@ -226,22 +257,26 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use crate::App;
     use crate::story::{HALF, Story, ms};
 
-    fn pages(connections: u32, objects: &[u64], count: Option<u32>) -> Config {
-        Config::Pages {
+    fn app(connections: u32, objects: &[u64], count: Option<u32>, stop: Time) -> Pages {
+        let page = Page {
             connections,
             request: Bytes::new(400),
-            objects: objects.iter().map(|&bytes| Size::Fixed(Bytes::new(bytes))).collect(),
-            think: Length::Fixed(Span::from_millis(500)),
-            count,
-        }
+            objects: objects.iter().map(|&bytes| Size::Constant { size: Bytes::new(bytes) }).collect(),
+        };
+        let think = Gap::Constant { time: Span::from_millis(500) };
+        Pages::new(page, think, count, ms(0), stop, rand_core::SeedableRng::seed_from_u64(11))
+    }
+
+    fn pages(connections: u32, objects: &[u64], count: Option<u32>, stop: Time) -> Story {
+        Story::of(App::Pages(app(connections, objects, count, stop)))
     }
 
     #[test]
     fn seven_objects_over_three_connections_take_a_handshake_and_three_round_trips() {
-        let story = Story::new(&pages(3, &[10_000; 7], Some(1)), ms(0), None).run(ms(5000));
+        let story = pages(3, &[10_000; 7], Some(1), Time::MAX).run(ms(5000));
         let end = ms(0) + HALF * 2 * 4;
         assert_eq!(story.completed(), [Transfer { index: 0, start: ms(0), end, bytes: 70_000 }]);
         assert_eq!(story.moments(|action| matches!(action, Action::Connect { opener: Side::To, .. })).len(), 3);
@@ -251,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_connection_has_one_request_outstanding_and_objects_are_asked_for_in_order() {
-        let story = Story::new(&pages(1, &[1000, 2000, 3000], Some(1)), ms(0), None).run(ms(5000));
+        let story = pages(1, &[1000, 2000, 3000], Some(1), Time::MAX).run(ms(5000));
         let responses: Vec<(Time, u64)> = story
             .log
             .iter()
@@ -265,13 +300,13 @@ mod tests {
 
     #[test]
     fn no_more_connections_are_opened_than_there_are_objects() {
-        let story = Story::new(&pages(6, &[1000, 1000], Some(1)), ms(0), None).run(ms(5000));
+        let story = pages(6, &[1000, 1000], Some(1), Time::MAX).run(ms(5000));
         assert_eq!(story.moments(|action| matches!(action, Action::Connect { .. })).len(), 2);
     }
 
     #[test]
     fn the_next_page_follows_a_think_time_after_the_last_one_until_the_stop() {
-        let story = Story::new(&pages(2, &[1000; 2], None), ms(0), Some(ms(1000))).run(ms(5000));
+        let story = pages(2, &[1000; 2], None, ms(1000)).run(ms(5000));
         let starts: Vec<(u32, Time)> = story.completed().iter().map(|page| (page.index, page.start)).collect();
         assert_eq!(starts, [(0, ms(0)), (1, ms(540))]);
         assert_eq!(story.finished(), Some(ms(580)));
@@ -280,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_page_with_a_failed_connection_is_given_up_and_the_next_one_waits_a_second() {
-        let mut story = Story::new(&pages(2, &[1000; 8], Some(2)), ms(0), None);
+        let mut story = pages(2, &[1000; 8], Some(2), Time::MAX);
         story.refused.insert(1);
         let story = story.run(ms(5000));
         let failed = Transfer { index: 0, start: ms(0), end: ms(20), bytes: 0 };
@@ -291,12 +326,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_comes_up_after_its_page_is_complete_is_closed() {
-        let config = pages(2, &[1000; 2], Some(2));
-        let Ok(crate::App::Pages(mut app)) =
-            crate::App::new(&config, ms(0), None, rand_core::SeedableRng::seed_from_u64(1))
-        else {
-            panic!("pages are pages")
-        };
+        let mut app = app(2, &[1000; 2], Some(2), Time::MAX);
         let drain = |app: &mut Pages, now| -> Vec<Action> { core::iter::from_fn(|| app.poll_action(now)).collect() };
         drain(&mut app, ms(0));
         assert_eq!(app.in_progress(ms(1)), Some(Transfer { index: 0, start: ms(0), end: ms(1), bytes: 0 }));

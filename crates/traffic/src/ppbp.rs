@@ -16,18 +16,51 @@
 //!   residual duration of a Pareto time). From an empty start, the heavy tail takes very long to build up.
 //! - The rate counts IP packets, with 28 bytes of headers on the payload; there it is 30.
 
+use crate::app::PACKETS;
 use crate::draw::{after, exponential, pareto, scaled, uniform};
 use crate::ticker::Ticker;
 use crate::{Action, Random, UDP_HEADERS};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
-use units::{Rate, Span, Time};
-
-/// Maximum number of new bursts per second: at one per nanosecond the process could not advance.
-pub(crate) const MAX_BURSTS_PER_S: f64 = 1e6;
+use units::check::{Check, Range};
+use units::{Bytes, Rate, Span, Time, parameters};
 
 /// Maximum mean number of concurrent bursts (lambda * T): each costs memory and heap operations.
-pub(crate) const MAX_ACTIVE: f64 = 1e5;
+const MAX_ACTIVE: f64 = 1e5;
+
+parameters! {
+    /// The bursts of the process.
+    #[derive(Copy)]
+    pub struct Parameters {
+        /// Rate of one burst, including IP headers.
+        // r; the mean total rate is lambda * T * r.
+        pub burst_rate: Rate, in Range::RATE;
+        /// Mean length of a burst.
+        // T.
+        pub mean_burst: Span, in Range::POSITIVE_SPAN;
+        /// Mean number of bursts started per second.
+        // lambda.
+        pub arrival_rate: f64;
+        /// Hurst parameter of the aggregate: the Pareto shape is 3 - 2 H.
+        #[serde(default = "hurst")]
+        pub hurst: f64, in Range::between(0.5, 1.0);
+        /// Bytes of an IP packet.
+        #[serde(default = "crate::app::mtu")]
+        pub packet: Bytes, in PACKETS;
+    }
+}
+
+impl Parameters {
+    /// Checks that each parameter is in its range, which for the arrival rate depends on the length of bursts.
+    pub(crate) fn check_all(&self, c: &mut Check) {
+        c.positive("arrival_rate", self.arrival_rate, 0.0, MAX_ACTIVE / self.mean_burst.as_secs_f64().max(0.1));
+        self.check(c);
+    }
+}
+
+fn hurst() -> f64 {
+    0.7
+}
 
 /// The starts and durations of bursts.
 #[derive(Clone, Copy, Debug)]
@@ -217,9 +250,14 @@ mod tests {
     const BURST: Span = Span::from_millis(200);
     const PER_S: f64 = 20.0;
 
+    fn app_until(hurst: f64, stop: Option<Time>, seed: u64) -> App {
+        let packet = Bytes::new(PACKET.into());
+        let of = Parameters { burst_rate: RATE, mean_burst: BURST, arrival_rate: PER_S, hurst, packet };
+        App::new(&Config::Ppbp(of), 0, Time::ZERO, stop, Random::seed_from_u64(seed))
+    }
+
     fn app(hurst: f64, seed: u64) -> App {
-        let config = Config::Ppbp { bursts_per_s: PER_S, burst: BURST, hurst, rate: RATE, packet: PACKET };
-        App::new(&config, Time::ZERO, None, Random::seed_from_u64(seed)).expect("a good configuration")
+        app_until(hurst, None, seed)
     }
 
     /// Datagrams in each of `slots` slots of `slot`.
@@ -322,9 +360,8 @@ mod tests {
 
     #[test]
     fn it_stops() {
-        let config = Config::Ppbp { bursts_per_s: PER_S, burst: BURST, hurst: 0.7, rate: RATE, packet: PACKET };
         let stop = Time::ZERO + Span::from_secs(2);
-        let mut app = App::new(&config, Time::ZERO, Some(stop), Random::seed_from_u64(1)).expect("good");
+        let mut app = app_until(0.7, Some(stop), 1);
         let mut last = None;
         while let Some(at) = app.poll_timeout() {
             while let Some(action) = app.poll_action(at) {

@@ -2,26 +2,50 @@
 //! last byte. The completion time is from the request to connect to the delivery of the last byte to the reader, which
 //! then closes. A sequence of one is a single transfer.
 
+use crate::app::MAX_COUNT;
 use crate::draw::after;
-use crate::{Action, Length, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
+use crate::{Action, Gap, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
-use units::{Span, Time};
+use units::check::Range;
+use units::{Bytes, Span, Time, parameters};
 
 /// When the next transfer of a sequence starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Gap {
-    /// This long after the previous start, regardless of its duration: an open loop. [`Length::Exponential`] gives a
+pub enum Loop {
+    /// This long after the previous start, regardless of its duration: an open loop. [`Gap::Exponential`] gives a
     /// Poisson process.
-    Every(Length),
+    Open(Gap),
     /// This long after the previous end: a closed loop. A length of zero is back to back.
-    Think(Length),
+    Closed(Gap),
+}
+
+parameters! {
+    /// A single transfer.
+    #[derive(Copy, Eq)]
+    pub struct Single {
+        /// Bytes to send.
+        pub size: Bytes, in Range::SIZE;
+    }
+}
+
+parameters! {
+    /// A sequence of transfers in an open loop.
+    pub struct Parameters {
+        /// Bytes per connection.
+        pub size: Size, in Range::SIZE;
+        /// Time between consecutive starts.
+        pub interval: Gap, in Range::POSITIVE_SPAN;
+        /// Number of connections. Default: unlimited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub count: Option<u32>, in 1..=MAX_COUNT;
+    }
 }
 
 /// A sequence of transfers, beginning at the start.
 #[derive(Clone, Debug)]
 pub struct ShortFlows {
     size: Size,
-    gap: Gap,
+    gap: Loop,
     /// Number of transfers still to start.
     left: u32,
     /// When the next one starts, or [`Time::MAX`] if it waits for a completion or none is left.
@@ -45,7 +69,14 @@ struct Active {
 }
 
 impl ShortFlows {
-    pub(crate) fn new(size: Size, gap: Gap, count: Option<u32>, start: Time, stop: Time, random: Random) -> ShortFlows {
+    pub(crate) fn new(
+        size: Size,
+        gap: Loop,
+        count: Option<u32>,
+        start: Time,
+        stop: Time,
+        random: Random,
+    ) -> ShortFlows {
         ShortFlows {
             size,
             gap,
@@ -125,7 +156,7 @@ impl ShortFlows {
         self.index += 1;
         self.left -= 1;
         self.next = Time::MAX;
-        if let Gap::Every(length) = self.gap {
+        if let Loop::Open(length) = self.gap {
             self.schedule(start, length, Span::ZERO);
         }
     }
@@ -135,12 +166,12 @@ impl ShortFlows {
         let Active { index, start, size, delivered } = self.active.remove(at);
         let transfer = Transfer { index, start, end: now, bytes: delivered };
         self.out.push_back(if delivered >= size { Action::Completed(transfer) } else { Action::Failed(transfer) });
-        if let Gap::Think(length) = self.gap {
+        if let Loop::Closed(length) = self.gap {
             self.schedule(now, length, at_least);
         }
     }
 
-    fn schedule(&mut self, from: Time, length: Length, at_least: Span) {
+    fn schedule(&mut self, from: Time, length: Gap, at_least: Span) {
         if self.left > 0 {
             let next = after(from, length.draw(&mut self.random).max(at_least));
             self.next = if next < self.stop { next } else { Time::MAX };
@@ -151,19 +182,19 @@ impl ShortFlows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
     use crate::story::{HALF, Story, ms};
-    use units::Bytes;
+    use crate::{App, Config};
 
-    const SIZE: Size = Size::Fixed(Bytes::new(500_000));
+    const SIZE: Size = Size::Constant { size: Bytes::new(500_000) };
 
-    fn train(gap: Gap, count: Option<u32>) -> Config {
-        Config::ShortFlows { size: SIZE, gap, count }
+    fn train(gap: Loop, count: Option<u32>, stop: Time) -> Story {
+        let random = rand_core::SeedableRng::seed_from_u64(11);
+        Story::of(App::ShortFlows(ShortFlows::new(SIZE, gap, count, ms(0), stop, random)))
     }
 
     #[test]
     fn a_transfer_is_complete_when_its_last_byte_is_delivered_after_one_and_a_half_round_trips() {
-        let story = Story::new(&Config::Transfer { bytes: Bytes::new(500_000) }, ms(100), None).run(ms(1000));
+        let story = Story::new(&Config::Transfer(Single { size: Bytes::new(500_000) }), ms(100), None).run(ms(1000));
         let (start, end) = (ms(100), ms(100) + HALF * 3);
         assert_eq!(story.completed(), [Transfer { index: 0, start, end, bytes: 500_000 }]);
         assert_eq!(story.finished(), Some(end));
@@ -172,8 +203,8 @@ mod tests {
 
     #[test]
     fn an_open_loop_starts_a_transfer_whether_or_not_the_last_one_is_complete() {
-        let gap = Gap::Every(Length::Fixed(Span::from_millis(8)));
-        let story = Story::new(&train(gap, Some(4)), ms(0), None).run(ms(1000));
+        let gap = Loop::Open(Gap::Constant { time: Span::from_millis(8) });
+        let story = train(gap, Some(4), Time::MAX).run(ms(1000));
         let starts: Vec<Time> = story.completed().iter().map(|transfer| transfer.start).collect();
         assert_eq!(starts, [ms(0), ms(8), ms(16), ms(24)]);
         assert!(story.completed().iter().all(|transfer| transfer.end - transfer.start == HALF * 3));
@@ -182,9 +213,8 @@ mod tests {
 
     #[test]
     fn what_has_begun_and_not_ended_is_in_progress() {
-        let gap = Gap::Every(Length::Fixed(Span::from_millis(8)));
-        let random = rand_core::SeedableRng::seed_from_u64(1);
-        let Ok(mut app) = crate::App::new(&train(gap, None), ms(0), None, random) else { panic!("a valid train") };
+        let gap = Loop::Open(Gap::Constant { time: Span::from_millis(8) });
+        let mut app = train(gap, None, Time::MAX).app;
         assert_eq!(app.in_progress(ms(0)), []);
         for now in [ms(0), ms(8)] {
             while app.poll_action(now).is_some() {}
@@ -196,23 +226,23 @@ mod tests {
 
     #[test]
     fn a_closed_loop_starts_the_next_transfer_a_think_time_after_completion() {
-        let gap = Gap::Think(Length::Fixed(Span::from_millis(70)));
-        let story = Story::new(&train(gap, Some(3)), ms(0), None).run(ms(1000));
+        let gap = Loop::Closed(Gap::Constant { time: Span::from_millis(70) });
+        let story = train(gap, Some(3), Time::MAX).run(ms(1000));
         let starts: Vec<Time> = story.completed().iter().map(|transfer| transfer.start).collect();
         assert_eq!(starts, [ms(0), ms(100), ms(200)]);
     }
 
     #[test]
     fn nothing_starts_from_the_stop_on_and_what_has_started_is_completed() {
-        let gap = Gap::Every(Length::Fixed(Span::from_millis(50)));
-        let story = Story::new(&train(gap, None), ms(0), Some(ms(100))).run(ms(1000));
+        let gap = Loop::Open(Gap::Constant { time: Span::from_millis(50) });
+        let story = train(gap, None, ms(100)).run(ms(1000));
         assert_eq!(story.completed().len(), 2);
         assert_eq!(story.finished(), Some(ms(80)));
     }
 
     #[test]
     fn a_failed_transfer_is_reported_and_the_next_one_waits_a_second() {
-        let mut story = Story::new(&train(Gap::Think(Length::Fixed(Span::ZERO)), Some(2)), ms(0), None);
+        let mut story = train(Loop::Closed(Gap::Constant { time: Span::ZERO }), Some(2), Time::MAX);
         story.refused.insert(0);
         let story = story.run(ms(2000));
         let failed = Transfer { index: 0, start: ms(0), end: ms(20), bytes: 0 };
@@ -223,8 +253,8 @@ mod tests {
 
     #[test]
     fn exponential_gaps_make_a_poisson_process() {
-        let gap = Gap::Every(Length::Exponential { mean: Span::from_millis(100) });
-        let story = Story::new(&train(gap, None), ms(0), Some(ms(2_000_000))).run(ms(2_001_000));
+        let gap = Loop::Open(Gap::Exponential { mean: Span::from_millis(100) });
+        let story = train(gap, None, ms(2_000_000)).run(ms(2_001_000));
         let mut per_second = [0_u32; 2000];
         for transfer in story.completed() {
             per_second[(transfer.start.as_secs_f64()) as usize] += 1;

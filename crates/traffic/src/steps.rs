@@ -5,13 +5,32 @@
 //! the network: what was due before the connection was established is written at once then. A failed connection is not reopened.
 
 use crate::{Action, Notice, Side};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use units::check::Check;
 use units::{Rate, Span, Time};
 
 const CONN: u32 = 0;
 const SIDE: Side = Side::From;
 /// A byte, in bits times nanoseconds per second.
 const BYTE: u128 = 8 * 1_000_000_000;
+
+/// A rate that changes at given times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Times since the start of the flow, and the rate from each time on, such as `[["0 s", "1 Mbit/s"], ["40 s",
+    /// "0 bit/s"]]`; the first time is 0.
+    pub steps: Vec<(Span, Rate)>,
+}
+
+impl Parameters {
+    /// Checks that the times are in order, and that the rates are possible.
+    pub fn check(&self, c: &mut Check) {
+        c.rates("steps", &self.steps);
+    }
+}
 
 /// An application whose rate changes at given times.
 #[derive(Clone, Debug)]
@@ -159,7 +178,7 @@ mod tests {
 
     fn steps(steps: &[(u64, u64)]) -> Config {
         let of = |&(at, kbps): &(u64, u64)| (Span::from_millis(at), Rate::from_bits_per_sec(kbps * 1_000));
-        Config::Steps { steps: steps.iter().map(of).collect(), write: 1_000 }
+        Config::Steps(Parameters { steps: steps.iter().map(of).collect() })
     }
 
     fn writes(story: &Story) -> Vec<(Time, u64)> {

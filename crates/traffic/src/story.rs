@@ -6,6 +6,8 @@ use rand_core::SeedableRng;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
+/// Bytes of a write at a rate.
+pub(crate) const WRITE: u32 = 1000;
 /// Half a round trip.
 pub(crate) const HALF: Span = Span::from_millis(10);
 
@@ -26,7 +28,10 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn new(config: &Config, start: Time, stop: Option<Time>) -> Story {
-        let app = App::new(config, start, stop, Random::seed_from_u64(11)).expect("a good configuration");
+        Story::of(App::new(config, WRITE, start, stop, Random::seed_from_u64(11)))
+    }
+
+    pub(crate) fn of(app: App) -> Story {
         Story { app, now: Time::ZERO, notices: BTreeMap::new(), sequence: 0, refused: BTreeSet::new(), log: Vec::new() }
     }
 

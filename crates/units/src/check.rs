@@ -140,6 +140,34 @@ impl Check {
         self.range(key, value, Range::above(zero, most));
     }
 
+    /// Checks that values that change at given times begin at 0, each later than the one before.
+    pub fn times<T>(&mut self, steps: &[(Span, T)]) {
+        if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
+            self.wrong("the first step must be at \"0 s\"");
+        }
+        for (i, pair) in steps.windows(2).enumerate() {
+            if pair[0].0 >= pair[1].0 {
+                let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
+                self.index(i + 1, |c| c.wrong(message));
+            }
+        }
+    }
+
+    /// Checks the value of `key`, a rate that changes at given times.
+    pub fn rates(&mut self, key: &str, steps: &[(Span, Rate)]) {
+        self.key(key, |c| {
+            c.times(steps);
+            if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
+                c.wrong("at least one rate must be greater than 0");
+            }
+            for (i, (_, rate)) in steps.iter().enumerate() {
+                if *rate > MAX_RATE {
+                    c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
+                }
+            }
+        });
+    }
+
     /// Checks that a span is at most [`MAX_SPAN`].
     pub fn span(&mut self, key: &str, value: Span) {
         self.range(key, value, Range::SPAN);

@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
 use scenario::{Cc, Hosts, Scenario, Tcp, Traffic};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use traffic::short_flows::Single;
 use units::Span;
 
 /// Most flows: beyond them, the receivers' ports would meet iperf3's.
@@ -31,7 +32,7 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
         let host = |node: &str| host_of(node).ok_or_else(|| wrong(format!("its end `{node}` is not a real host")));
         let bytes = match &flow.traffic {
             Traffic::Bulk => None,
-            Traffic::Transfer { size } => Some(size.get()),
+            Traffic::Transfer(Single { size }) => Some(size.get()),
             _ => return Err(wrong("the kernel carries only `bulk` and `transfer` traffic".to_owned())),
         };
         if flow.start_jitter > Span::ZERO {

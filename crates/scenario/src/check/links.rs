@@ -2,7 +2,7 @@
 
 use crate::faults::*;
 use crate::*;
-use units::{Bytes, Rate, Span};
+use units::{Bytes, Span};
 
 const NO_RATE: &str = "a link without a `rate` is infinitely fast and never queues; give it a rate";
 
@@ -93,25 +93,12 @@ pub(super) fn check_shared(
     c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
 }
 
-/// A value that changes at given times.
-fn check_times<T>(steps: &[(Span, T)], c: &mut Check) {
-    if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
-        c.wrong("the first step must be at \"0 s\"");
-    }
-    for (i, pair) in steps.windows(2).enumerate() {
-        if pair[0].0 >= pair[1].0 {
-            let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
-            c.index(i + 1, |c| c.wrong(message));
-        }
-    }
-}
-
 fn check_delay(delay: &Delay, c: &mut Check) {
     match delay {
         Delay::Constant { delay } => c.span("delay", *delay),
         Delay::Steps { steps } => c.key("delay", |c| {
             c.key("steps", |c| {
-                check_times(steps, c);
+                c.times(steps);
                 for (i, (_, delay)) in steps.iter().enumerate() {
                     c.index(i, |c| c.within(*delay, units::check::Range::POSITIVE_SPAN));
                 }
@@ -129,28 +116,13 @@ fn check_file(file: &str, offset: Option<Span>, c: &mut Check) {
     c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
 }
 
-/// A rate that changes at given times.
-pub(super) fn check_steps(steps: &[(Span, Rate)], c: &mut Check) {
-    c.key("steps", |c| {
-        check_times(steps, c);
-        if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
-            c.wrong("at least one rate must be greater than 0");
-        }
-        for (i, (_, rate)) in steps.iter().enumerate() {
-            if *rate > MAX_RATE {
-                c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
-            }
-        }
-    });
-}
-
 pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
     if let Capacity::Constant { rate } = capacity {
         return c.rate(key, *rate);
     }
     c.key(key, |c| match capacity {
         Capacity::Constant { .. } => {}
-        Capacity::Steps { steps } => check_steps(steps, c),
+        Capacity::Steps { steps } => c.rates("steps", steps),
         Capacity::Trace { file, offset, .. } => check_file(file, *offset, c),
         Capacity::Synthetic(of) => {
             of.check(c);

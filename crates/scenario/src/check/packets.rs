@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::lte::ModemFull;
+use traffic::cbr::Parameters as Cbr;
+use traffic::ppbp::Parameters as Ppbp;
 
 /// The longest PDCP SDU in LTE (36.323 4.3.1) and in NR (38.323 4.3.1).
 pub(super) const MAX_LTE_SDU: Bytes = Bytes::new(8188);
@@ -28,7 +30,7 @@ pub(super) fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
         return;
     }
     match flow.traffic {
-        Traffic::Cbr { packet, .. } | Traffic::Ppbp { packet, .. } => c.key("traffic", |c| {
+        Traffic::Cbr(Cbr { packet, .. }) | Traffic::Ppbp(Ppbp { packet, .. }) => c.key("traffic", |c| {
             let [packet, most] = [packet, most].map(Bytes::get);
             c.key("packet", |c| c.wrong(format!("{packet} B do not pass a cell ({source}): must be at most {most} B")));
         }),
@@ -85,7 +87,7 @@ fn check_holds(key: &str, bytes: Bytes, packet: Bytes, c: &mut Check) {
 /// Returns the largest IP packet of a flow's data.
 fn largest(flow: &Flow) -> Bytes {
     match flow.traffic {
-        Traffic::Cbr { packet, .. } | Traffic::Ppbp { packet, .. } => packet,
+        Traffic::Cbr(Cbr { packet, .. }) | Traffic::Ppbp(Ppbp { packet, .. }) => packet,
         _ => Bytes::new(u64::from(flow.tcp.mss) + HEADERS),
     }
 }

@@ -121,7 +121,7 @@ s.toml:7:29: flows[0].tcp.min_rto: 0 ns is out of range: must be from 1 ms to 2 
 s.toml:7:88: flows[0].traffic.arrival_rate: 0 is out of range: must be greater than 0 and at most 100000
 s.toml:7:99: flows[0].traffic.hurst: 1 is out of range: must be greater than 0.5 and less than 1
 "#);
-    assert_snapshot!(with("[[flows]]\ntraffic = { kind = \"short-flows\", size = \"1 kB\", interval = \"0 s\" }"), @"s.toml:7:61: flows[0].traffic.interval: 0 ns is out of range: must be from 1 ns to 1000 h");
+    assert_snapshot!(with("[[flows]]\ntraffic = { kind = \"short-flows\", size = \"1 kB\", interval = \"0 s\" }"), @"s.toml:7:61: flows[0].traffic.interval: 0 ns is out of range: must be greater than 0 ns and at most 1000 h");
     assert_snapshot!(says("duration = \"9 s\"\n[[flows]]\n[dumbbell]\nrtt = \"1 s\"\n[dumbbell.rate]\nkind = \"steps\"\nsteps = [\n  [\"1 s\", \"1 Mbit/s\"],\n  [\"1 s\", \"2 Mbit/s\"],\n]"), @r#"
 s.toml:7:9: dumbbell.rate.steps: the first step must be at "0 s"
 s.toml:9:3: dumbbell.rate.steps[1]: 1 s must be later than the step before it, 1 s

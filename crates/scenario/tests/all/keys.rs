@@ -190,6 +190,26 @@ const OF_WIRED: &[Case] = &[
     ("links[0].jitter=2000 h", "links[0].jitter: 2000 h is out of range: must be from 0 ns to 1000 h"),
     ("links[0].pep_report_loss=0.5", "links[0].pep_report_loss: `pep_report_loss` needs a PEP; add `pep = true`"),
     ("links[0].pep_report_loss=1.5", "links[0].pep_report_loss: 1.5 is out of range: must be from 0 to 1"),
+    (
+        "flows[0]={ traffic = { kind = \"transfer\", size = \"1 kB\" }, count = 3, stagger = \"1 s\", stop = \"2 s\" }",
+        "flows[0].stagger: the last of 3 flows would start after their stop, 2 s",
+    ),
+    (
+        "flows[0]={ stop = \"2 s\", start_jitter = \"2001 ms\" }",
+        "flows[0].start_jitter: 2.001 s may delay a start beyond the stop, 2 s",
+    ),
+    (
+        "flows[0].traffic={ kind = \"short-flows\", interval = \"1 s\", size = { kind = \"log-normal\", mean = \"9 B\", sigma = 6 } }",
+        "flows[0].traffic.size.sigma: 6 is out of range: must be from 0 to 5",
+    ),
+    (
+        "flows[0].traffic={ kind = \"short-flows\", interval = \"1 s\", size = { kind = \"bounded-pareto\", min = \"2 B\", max = \"1 B\" } }",
+        "flows[0].traffic.size.max: 1 B is less than the smallest amount, 2 B",
+    ),
+    (
+        "flows[0].traffic={ kind = \"short-flows\", interval = \"1 s\", size = { kind = \"bounded-pareto\", min = \"1 B\", max = \"2 B\", shape = 0 } }",
+        "flows[0].traffic.size.shape: 0 is out of range: must be greater than 0 and at most 100",
+    ),
     ("flows[0].start_jitter=2000 h", "flows[0].start_jitter: 2000 h is out of range: must be from 0 ns to 1000 h"),
     (
         "flows[0].return_route=[\"bottlenek\"]",
@@ -248,7 +268,7 @@ const OF_WIRED: &[Case] = &[
     ),
     (
         "flows[0].traffic={ kind = \"short-flows\", size = \"1 kB\", interval = { kind = \"exponential\", mean = \"0 s\" } }",
-        "flows[0].traffic.interval.mean: 0 ns is out of range: must be from 1 ns to 1000 h",
+        "flows[0].traffic.interval.mean: 0 ns is out of range: must be greater than 0 ns and at most 1000 h",
     ),
     (
         "flows[0].traffic={ kind = \"on-off\", on = \"0 s\", off = \"1 s\" }",
