@@ -172,7 +172,7 @@ pub(crate) fn arguments(
     }
     let socket = directory.join(REPORTS);
     add("--reports", format!("recording:unix:{}", socket.display()));
-    add("--policy", proxy.policy.to_string());
+    add("--policy", scenario::policy_text(&proxy.policy));
     add("--tick", proxy.tick.max(SHORTEST_TICK).to_string());
     Ok((all, Some(socket)))
 }

@@ -23,6 +23,7 @@ mod flow;
 #[cfg(test)]
 mod fluid;
 mod milli;
+pub mod policies;
 mod published;
 #[cfg(test)]
 mod robustness;

@@ -1,54 +1,48 @@
 //! The form of a proxy's policy on the command line.
 
-use crate::check;
+use crate::ProxyPolicy;
 use crate::de::read;
 use crate::error::{Fault, Origin};
 use crate::faults::Check;
 use crate::load::value_of;
-use crate::proxy::ProxyPolicy;
 use crate::tree::{Node, Table, Value, show};
-use core::fmt;
-use core::str::FromStr;
 
-/// The form of `ranway proxy --policy`: the kind, and after a colon its parameters as `KEY=VALUE` with commas between them.
-impl fmt::Display for ProxyPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(serde_json::Value::Object(mut table)) = serde_json::to_value(self) else { return Err(fmt::Error) };
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        f.write_str(&table.remove("kind").map_or_else(String::new, |kind| text(&kind)))?;
-        for (i, (key, value)) in table.iter().enumerate() {
-            write!(f, "{}{key}={}", if i == 0 { ":" } else { "," }, text(value))?;
-        }
-        Ok(())
-    }
+/// Returns the form of `ranway proxy --policy`: the kind, and after a colon its parameters as `KEY=VALUE` with commas between them.
+pub fn policy_text(policy: &ProxyPolicy) -> String {
+    let table = serde_json::to_value(policy).unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let parameters = table.as_object().into_iter().flatten().filter(|(key, _)| *key != "kind");
+    let parameters: Vec<String> = parameters.map(|(key, value)| format!("{key}={}", text(value))).collect();
+    let colon = if parameters.is_empty() { "" } else { ":" };
+    format!("{}{colon}{}", text(&table["kind"]), parameters.join(","))
 }
 
-impl FromStr for ProxyPolicy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ProxyPolicy, String> {
-        let (kind, parameters) = text.split_once(':').unwrap_or((text, ""));
-        let origin = Origin { source: text.into(), position: None };
-        let mut table = Table::from([("kind".to_owned(), Node::new(&origin, Value::Text(kind.to_owned())))]);
-        for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
-            let (key, value) =
-                parameter.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, not `{parameter}`"))?;
-            table.insert(key.trim().to_owned(), value_of(value.trim(), &origin));
-        }
-        let policy = read(&Node::new(&origin, Value::Table(table)))
-            .map_err(|fault| Fault { origin: None, ..fault }.to_string())?;
-        let mut check = Check::default();
-        check::proxy::policy(&policy, &mut check);
-        match check.faults.pop() {
-            Some((path, message)) => Err(Fault { origin: None, key: show(&path), message }.to_string()),
-            None => Ok(policy),
-        }
+/// Reads [`policy_text`].
+///
+/// # Errors
+/// What is wrong, and what would be valid.
+pub fn policy_of(text: &str) -> Result<ProxyPolicy, String> {
+    let (kind, parameters) = text.split_once(':').unwrap_or((text, ""));
+    let origin = Origin { source: text.into(), position: None };
+    let mut table = Table::from([("kind".to_owned(), Node::new(&origin, Value::Text(kind.to_owned())))]);
+    for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
+        let (key, value) = parameter.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, not `{parameter}`"))?;
+        table.insert(key.trim().to_owned(), value_of(value.trim(), &origin));
+    }
+    let policy: ProxyPolicy =
+        read(&Node::new(&origin, Value::Table(table))).map_err(|fault| Fault { origin: None, ..fault }.to_string())?;
+    let mut check = Check::default();
+    policy.check(&mut check);
+    match check.faults.pop() {
+        Some((path, message)) => Err(Fault { origin: None, key: show(&path), message }.to_string()),
+        None => Ok(policy),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{BlockTable, Code, ProxyPolicy};
+    use super::*;
+    use rapid::policies::{BlockTable, Code};
     use units::Span;
 
     #[test]
@@ -64,13 +58,14 @@ mod tests {
         let best = ProxyPolicy::Best { radio_target: Span::from_micros(2500), proxy_target: Span::ZERO };
         for policy in [published, plain, artefact, best, ProxyPolicy::MilliProxy, ProxyPolicy::Split, ProxyPolicy::None]
         {
-            assert_eq!(policy.to_string().parse(), Ok(policy), "{policy}");
+            let text = policy_text(&policy);
+            assert_eq!(policy_of(&text), Ok(policy), "{text}");
         }
     }
 
     #[test]
     fn a_wrong_parameter_is_named() {
-        let policy = |text: &str| text.parse::<ProxyPolicy>().expect_err("it is wrong");
+        let policy = |text: &str| policy_of(text).expect_err("it is wrong");
         insta::assert_snapshot!(
             [
                 "worst", "best:radio_target", "best:radio_target=2 s", "best:radio_target=x", "best:alpha=0.5",

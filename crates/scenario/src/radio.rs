@@ -1,13 +1,15 @@
 //! What a network of LTE cells and one of NR cells have in common.
 
+use crate::ProxyPolicy;
 use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
 use crate::network::PepAt;
 use crate::nr::{McsTable, Nr};
-use crate::proxy::{BlockTable, Proxy, ProxyPolicy, Reports};
+use crate::proxy::{Proxy, Reports};
 use crate::technology::Technology;
 use crate::{Capacity, Loss};
+use rapid::policies::BlockTable;
 use units::Span;
 
 /// The radio network of a scenario, `[lte]` or `[nr]`.

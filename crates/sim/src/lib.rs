@@ -72,7 +72,6 @@ pub use batch::{Batch, JobsError, Options, Outcome, Progress, Watch, check, jobs
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
-pub use middlebox::rapid_policy;
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::{UePlace, UeStatus};
 pub use record::Job;

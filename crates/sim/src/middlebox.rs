@@ -35,7 +35,6 @@ use des::{Part, Streams};
 use interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Origin, Passing, Towards, Verdict, Way};
 use pep::PepBox;
 pub(crate) use proxy::ProxyBox;
-pub use proxy::rapid_policy;
 use record::Tables;
 use tcp::Transmit;
 

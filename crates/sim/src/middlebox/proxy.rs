@@ -10,11 +10,11 @@ use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
 use super::split::{Leg, Split};
 use crate::rows::RunId;
 use cc::{Random, Target};
-use rapid::{Config, Control, Decision, McsTable, Rapid, Sample, TransportBlocks};
+use rapid::{Config, Control, Decision, Rapid, Sample};
 use record::ms;
 use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
-use scenario::{BlockTable, Code, Proxy, ProxyPolicy, USUAL_ELEMENTS};
+use scenario::Proxy;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcp::Context;
@@ -69,7 +69,7 @@ impl ProxyBox {
         // One half is for what has arrived, the other for what has yet to be sent. Half of a receive buffer is payload.
         let buffer = of.buffer.get().min(1 << 30) as u32;
         let default = tcp::Config::default();
-        let config = rapid_policy(of.policy).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
+        let config = of.policy.policy().map(|policy| Config { policy, tick: of.tick, ..Config::default() });
         ProxyBox {
             cc: of.cc.clone(),
             config: tcp::Config {
@@ -290,38 +290,6 @@ fn apply(split: &mut Split, decision: &Decision, most: u64, cx: &mut Context) {
     split.unsent = decision.unsent.unwrap_or(most).min(most);
     let target = decision.window.map(|window| Target { window: Bytes::new(window), pacing: decision.pacing });
     split.direct(target, cx);
-}
-
-/// Returns RAPID's form of a scenario's policy; `None` if it has no part in what the proxy does.
-pub fn rapid_policy(of: ProxyPolicy) -> Option<rapid::Policy> {
-    Some(match of {
-        ProxyPolicy::None | ProxyPolicy::Split => return None,
-        ProxyPolicy::Published { slow_threshold, alpha, blocks, elements } => {
-            let blocks = transport_blocks(blocks.unwrap_or(BlockTable::Reported), elements.unwrap_or(USUAL_ELEMENTS));
-            rapid::Policy::Published(rapid::Published { blocks, slow_threshold, alpha, ..rapid::Published::default() })
-        }
-        ProxyPolicy::Artefact { code: Code::Simulator } => rapid::Policy::Published(rapid::Published::simulator()),
-        ProxyPolicy::Artefact { code: Code::KernelModule } => {
-            rapid::Policy::Published(rapid::Published::kernel_module())
-        }
-        ProxyPolicy::Best { radio_target, proxy_target } => {
-            rapid::Policy::Best(rapid::Best { radio_target, proxy_target, ..rapid::Best::default() })
-        }
-        ProxyPolicy::MilliProxy => rapid::Policy::MilliProxy,
-    })
-}
-
-/// Returns RAPID's form of a table of transport blocks.
-fn transport_blocks(of: BlockTable, elements: u8) -> TransportBlocks {
-    let mcs_table = match of {
-        BlockTable::Reported => return TransportBlocks::Reported,
-        BlockTable::Lte => return TransportBlocks::Lte,
-        BlockTable::Nr64qam => McsTable::Qam64,
-        BlockTable::Nr256qam => McsTable::Qam256,
-        BlockTable::NrLowRate => McsTable::LowSpectralEfficiency,
-        BlockTable::Nr1024qam => McsTable::Qam1024,
-    };
-    TransportBlocks::Nr { mcs_table, elements }
 }
 
 impl Middlebox for ProxyBox {

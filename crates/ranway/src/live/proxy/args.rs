@@ -5,7 +5,6 @@ use crate::live::dashboard::DashboardArgs;
 use crate::live::secrets::{BrokerArgs, MetricsArgs};
 use clap::{Args as ClapArgs, Subcommand};
 use rapid::Policy;
-use scenario::ProxyPolicy;
 use services::Network;
 use services::proxy::{self, Class, Mark, Settings};
 use std::net::SocketAddr;
@@ -269,7 +268,7 @@ pub(super) fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
 /// Parses a policy as a scenario has it, in the form of the command line.
 fn policy(text: &str) -> Result<Policy, String> {
     let policy = match text.split(':').next() {
-        Some("best" | "published" | "artefact" | "milli-proxy") => sim::rapid_policy(text.parse::<ProxyPolicy>()?),
+        Some("best" | "published" | "artefact" | "milli-proxy") => scenario::policy_of(text)?.policy(),
         _ => None,
     };
     policy.ok_or_else(|| "expected best, published, artefact or milli-proxy".into())
