@@ -6,7 +6,7 @@
 use crate::build;
 use crate::build::recordings::{self, Recordings};
 use crate::error::Error;
-use crate::network::radio::UePlace;
+use crate::network::medium::radio::UePlace;
 use crate::rows::{RunId, meta};
 use crate::world::{Done, Most, Seen, World};
 use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};

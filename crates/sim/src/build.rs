@@ -60,7 +60,7 @@ pub(crate) fn world<'a>(
     }
     // The last one is of all packets from outside together.
     world.network.traffic.lost = vec![0; world.hosts.len() as usize + 1];
-    world.network.traffic.watch = watch::watch(scenario, id, output)?;
+    world.network.traffic.watch = watch::watch(scenario, &world.network.media, id, output)?;
     world.network.connect();
     if let Some(interval) = scenario.record.samples.interval() {
         let part = world.parts.add(Kind::Sample);
@@ -92,7 +92,7 @@ fn add_radio(world: &mut World, playback: Playback<'_>) {
     let radio = radio::radio(scenario, &radio_network, *id, playback, streams);
     let part = parts.add(Kind::Medium(network.media.len() as u16));
     let placed = PlacedMedium::new(AnyMedium::Radio(Box::new(radio)), part);
-    network.add_medium(placed, radio_network.ues.iter().flat_map(radio::hop_names));
+    network.add_medium(placed);
     network.wake_media(&mut parts.agenda);
     let has_readers = radio_network.proxy.is_some_and(|proxy| proxy.policy != ProxyPolicy::Split);
     if let Some(radio) = network.radio().filter(|_| has_readers) {

@@ -42,7 +42,7 @@
 //!    endpoint. `Hosts::pump` takes the acknowledgement, which travels the return route in the same way.
 //!
 //! With `[lte]` or `[nr]`, the route from the server is `internet-server`, `s1` or `n3`, `radio-UE`. One [`ran::Ran`] holds all
-//! cells and UEs and is one part of the agenda (`network::radio`).
+//! cells and UEs and is one part of the agenda (`network::medium::radio`).
 //!
 //! # Where values are measured
 //!
@@ -73,7 +73,7 @@ pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
 pub use network::packet::{Arrival, Visitor};
-pub use network::radio::{UePlace, UeStatus};
+pub use network::medium::radio::{UePlace, UeStatus};
 pub use record::Job;
 pub use rows::meta;
 pub use world::Seen;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::middlebox::interface::{External, Middlebox};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Visitor};
-use crate::network::radio::{Radio, UePlace, UeStatus};
+use crate::network::medium::radio::{Radio, UePlace, UeStatus};
 use crate::reporting::Reports;
 use crate::rows::{RunId, meta};
 use crate::world::{Most, Seen, World};

@@ -11,7 +11,6 @@
 pub(crate) mod link;
 pub(crate) mod medium;
 pub(crate) mod packet;
-pub(crate) mod radio;
 pub(crate) mod reports;
 pub(crate) mod route;
 pub(crate) mod watch;
@@ -19,9 +18,9 @@ pub(crate) mod watch;
 use aqm::{Backlog, DropReason, Packet as _};
 use des::{Agenda, Part};
 use link::{Carrier, PlacedLink};
-use medium::{AnyMedium, PlacedMedium, Port};
+use medium::radio::Radio;
+use medium::{PlacedMedium, Port};
 use packet::{Body, End, Owner, Packet, Parcel, Store, Visitor};
-use radio::Radio;
 use route::{Hop, Routes};
 use std::collections::BTreeMap;
 use units::Time;
@@ -101,12 +100,7 @@ impl Network {
 
     /// Returns the radio network, if there is one.
     pub(crate) fn radio(&self) -> Option<&Radio> {
-        self.media
-            .iter()
-            .map(|placed| match &placed.medium {
-                AnyMedium::Radio(radio) => &**radio,
-            })
-            .next()
+        self.media.iter().find_map(PlacedMedium::radio)
     }
 
     /// Like [`Network::radio`], to be changed.
@@ -119,11 +113,11 @@ impl Network {
         self.radio().map(|radio| radio.cell_of(ue))
     }
 
-    /// Adds a medium with the names of its ports, in order.
-    pub(crate) fn add_medium(&mut self, medium: PlacedMedium, ports: impl Iterator<Item = String>) {
+    /// Adds a medium; its ports are hops by their names.
+    pub(crate) fn add_medium(&mut self, medium: PlacedMedium) {
         let index = self.media.len() as u16;
+        self.hops.extend((0..).zip(medium.ports()).map(|(port, name)| (name, Hop::Medium(index, Port(port)))));
         self.media.push(medium);
-        self.hops.extend((0..).zip(ports).map(|(port, name)| (name, Hop::Medium(index, Port(port)))));
     }
 
     /// Renews the deadlines of media after a change from outside.
@@ -387,12 +381,7 @@ impl Network {
 
 /// Returns the radio network among the media.
 pub(crate) fn radio_of(media: &mut [PlacedMedium]) -> Option<&mut Radio> {
-    media
-        .iter_mut()
-        .map(|placed| match &mut placed.medium {
-            AnyMedium::Radio(radio) => &mut **radio,
-        })
-        .next()
+    media.iter_mut().find_map(PlacedMedium::radio_mut)
 }
 
 impl InTransit {

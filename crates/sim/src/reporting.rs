@@ -1,7 +1,7 @@
 //! The reports of all cells: when they are made, which are lost, and who receives them.
 
 use crate::middlebox::ProxyBox;
-use crate::network::radio::Radio;
+use crate::network::medium::radio::Radio;
 use crate::network::reports::{MEASURED, Reporter};
 use crate::parts::{Kind, Parts};
 use des::Streams;

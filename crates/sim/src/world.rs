@@ -10,7 +10,7 @@ use crate::middlebox::Middleboxes;
 use crate::middlebox::interface::{External, Middlebox as _, NoVisitors};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
-use crate::network::radio::UePlace;
+use crate::network::medium::radio::UePlace;
 use crate::network::watch::{self, Happening};
 use crate::network::{Network, Reached, radio_of};
 use crate::parts::{Kind, Parts};

@@ -4,7 +4,7 @@ use super::links::queue;
 use super::nr;
 use super::recordings::{Playback, period};
 use super::surroundings::{self, Surroundings};
-use crate::network::radio::Radio;
+use crate::network::medium::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
 use aqm::{bql, drop_tail, dyn_rlc};
@@ -50,11 +50,6 @@ fn cell_names(network: &RadioNetwork, config: &ran::Config) -> Vec<String> {
     let names = network.cells.iter().map(|cell| cell.name.clone());
     let second = network.cells.iter().zip(&config.cells).filter(|(_, cell)| cell.secondary.is_some());
     names.chain(second.map(|(cell, _)| format!("{}/2", cell.name))).collect()
-}
-
-/// The names of a UE's radio hops, downlink first.
-pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
-    [format!("radio-{}", ue.name), format!("radio-{}-reverse", ue.name)]
 }
 
 /// The network's settings.

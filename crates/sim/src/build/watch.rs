@@ -1,7 +1,7 @@
 //! Builds what follows single packets.
 
-use super::radio::hop_names;
 use crate::error::Error;
+use crate::network::medium::PlacedMedium;
 use crate::network::watch::Watch;
 use crate::rows::RunId;
 use record::tables::Events;
@@ -9,7 +9,12 @@ use record::{Capture, Output};
 use scenario::{Flow, Scenario};
 
 /// The watch that a scenario asks for, if it asks for any.
-pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> Result<Option<Box<Watch>>, Error> {
+pub(super) fn watch(
+    scenario: &Scenario,
+    media: &[PlacedMedium],
+    id: RunId,
+    output: Option<&Output>,
+) -> Result<Option<Box<Watch>>, Error> {
     let record = &scenario.record;
     let links: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
     let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name);
@@ -43,7 +48,7 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
         interfaces,
         at_hosts,
         flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
-        ports: scenario.radio().iter().map(|radio| radio.ues.iter().flat_map(hop_names).collect()).collect(),
+        ports: media.iter().map(PlacedMedium::ports).collect(),
         links,
         log: Vec::new(),
         kept: Vec::new(),

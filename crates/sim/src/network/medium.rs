@@ -1,11 +1,13 @@
 //! Media between links: what several hosts share, such as a cell.
 //!
-//! To add a medium: a folder beside this file with a type that implements [`Medium`], a variant of [`AnyMedium`], its table in the
-//! scenario, and lines in `build.rs` that make it and name its ports.
+//! To add a medium: a file in this module's folder with a type that implements [`Medium`], and a line in the table below; its table in
+//! scenarios with its hops for routes (`scenario/src/topology.rs`), and a line in `build.rs` that makes it.
+
+pub(crate) mod radio;
 
 use super::packet::{Packet, Store};
-use super::radio::Radio;
 use aqm::{Backlog, DropReason};
+use core::any::Any;
 use des::Part;
 use record::Tables;
 use units::{Span, Time};
@@ -20,6 +22,9 @@ pub(crate) struct Port(pub(crate) u32);
 /// either, [`Medium::poll`] until it returns `None`, then [`Medium::poll_timeout`] again. Time never goes back. A packet that is lost
 /// goes to `drops`.
 pub(crate) trait Medium {
+    /// Returns the names of its ports, in order; they name hops of routes.
+    fn ports(&self) -> Vec<String>;
+
     /// Takes a packet at a port.
     fn enter(&mut self, port: Port, packet: Packet, now: Time, drops: &mut impl FnMut(Packet, DropReason));
 
@@ -67,24 +72,47 @@ pub(crate) struct PlacedMedium {
     pub(crate) part: Part,
 }
 
-/// Any of the media, with static dispatch.
-pub(crate) enum AnyMedium {
-    /// The cells and their UEs.
-    Radio(Box<Radio>),
-}
+/// The table of media: variant and type.
+macro_rules! media {
+    ($d:tt $($(#[$meta:meta])* $variant:ident($type:ty);)*) => {
+        /// Any of the media, with static dispatch.
+        pub(crate) enum AnyMedium {
+            $($(#[$meta])* $variant(Box<$type>),)*
+        }
 
-/// Calls a method of the medium.
-macro_rules! each {
-    ($any:expr, $medium:ident => $body:expr) => {
-        match $any {
-            AnyMedium::Radio($medium) => $body,
+        /// Calls a method of the medium. (`$d` is a dollar sign of this inner macro.)
+        macro_rules! each {
+            ($d any:expr, $d medium:ident => $d body:expr) => {
+                match $d any {
+                    $(AnyMedium::$variant($d medium) => $d body,)*
+                }
+            };
         }
     };
+}
+
+media! { $
+    /// The cells and their UEs.
+    Radio(radio::Radio);
 }
 
 impl PlacedMedium {
     pub(crate) fn new(medium: AnyMedium, part: Part) -> PlacedMedium {
         PlacedMedium { medium, part }
+    }
+
+    /// Returns the medium if it is the radio network.
+    pub(super) fn radio(&self) -> Option<&radio::Radio> {
+        each!(&self.medium, medium => (&**medium as &dyn Any).downcast_ref())
+    }
+
+    /// Like [`PlacedMedium::radio`], to be changed.
+    pub(super) fn radio_mut(&mut self) -> Option<&mut radio::Radio> {
+        each!(&mut self.medium, medium => (&mut **medium as &mut dyn Any).downcast_mut())
+    }
+
+    pub(crate) fn ports(&self) -> Vec<String> {
+        each!(&self.medium, medium => medium.ports())
     }
 
     #[inline]

@@ -1,11 +1,11 @@
 //! The radio network between links: the first of the media.
 //!
-//! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
+//! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`crate::network`]).
 
-use super::medium::{Medium, Port};
-use super::packet::{Packet, Store};
-use super::reports::{Reporter, waiting};
+use super::{Medium, Port};
 use crate::error::unknown_name;
+use crate::network::packet::{Packet, Store};
+use crate::network::reports::{Reporter, waiting};
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{Backlog, DropReason, Packet as _};
 use channel::Direction;
@@ -60,6 +60,12 @@ impl Port {
 }
 
 impl Medium for Radio {
+    /// Two a UE, downlink first.
+    fn ports(&self) -> Vec<String> {
+        let ports = |ue: &String| [format!("radio-{ue}"), format!("radio-{ue}-reverse")];
+        self.recorder.ues().iter().flat_map(ports).collect()
+    }
+
     #[inline]
     fn enter(&mut self, port: Port, packet: Packet, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
         self.handle_timeout(now, drops);
