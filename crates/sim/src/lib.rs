@@ -72,8 +72,8 @@ pub use batch::{Batch, JobsError, Options, Outcome, Progress, Watch, check, jobs
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
-pub use network::packet::{Arrival, Visitor};
 pub use network::medium::radio::{UePlace, UeStatus};
+pub use network::packet::{Arrival, Visitor};
 pub use record::Job;
 pub use rows::meta;
 pub use world::Seen;

@@ -180,7 +180,7 @@ impl Middleboxes {
         for (route, place_of, towards_receiver, back) in
             [(there, first, true, first + 1), (back, first + 1, false, first)]
         {
-            let towards = towards(routes.hops(route), Hop::Middlebox(place_of));
+            let towards = towards(routes, route, Hop::Middlebox(place_of));
             self.taps.push(Tap { place, route, towards_receiver, back, towards });
         }
         true
@@ -280,11 +280,8 @@ impl Middleboxes {
 }
 
 /// Returns the UE whose radio hop is on the way after or before the hop `at`.
-fn towards(way: &[Hop], at: Hop) -> Option<Towards> {
-    let radio = |hop: &Hop| match hop {
-        Hop::Medium(_, port) => Some(port.ue().0),
-        Hop::Link(_) | Hop::Middlebox(_) => None,
-    };
+fn towards(routes: &Routes, route: u32, at: Hop) -> Option<Towards> {
+    let (way, radio) = (routes.hops(route), |hop: &Hop| routes.ue(*hop));
     let place = way.iter().position(|hop| *hop == at)?;
     let ahead = way[place..].iter().find_map(radio).map(|number| Towards { number, ue: true });
     ahead.or_else(|| way[..place].iter().find_map(radio).map(|number| Towards { number, ue: false }))

@@ -117,6 +117,9 @@ impl Network {
     pub(crate) fn add_medium(&mut self, medium: PlacedMedium) {
         let index = self.media.len() as u16;
         self.hops.extend((0..).zip(medium.ports()).map(|(port, name)| (name, Hop::Medium(index, Port(port)))));
+        if medium.radio().is_some() {
+            self.routes.radio = Some(index);
+        }
         self.media.push(medium);
     }
 

@@ -15,18 +15,22 @@ pub(crate) enum Hop {
 
 /// All routes of a network.
 #[derive(Default)]
-pub(crate) struct Routes(Vec<Box<[Hop]>>);
+pub(crate) struct Routes {
+    ways: Vec<Box<[Hop]>>,
+    /// The index of the radio network among the media.
+    pub(super) radio: Option<u16>,
+}
 
 impl Routes {
     /// Adds a route and returns its number.
     pub(crate) fn add(&mut self, hops: Box<[Hop]>) -> u32 {
-        self.0.push(hops);
-        self.0.len() as u32 - 1
+        self.ways.push(hops);
+        self.ways.len() as u32 - 1
     }
 
     /// Inserts a hop into a route that nothing travels on yet.
     pub(crate) fn insert(&mut self, route: u32, at: usize, hop: Hop) {
-        let hops = &mut self.0[route as usize];
+        let hops = &mut self.ways[route as usize];
         let mut longer = std::mem::take(hops).into_vec();
         longer.insert(at, hop);
         *hops = longer.into();
@@ -41,10 +45,18 @@ impl Routes {
         at as u16 + 1
     }
 
+    /// Returns the UE of a hop, if it is one of the radio network.
+    pub(crate) fn ue(&self, hop: Hop) -> Option<u32> {
+        match hop {
+            Hop::Medium(medium, port) if self.radio == Some(medium) => Some(port.ue().0),
+            Hop::Link(_) | Hop::Medium(..) | Hop::Middlebox(_) => None,
+        }
+    }
+
     /// Returns the hops of a route.
     #[inline]
     pub(crate) fn hops(&self, route: u32) -> &[Hop] {
-        &self.0[route as usize]
+        &self.ways[route as usize]
     }
 
     /// Returns the hop of a route after `passed` others; `None` at its end.
@@ -55,12 +67,12 @@ impl Routes {
 
     /// Returns whether `hop` is the first one of all routes that lead over it.
     pub(crate) fn is_always_first(&self, hop: Hop) -> bool {
-        self.0.iter().all(|route| route.iter().skip(1).all(|&other| other != hop))
+        self.ways.iter().all(|route| route.iter().skip(1).all(|&other| other != hop))
     }
 
     /// Returns the only hop that follows `hop` on all routes, if there is one and no route ends there.
     pub(crate) fn only_next(&self, hop: Hop) -> Option<Hop> {
-        only(self.0.iter().flat_map(|route| {
+        only(self.ways.iter().flat_map(|route| {
             let places = (0..route.len()).filter(move |&i| route[i] == hop);
             places.map(|i| route.get(i + 1).copied())
         }))
@@ -68,7 +80,7 @@ impl Routes {
 
     /// Returns the only hop that precedes `hop` on all routes, if there is one and no route begins there.
     pub(crate) fn only_before(&self, hop: Hop) -> Option<Hop> {
-        only(self.0.iter().flat_map(|route| {
+        only(self.ways.iter().flat_map(|route| {
             let places = (0..route.len()).filter(move |&i| route[i] == hop);
             places.map(|i| i.checked_sub(1).map(|before| route[before]))
         }))
