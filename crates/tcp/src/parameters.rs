@@ -9,6 +9,7 @@ const MAX_BUFFER: Bytes = Bytes::new(1 << 30);
 
 parameters! {
     /// TCP options. The defaults are those of Linux 6.18.
+    #[schemars(rename = "Tcp")]
     pub struct Parameters {
         /// The version of Linux to follow where versions differ: in the share of the receive buffer that is window (half in 6.1,
         /// measured since 6.6), in how that buffer grows, and in the memory that packets take.

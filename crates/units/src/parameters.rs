@@ -55,9 +55,9 @@ macro_rules! parameters {
     (@table [$(#[$default:meta])?] $(#[$meta:meta])* $name:ident {
         $($(#[$of:meta])* $key:ident: $type:ty $(, $range:expr)?;)*
     }) => {
-        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
+        $(#[$meta])*
         $(#[$default])?
         pub struct $name {
             $(
