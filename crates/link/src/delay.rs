@@ -3,7 +3,7 @@
 //! A recorded delay is a table of comma-separated values. The first line names two columns: `time_s` or `time_ms`, and `delay_s` or
 //! `delay_ms` (one way) or `rtt_s` or `rtt_ms` (both ways, of which each direction has half). Each further line is a time, later than the
 //! previous line's, and the delay from then on. The first one also applies before its time, and the last one for as long as the one
-//! before it; then the recording repeats. Spaces around fields, empty lines at the end and CR LF are accepted.
+//! before it; then the recording repeats. Spaces around fields, empty lines at the end, CR LF and a byte-order mark are accepted.
 
 use core::fmt;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub enum DelaysFault {
     BadTime,
     /// The time is not later than the previous one.
     NotLater,
-    /// The delay is not a number above 0 and up to a thousand seconds.
+    /// The delay of one way is not a number from a nanosecond to a thousand seconds.
     BadDelay,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for DelaysError {
             DelaysFault::Fields => "expected a time and a delay, separated by a comma",
             DelaysFault::BadTime => "the time must be a number from 0 to 1000000000 s",
             DelaysFault::NotLater => "the time must be later than that of the previous line",
-            DelaysFault::BadDelay => "the delay must be a number greater than 0 and at most 1000 s",
+            DelaysFault::BadDelay => "the delay must be a number of at least 1 ns and at most 1000 s, one way",
         };
         write!(f, "line {}: {what}", self.line)
     }
@@ -111,7 +111,8 @@ impl Delays {
 
     /// Parses a recording from the text of its file.
     pub fn parse(text: &str) -> Result<Delays, DelaysError> {
-        let mut lines = text.trim_end().lines().enumerate().map(|(i, line)| (i + 1, line));
+        let mut lines =
+            text.trim_start_matches('\u{feff}').trim_end().lines().enumerate().map(|(i, line)| (i + 1, line));
         let header = lines.next().and_then(|(_, line)| columns(line));
         let [time_unit, delay_unit] = header.ok_or(DelaysError { line: 1, what: DelaysFault::Header })?;
         let mut read = Vec::new();
@@ -211,6 +212,7 @@ mod tests {
         let micros = [20_000, 20_000, 34_500, 21_000, 21_000, 20_000, 34_500];
         assert_eq!(found, micros.map(Span::from_micros));
         assert_eq!(at(&delays, 0, 15_000), Span::from_micros(34_500));
+        assert_eq!(Delays::parse("\u{feff}time_s,delay_ms\n0,20\n").map(|delays| delays.period()), Ok(None));
         // Times far away.
         delays.at(Time::MAX, Span::MAX);
     }
@@ -244,20 +246,12 @@ mod tests {
             ("time_s,delay_ms\n0,inf\n", BadDelay, 2),
             ("time_s,delay_ms\n0,20,3\n", BadDelay, 2),
             ("time_s,delay_ms\n0,2000000\n", BadDelay, 2),
+            ("time_s,delay_ms\n0,0.0000005\n", BadDelay, 2),
             ("time_s,delay_ms\n0,20\n\n1,21\n", Fields, 3),
         ];
         for (text, what, line) in rows {
             assert_eq!(Delays::parse(text), Err(DelaysError { line, what }), "{text:?}");
         }
         assert_eq!(Delays::steps(vec![]), Err(DelaysError { line: 1, what: Empty }));
-    }
-
-    #[test]
-    fn any_text_is_delays_or_an_error() {
-        bolero::check!().with_type::<String>().for_each(|text| {
-            if let Ok(delays) = Delays::parse(&format!("time_s,delay_ms\n{text}")) {
-                delays.at(Time::MAX, Span::MAX);
-            }
-        });
     }
 }

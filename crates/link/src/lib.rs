@@ -119,7 +119,7 @@ pub struct Stats {
 /// `None`, then [`Link::poll_timeout`] again. Time never goes back. Late calls serve packets at the times at which
 /// service was due, so that only deliveries are late.
 ///
-/// Services in between need no wake-up unless they may lose packets: backlog and statistics are updated to the current
+/// Services in between need no wake-up unless they have to be on time: backlog and statistics are updated to the current
 /// time when they are read.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
@@ -144,7 +144,7 @@ pub struct Link<P> {
     /// Whether service has to happen on time, because it can drop packets, somebody is told when it begins, or its packet may be
     /// delivered before all others.
     prompt: bool,
-    /// Whether a packet that is served may be delivered before all that are on the wire: it may be overtaken, and its delay is shorter.
+    /// Whether a packet that is served may be delivered before all others: not in their order, and after a shorter delay.
     overtakes_all: bool,
     /// Tags of packets that have begun service and were not polled, if that is noted.
     begun: Option<Vec<u64>>,
@@ -412,7 +412,7 @@ impl<P: Packet> Link<P> {
         (self.wire.len() + self.late.len()) as u64
     }
 
-    /// Serves due packets if that cannot drop any; otherwise the driver has already done so.
+    /// Serves due packets if that need not be on time; otherwise the driver has already done so.
     fn catch_up(&mut self, now: Time) {
         if !self.prompt {
             self.serve_due(now, &mut |_: P, _: DropReason| unreachable!("this service loses no packet"));

@@ -9,6 +9,21 @@ use rand_xoshiro::rand_core::SeedableRng;
 use units::{Rate, Span};
 
 #[test]
+fn any_text_is_delays_or_a_fault() {
+    let parse = |text: &str| {
+        if let Ok(delays) = link::Delays::parse(text) {
+            assert!(delays.period().is_none_or(|period| period > Span::ZERO));
+        }
+    };
+    check!().for_each(|bytes: &[u8]| {
+        parse(&String::from_utf8_lossy(bytes));
+        // Once more as rows of numbers.
+        let numbers = bytes.iter().map(|&byte| char::from(b"0123456789.,,\n\ne-"[usize::from(byte % 17)]));
+        parse(&"time_ms,rtt_s\n".chars().chain(numbers).collect::<String>());
+    });
+}
+
+#[test]
 fn a_trace_is_read_and_written() {
     let trace = Trace::parse("0\n3\n3\n10\n").unwrap();
     assert_eq!((trace.opportunities(), trace.period()), (4, Span::from_millis(10)));
