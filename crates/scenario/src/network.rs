@@ -4,7 +4,7 @@ use crate::Queue;
 use link::trace::Synthetic;
 use link::{Jitter, Loss, Reordering, Sharing};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use units::{Bytes, Rate, Span, kinds};
 
 /// A link between two nodes.
@@ -27,7 +27,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Capacity>,
     /// Propagation delay.
-    #[serde(default)]
+    #[serde(default, serialize_with = "bare_if_constant")]
     pub delay: Delay,
     /// Random additional delay of each packet. Packets stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ kinds! { "Delay",
         /// A delay that changes at given times.
         Steps {
             /// Times, and the delay from each time on, such as `[["0 s", "22 ms"], ["15 s", "31 ms"]]`; the first time
-            /// is 0.
+            /// is 0. Where routes are chosen, the first delay counts.
             steps: Vec<(Span, Span)>,
         },
         /// Recorded delays: a CSV file whose first line names `time_s` or `time_ms`, and `delay_s` or `delay_ms` (one way)
@@ -186,6 +186,14 @@ kinds! { "Delay",
 impl Default for Delay {
     fn default() -> Delay {
         Span::ZERO.into()
+    }
+}
+
+/// Writes a constant delay as a bare time.
+fn bare_if_constant<S: Serializer>(delay: &Delay, serializer: S) -> Result<S::Ok, S::Error> {
+    match delay {
+        Delay::Constant { delay: span } => span.serialize(serializer),
+        varying => varying.serialize(serializer),
     }
 }
 

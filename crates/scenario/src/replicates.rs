@@ -24,6 +24,7 @@ fn varies(scenario: &Scenario) -> bool {
     scenario.radio().is_some_and(|radio| radio.ues.iter().any(ue))
         || scenario.links.iter().any(|link| {
             link.rate.as_ref().is_some_and(capacity)
+                // Of a single row, the recordings are not known here.
                 || matches!(link.delay, Delay::Trace { offset: None, .. })
                 || link.loss.is_some_and(loss)
                 || link.jitter.is_some_and(jitter)

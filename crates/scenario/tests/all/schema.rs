@@ -48,6 +48,7 @@ impl Validator {
             "oneOf" => rule.as_array().expect("schemas").iter().filter(|s| self.fits(s, value)).count() == 1,
             "minimum" => value.as_f64().is_none_or(|x| x >= rule.as_f64().expect("a number")),
             "exclusiveMinimum" => value.as_f64().is_none_or(|x| x > rule.as_f64().expect("a number")),
+            "exclusiveMaximum" => value.as_f64().is_none_or(|x| x < rule.as_f64().expect("a number")),
             "maximum" => value.as_f64().is_none_or(|x| x <= rule.as_f64().expect("a number")),
             "minItems" => value.as_array().is_none_or(|a| a.len() as u64 >= rule.as_u64().expect("a count")),
             "maxItems" => value.as_array().is_none_or(|a| a.len() as u64 <= rule.as_u64().expect("a count")),
