@@ -99,7 +99,7 @@ pub enum Code {
 }
 
 /// Resource elements of a block in a slot of NR, without a symbol for the control channel and one for reference signals.
-pub const USUAL_ELEMENTS: u8 = 12 * 12;
+const USUAL_ELEMENTS: u8 = 12 * 12;
 
 impl ProxyPolicy {
     /// Checks that each parameter is in its range.

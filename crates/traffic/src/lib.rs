@@ -37,5 +37,5 @@ pub use on_off::OnOff;
 pub use pages::Pages;
 pub use ppbp::Ppbp;
 pub use reader::Reader;
-pub use short_flows::{Loop, ShortFlows};
+pub use short_flows::ShortFlows;
 pub use steps::Steps;

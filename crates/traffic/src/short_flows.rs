@@ -11,7 +11,7 @@ use units::{Bytes, Span, Time, parameters};
 
 /// When the next transfer of a sequence starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loop {
+pub(crate) enum Loop {
     /// This long after the previous start, regardless of its duration: an open loop. [`Gap::Exponential`] gives a
     /// Poisson process.
     Open(Gap),
