@@ -55,7 +55,7 @@ impl Port {
     /// Returns the UE, and the direction.
     #[inline]
     pub(crate) fn ue(self) -> (u32, Direction) {
-        (self.0 / 2, if self.0 % 2 == 0 { Direction::Downlink } else { Direction::Uplink })
+        (self.0 / 2, if self.0.is_multiple_of(2) { Direction::Downlink } else { Direction::Uplink })
     }
 }
 
