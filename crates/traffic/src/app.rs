@@ -10,23 +10,8 @@ use crate::ppbp::Ppbp;
 use crate::short_flows::{Loop, ShortFlows};
 use crate::steps::Steps;
 use crate::{cbr, on_off, pages, ppbp, short_flows, steps};
-use core::ops::RangeInclusive;
-use units::check::{Check, MAX_SPAN};
-use units::{Bytes, Span, Time, kinds};
-
-/// Maximum number of transfers and pages of an application that has a number of them.
-pub(crate) const MAX_COUNT: u32 = 100_000;
-
-/// Valid periods of an application that alternates: a run would spend all its time on shorter ones.
-pub const PERIODS: RangeInclusive<Span> = Span::from_micros(10)..=MAX_SPAN;
-
-/// Valid packets: from the IP and UDP headers with one byte of payload to the largest IP packet.
-pub(crate) const PACKETS: RangeInclusive<Bytes> = Bytes::new(29)..=Bytes::new(65_535);
-
-/// The usual packet.
-pub(crate) fn mtu() -> Bytes {
-    Bytes::new(1500)
-}
+use units::check::Check;
+use units::{Span, Time, kinds};
 
 kinds! { "Config" as "Traffic",
     /// The traffic of an application.
@@ -205,14 +190,14 @@ mod tests {
     use super::*;
     use crate::action::Side;
     use rand_core::SeedableRng;
-    use units::Rate;
+    use units::{Bytes, Rate};
 
     /// One of each kind, with a stop or a count so that it ends.
     fn one_of_each(stop: Option<Time>, seed: u64) -> Vec<App> {
         let exponential = |ms| Gap::Exponential { mean: Span::from_millis(ms) };
         let none = Gap::Constant { time: Span::ZERO };
         let size = Size::Exponential { mean: Bytes::new(3000) };
-        let (rate, packet) = (Rate::from_mbps(1), mtu());
+        let (rate, packet) = (Rate::from_mbps(1), Bytes::new(1500));
         let (mean_burst, arrival_rate, hurst) = (Span::from_millis(200), 20.0, 0.7);
         let steps = vec![(Span::ZERO, Rate::from_mbps(2)), (Span::from_secs(1), Rate::from_bits_per_sec(0))];
         let (request, think) = (Bytes::new(400), exponential(20));

@@ -1,6 +1,6 @@
 //! Constant bit rate: UDP datagrams of one size, evenly spaced. The rate counts IP packets.
 
-use crate::app::PACKETS;
+use crate::limits::PACKETS;
 use crate::ticker::Ticker;
 use crate::{Action, UDP_HEADERS};
 use units::check::Range;
@@ -13,7 +13,7 @@ parameters! {
         /// Rate, including IP headers.
         pub rate: Rate, in Range::RATE;
         /// Bytes of an IP packet.
-        #[serde(default = "crate::app::mtu")]
+        #[serde(default = "crate::limits::mtu")]
         pub packet: Bytes, in PACKETS;
     }
 }

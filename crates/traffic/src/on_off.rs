@@ -6,8 +6,8 @@
 //! not wait for the network. Without a rate, it sends as much as the transport accepts. A failed connection is not
 //! reopened.
 
-use crate::app::PERIODS;
 use crate::draw::after;
+use crate::limits::PERIODS;
 use crate::ticker::Ticker;
 use crate::{Action, Gap, Notice, Random, Side};
 use std::collections::VecDeque;

@@ -6,8 +6,8 @@
 //! Simplifications: no object depends on another one's content, sizes of requests and responses include headers, and
 //! the server responds at once. A page is abandoned if one of its connections fails.
 
-use crate::app::MAX_COUNT;
 use crate::draw::after;
+use crate::limits::MAX_COUNT;
 use crate::{Action, Gap, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
 use units::check::Range;

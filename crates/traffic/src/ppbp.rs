@@ -16,8 +16,8 @@
 //!   residual duration of a Pareto time). From an empty start, the heavy tail takes very long to build up.
 //! - The rate counts IP packets, with 28 bytes of headers on the payload; there it is 30.
 
-use crate::app::PACKETS;
 use crate::draw::{after, exponential, pareto, scaled, uniform};
+use crate::limits::PACKETS;
 use crate::ticker::Ticker;
 use crate::{Action, Random, UDP_HEADERS};
 use core::cmp::Reverse;
@@ -45,7 +45,7 @@ parameters! {
         #[serde(default = "hurst")]
         pub hurst: f64, in Range::between(0.5, 1.0);
         /// Bytes of an IP packet.
-        #[serde(default = "crate::app::mtu")]
+        #[serde(default = "crate::limits::mtu")]
         pub packet: Bytes, in PACKETS;
     }
 }

@@ -2,8 +2,8 @@
 //! last byte. The completion time is from the request to connect to the delivery of the last byte to the reader, which
 //! then closes. A sequence of one is a single transfer.
 
-use crate::app::MAX_COUNT;
 use crate::draw::after;
+use crate::limits::MAX_COUNT;
 use crate::{Action, Gap, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
 use units::check::Range;

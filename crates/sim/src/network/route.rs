@@ -1,6 +1,6 @@
 //! Routes: the links, radio hops and middleboxes that packets pass, in order.
 
-use super::medium::Port;
+use super::medium::interface::Port;
 
 /// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

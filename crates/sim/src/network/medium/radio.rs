@@ -2,7 +2,7 @@
 //!
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`crate::network`]).
 
-use super::{Medium, Port};
+use super::interface::{Medium, Port};
 use crate::error::unknown_name;
 use crate::network::packet::{Packet, Store};
 use crate::network::reports::{Reporter, waiting};
