@@ -3,8 +3,9 @@
 use super::recordings::{DelayTraces, Traces};
 use crate::network::link::Carrier;
 use des::Streams;
-use link::{Delays, Schedule, Sharing, Trace};
+use link::{Delays, Schedule, Sharing};
 use scenario::{Capacity, Delay, Queue};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Rate, Span, Time};
 
@@ -28,8 +29,9 @@ pub(super) fn link(
     Carrier::new(config, streams.named(&format!("link {name} wire")), foresee)
 }
 
-fn trace_of<'a>(traces: &'a Traces, file: &str) -> &'a Arc<Trace> {
-    traces.get(file).expect("every trace of the scenario was loaded")
+/// Returns what was read of a file that the scenario names.
+fn recorded<'a, T>(all: &'a BTreeMap<String, Arc<T>>, file: &str) -> &'a Arc<T> {
+    all.get(file).expect("every trace of the scenario was loaded")
 }
 
 /// The delay of a link; `begin` as in [`service`].
@@ -41,10 +43,7 @@ pub(super) fn delay(of: &Delay, traces: &DelayTraces, begin: Span) -> link::Dela
             let delays = Delays::steps(steps.clone()).expect("a checked scenario's steps are in order");
             varying(Arc::new(delays), Span::ZERO)
         }
-        Delay::Trace { file, offset } => {
-            let delays = traces.get(file).expect("every trace of the scenario was loaded");
-            varying(Arc::clone(delays), offset.unwrap_or(begin))
-        }
+        Delay::Trace { file, offset } => varying(Arc::clone(recorded(traces, file)), offset.unwrap_or(begin)),
     }
 }
 
@@ -65,7 +64,7 @@ pub(super) fn service(
             link::Service::Rate(Schedule::new(initial, changes).expect("a checked scenario's steps are in order"))
         }
         Some(Capacity::Trace { file, service, offset }) => {
-            let trace = trace_of(traces, file);
+            let trace = recorded(traces, file);
             link::Service::Trace { trace: Arc::clone(trace), sharing: *service, offset: offset.unwrap_or(begin) }
         }
         Some(Capacity::Synthetic(parameters)) => {

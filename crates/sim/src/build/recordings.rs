@@ -6,6 +6,7 @@ use des::Streams;
 use link::{Delays, Trace};
 use scenario::{Capacity, Delay, Loaded, Scenario};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use units::Span;
 
@@ -71,7 +72,9 @@ pub(super) fn period(files: &BTreeMap<String, String>, channels: &Channels) -> O
 
 /// Reads everything recorded that `loaded` names.
 pub(crate) fn load(loaded: &Loaded) -> Result<Recordings, Error> {
-    Ok(Recordings { traces: load_traces(loaded)?, delays: load_delays(loaded)?, channels: load_channels(loaded)? })
+    let traces = load_files(loaded, trace_files(loaded), |text| Trace::parse(text))?;
+    let delays = load_files(loaded, delay_files(loaded), Delays::parse)?;
+    Ok(Recordings { traces, delays, channels: load_channels(loaded)? })
 }
 
 /// The texts of everything recorded that `loaded` names, each once.
@@ -124,25 +127,18 @@ fn text_of_channel<'a>(loaded: &'a Loaded, file: &str) -> &'a str {
     loaded.channel(file).expect("a loaded scenario's channels were read")
 }
 
-fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
-    let mut traces = Traces::new();
-    for file in trace_files(loaded) {
-        if !traces.contains_key(file) {
-            let trace = Trace::parse(text_of_trace(loaded, file));
-            let trace = trace.map_err(|e| Error::Trace { file: file.to_owned(), what: e.to_string() })?;
-            traces.insert(file.to_owned(), Arc::new(trace));
-        }
-    }
-    Ok(traces)
-}
-
-fn load_delays(loaded: &Loaded) -> Result<DelayTraces, Error> {
-    let mut all = DelayTraces::new();
-    for file in delay_files(loaded) {
+/// Reads each of the files once.
+fn load_files<'a, T, E: Display>(
+    loaded: &Loaded,
+    files: impl Iterator<Item = &'a str>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<BTreeMap<String, Arc<T>>, Error> {
+    let mut all = BTreeMap::new();
+    for file in files {
         if !all.contains_key(file) {
-            let delays = Delays::parse(text_of_trace(loaded, file));
-            let delays = delays.map_err(|e| Error::Trace { file: file.to_owned(), what: e.to_string() })?;
-            all.insert(file.to_owned(), Arc::new(delays));
+            let read = parse(text_of_trace(loaded, file));
+            let read = read.map_err(|e| Error::Trace { file: file.to_owned(), what: e.to_string() })?;
+            all.insert(file.to_owned(), Arc::new(read));
         }
     }
     Ok(all)
