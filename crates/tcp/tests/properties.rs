@@ -99,9 +99,7 @@ fn configs(choice: u8) -> Config {
 #[test]
 fn everything_arrives_once_and_in_order_whatever_the_network_does() {
     bolero::check!().with_iterations(400).with_type::<(u8, u8, Vec<u8>)>().for_each(|(choice, controller, script)| {
-        // In the order of the corpus.
-        let names = ["reno", "cubic", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
-        transfer(&configs(*choice), names[usize::from(*controller) % names.len()], script);
+        transfer(&configs(*choice), CONTROLS[usize::from(*controller) % CONTROLS.len()], script);
     });
 }
 

@@ -221,9 +221,6 @@ fn bbr_paces_a_transfer_that_pauses() {
     insta::assert_snapshot!(text);
 }
 
-/// In the order of the snapshot.
-const CONTROLS: [&str; 8] = ["reno", "cubic", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
-
 /// Heavy loss, with all controllers and options: the end of each connection as a line.
 #[test]
 fn long_random_scripts_of_heavy_loss() {

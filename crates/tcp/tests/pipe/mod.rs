@@ -9,6 +9,9 @@ use tcp::{Config, Context, Endpoint, Event, Outcome, SendBuffer, Transmit};
 use units::{Bytes, Rate, Span, Time};
 use wire::{Flags, Options, Segment};
 
+/// The controls that tests take turns with: in this order in snapshots and in committed inputs.
+pub const CONTROLS: [&str; 8] = ["reno", "cubic", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
+
 /// Segments one by one, and room for everything that is written.
 pub fn plain() -> Config {
     Config { tso: false, send_buffer: SendBuffer::Fixed(u64::MAX), ..Config::default() }
