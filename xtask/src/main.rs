@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use step::{output, step, step_with};
-use times::Times;
+use times::{Failed, Times};
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
@@ -194,7 +194,10 @@ const REAL_TIME: &str = "test(/(^|::)root_/) or test(a_thousand_flows_stay_usabl
 /// Names of tests in real time that are undecided, a line each (`testkit::realtime`).
 const AGAIN: &str = "target/again.txt";
 
-/// The most tests that run again because they failed. More of them are no accident.
+/// Crates whose tests talk to other programs over sockets, with the deadlines of those programs.
+const WITH_SOCKETS: &[&str] = &["meter", "services"];
+
+/// The most tests of a lane that run again because they failed. More of them are no accident.
 const MOST_FAILED: usize = 3;
 
 /// Runs the Rust tests: first those that compute and that `which` selects, then those in real time, which must be conclusive
@@ -205,24 +208,35 @@ fn rust_tests(packages: &[&str], which: &str, times: &mut Times) -> Result<()> {
     let beside = [required(), &[("RANWAY_AGAIN", &again)]].concat();
     // Some of those that compute wait, too. What one lane finds does not hide what the others do.
     let computing = format!("({which}) and not ({REAL_TIME})");
-    let computing = lane(times, "Rust tests", packages, &computing, processors() + 2, required());
+    let mut computing = lane(times, "Rust tests", packages, &computing, processors() + 2, required());
+    let computed = accident(&computing, times, |test| WITH_SOCKETS.contains(&test.of.as_str()));
     let mut in_real_time = lane(times, "Rust tests in real time", packages, REAL_TIME, processors() + 2, &beside);
+    let waited = accident(&in_real_time, times, |_| true);
     let mut names: Vec<String> =
         std::fs::read_to_string(AGAIN).unwrap_or_default().lines().map(str::to_owned).collect();
-    let failed = times.failed();
-    if in_real_time.is_err() && (1..=MOST_FAILED).contains(&failed.len()) && !failed.iter().any(|test| test.is_repeated)
-    {
-        names.extend(failed.iter().map(|test| test.name.clone()));
-        std::fs::write(AGAIN, names.join("\n"))?;
-        in_real_time = Ok(());
+    for (failed, done) in [(computed, &mut computing), (waited, &mut in_real_time)] {
+        if !failed.is_empty() {
+            names.extend(failed);
+            *done = Ok(());
+        }
     }
     if !names.is_empty() {
+        std::fs::write(AGAIN, names.join("\n"))?;
         let these: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
         let strict = [required(), &[("RANWAY_INCONCLUSIVE", "fail")]].concat();
-        let alone = lane(times, "Rust tests in real time again, alone", packages, &these.join(" or "), 1, &strict);
+        let alone = lane(times, "Rust tests again, alone", packages, &these.join(" or "), 1, &strict);
         in_real_time = in_real_time.and(alone);
     }
     computing.and(in_real_time)
+}
+
+/// The names of the tests that `lane` has just failed for if they are few, have not repeated themselves and all `may` run again; none
+/// otherwise.
+fn accident(lane: &Result<()>, times: &Times, may: impl Fn(&Failed) -> bool) -> Vec<String> {
+    let failed = times.failed();
+    let is_one =
+        lane.is_err() && failed.len() <= MOST_FAILED && failed.iter().all(|test| !test.is_repeated && may(test));
+    if is_one { failed.iter().map(|test| test.name.clone()).collect() } else { Vec::new() }
 }
 
 /// Runs `which` of the tests of `packages`, so many at once.

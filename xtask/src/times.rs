@@ -45,6 +45,8 @@ pub(crate) struct Times {
 /// A test that has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
+    /// The crate it is of.
+    pub(crate) of: String,
     pub(crate) name: String,
     /// Whether it has repeated itself (`testkit::realtime`).
     pub(crate) is_repeated: bool,
@@ -80,7 +82,7 @@ impl Times {
                 let said =
                     test.children().filter(|child| child.has_tag_name("system-err")).filter_map(|said| said.text());
                 let is_repeated = said.flat_map(str::lines).any(|line| line.starts_with("inconclusive: "));
-                self.failed.push(Failed { name: name.to_owned(), is_repeated });
+                self.failed.push(Failed { of: of.to_owned(), name: name.to_owned(), is_repeated });
             }
         }
         Ok(())
@@ -138,7 +140,7 @@ mod tests {
         ];
         let mut times = Times::default();
         times.read(&format!("<testsuites><testsuite>{}</testsuite></testsuites>", cases.concat())).unwrap();
-        let failed = |name: &str, is_repeated| Failed { name: name.to_owned(), is_repeated };
+        let failed = |name: &str, is_repeated| Failed { of: "ranway".to_owned(), name: name.to_owned(), is_repeated };
         assert_eq!(times.failed(), [failed("b", false), failed("c", true)]);
     }
 
