@@ -14,7 +14,7 @@ mod secondary;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
-use links::{check_capacity, check_link, check_pep, check_pep_at, check_reordering, check_reverse, check_shared};
+use links::{check_capacity, check_link, check_path, check_pep, check_pep_at, check_reverse};
 use traffic::PERIODS;
 use units::check::shown;
 use units::{Bytes, Span};
@@ -74,8 +74,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
 fn check_dumbbell(d: &Dumbbell, c: &mut Check) {
     check_capacity("rate", &d.rate, c);
     c.span("rtt", d.rtt);
-    check_shared(d.jitter.as_ref(), d.loss.as_ref(), &d.queue, d.overhead, c);
-    check_reordering(d.reordering, c);
+    check_path(&d.path(), c);
     check_reverse(d.reverse.as_ref(), c);
     if let Some(rate) = &d.access_rate {
         check_capacity("access_rate", rate, c);

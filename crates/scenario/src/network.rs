@@ -7,118 +7,134 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use units::{Bytes, Rate, Span, kinds};
 
-/// A link between two nodes.
-///
-/// After loading every link is one-way: a duplex one has become two, the second named `NAME-reverse`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// Name of the link, used in routes, captures and results.
-    pub name: String,
-    /// The node where packets enter. Nodes exist by being named.
-    pub from: String,
-    /// The node where packets leave.
-    pub to: String,
-    /// Whether a second link `NAME-reverse` leads back, with the same rate, delay, queue and overhead, but without
-    /// loss, jitter and reordering unless `reverse` sets them.
-    #[serde(default = "yes")]
-    pub(crate) duplex: bool,
-    /// Service rate. A link without a rate is infinitely fast and has no queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Capacity>,
-    /// Propagation delay.
-    #[serde(default, serialize_with = "bare_if_constant")]
-    pub delay: Delay,
-    /// Random additional delay of each packet. Packets stay in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
-    /// Packets that others overtake: a share of the packets is delayed further.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reordering: Option<Reordering>,
-    /// Random loss, after the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Loss>,
-    /// The queue in front of the link.
-    #[serde(default)]
-    pub queue: Queue,
-    /// Whether the queue is in the host at `from`, as the queue discipline of its interface, so that senders there heed it
-    /// (`tcp.small_queues`). The link must have a rate and be the first one of every route over it. Does not apply to the
-    /// other direction of a duplex link.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub queue_in_host: bool,
-    /// Bytes that the link adds to each IP packet during service (framing).
-    #[serde(default)]
-    pub overhead: Bytes,
-    /// Whether a lightweight PEP at the end of the link reports on traffic that arrives over it and is forwarded, to
-    /// senders that understand its reports (`cc = "mdcc"`).
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub pep: bool,
-    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub pep_report_loss: f64,
-    /// Differences in the other direction of a duplex link.
-    #[serde(default, skip_serializing)]
-    pub(crate) reverse: Option<Reverse>,
+/// A key that must have a value.
+type Own<T> = T;
+
+/// Declares a table with the keys that a link, its other direction and a dumbbell have in common, between the table's own; the first
+/// argument is the type of a key that the other direction of a link has from it: `Own`, or `Option` if it is not set.
+macro_rules! with_path {
+    ($inherited:ident, $(#[$meta:meta])* pub struct $name:ident { $($before:tt)* } and { $($after:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($before)*
+            /// Random additional delay of each packet. Packets stay in order.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub jitter: Option<Jitter>,
+            /// Packets that others overtake: a share of the packets is delayed further.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reordering: Option<Reordering>,
+            /// Random loss, after the queue.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub loss: Option<Loss>,
+            /// The queue in front of the link.
+            #[serde(default)]
+            pub queue: $inherited<Queue>,
+            /// Bytes that the link adds to each IP packet during service (framing).
+            #[serde(default)]
+            pub overhead: $inherited<Bytes>,
+            $($after)*
+        }
+
+        impl $name {
+            /// Returns the keys of paths, those that are set.
+            pub(crate) fn path(&self) -> Path<'_> {
+                let (jitter, reordering, loss) = (self.jitter.as_ref(), self.reordering.as_ref(), self.loss.as_ref());
+                Path { jitter, reordering, loss, queue: Option::from(&self.queue), overhead: Option::from(&self.overhead) }
+            }
+        }
+    };
 }
 
-/// Differences in the other direction of a duplex link. Unset keys are as in the forward direction, except loss,
-/// jitter and reordering, which are not inherited.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Reverse {
-    /// Service rate.
-    pub rate: Option<Capacity>,
-    /// Propagation delay.
-    pub delay: Option<Delay>,
-    /// Random additional delay of each packet. Packets stay in order.
-    pub jitter: Option<Jitter>,
-    /// Packets that others overtake.
-    pub reordering: Option<Reordering>,
-    /// Random loss, after the queue.
-    pub loss: Option<Loss>,
-    /// The queue in front of the link.
-    pub queue: Option<Queue>,
-    /// Bytes that the link adds to each IP packet during service (framing).
-    pub overhead: Option<Bytes>,
+/// The keys that links, their other directions and dumbbells have in common.
+pub(crate) struct Path<'a> {
+    pub(crate) jitter: Option<&'a Jitter>,
+    pub(crate) reordering: Option<&'a Reordering>,
+    pub(crate) loss: Option<&'a Loss>,
+    pub(crate) queue: Option<&'a Queue>,
+    pub(crate) overhead: Option<&'a Bytes>,
 }
 
-/// A dumbbell topology: senders - `r1` = bottleneck = `r2` - receivers.
-///
-/// It creates the links `bottleneck` (duplex) and `access-NODE`. Further `[[links]]` may be attached to its nodes.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Dumbbell {
-    /// Service rate of the bottleneck.
-    pub rate: Capacity,
-    /// Round-trip propagation delay, half of it in each direction of the bottleneck.
-    pub rtt: Span,
-    /// Random additional delay of each packet from `r1` to `r2`. Packets stay in order.
-    #[serde(default)]
-    pub jitter: Option<Jitter>,
-    /// Packets from `r1` to `r2` that others overtake: a share of the packets is delayed further.
-    #[serde(default)]
-    pub reordering: Option<Reordering>,
-    /// Random loss from `r1` to `r2`, after the queue.
-    #[serde(default)]
-    pub loss: Option<Loss>,
-    /// The queue in front of the bottleneck.
-    #[serde(default)]
-    pub queue: Queue,
-    /// Bytes that the bottleneck adds to each IP packet during service (framing).
-    #[serde(default)]
-    pub overhead: Bytes,
-    /// Differences in the direction from `r2` to `r1`.
-    #[serde(default)]
-    pub reverse: Option<Reverse>,
-    /// Rate of each host's access link. Default: unlimited.
-    #[serde(default)]
-    pub access_rate: Option<Capacity>,
-    /// The hosts at `r1`. Flows without `from` start at the first.
-    #[serde(default = "one_sender")]
-    pub senders: Vec<String>,
-    /// The hosts at `r2`. Flows without `to` end at the first.
-    #[serde(default = "one_receiver")]
-    pub receivers: Vec<String>,
+with_path! { Own,
+    /// A link between two nodes.
+    ///
+    /// After loading every link is one-way: a duplex one has become two, the second named `NAME-reverse`.
+    #[derive(Serialize)]
+    pub struct Link {
+        /// Name of the link, used in routes, captures and results.
+        pub name: String,
+        /// The node where packets enter. Nodes exist by being named.
+        pub from: String,
+        /// The node where packets leave.
+        pub to: String,
+        /// Whether a second link `NAME-reverse` leads back, with the same rate, delay, queue and overhead, but without
+        /// loss, jitter and reordering unless `reverse` sets them.
+        #[serde(default = "yes")]
+        pub(crate) duplex: bool,
+        /// Service rate. A link without a rate is infinitely fast and has no queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub rate: Option<Capacity>,
+        /// Propagation delay.
+        #[serde(default, serialize_with = "bare_if_constant")]
+        pub delay: Delay,
+    } and {
+        /// Whether the queue is in the host at `from`, as the queue discipline of its interface, so that senders there heed it
+        /// (`tcp.small_queues`). The link must have a rate and be the first one of every route over it. Does not apply to the
+        /// other direction of a duplex link.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        pub queue_in_host: bool,
+        /// Whether a lightweight PEP at the end of the link reports on traffic that arrives over it and is forwarded, to
+        /// senders that understand its reports (`cc = "mdcc"`).
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        pub pep: bool,
+        /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub pep_report_loss: f64,
+        /// Differences in the other direction of a duplex link.
+        #[serde(default, skip_serializing)]
+        pub(crate) reverse: Option<Reverse>,
+    }
+}
+
+with_path! { Option,
+    /// Differences in the other direction of a duplex link. Unset keys are as in the forward direction, except loss,
+    /// jitter and reordering, which are not inherited.
+    #[derive(Default)]
+    pub struct Reverse {
+        /// Service rate.
+        #[serde(default)]
+        pub rate: Option<Capacity>,
+        /// Propagation delay.
+        #[serde(default)]
+        pub delay: Option<Delay>,
+    } and {}
+}
+
+with_path! { Own,
+    /// A dumbbell topology: senders - `r1` = bottleneck = `r2` - receivers.
+    ///
+    /// It creates the links `bottleneck` (duplex) and `access-NODE`. Further `[[links]]` may be attached to its nodes. Jitter,
+    /// reordering and loss are those from `r1` to `r2`.
+    pub struct Dumbbell {
+        /// Service rate of the bottleneck.
+        pub rate: Capacity,
+        /// Round-trip propagation delay, half of it in each direction of the bottleneck.
+        pub rtt: Span,
+    } and {
+        /// Differences in the direction from `r2` to `r1`.
+        #[serde(default)]
+        pub reverse: Option<Reverse>,
+        /// Rate of each host's access link. Default: unlimited.
+        #[serde(default)]
+        pub access_rate: Option<Capacity>,
+        /// The hosts at `r1`. Flows without `from` start at the first.
+        #[serde(default = "one_sender")]
+        pub senders: Vec<String>,
+        /// The hosts at `r2`. Flows without `to` end at the first.
+        #[serde(default = "one_receiver")]
+        pub receivers: Vec<String>,
+    }
 }
 
 kinds! { "Capacity",

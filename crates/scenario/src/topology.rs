@@ -190,23 +190,24 @@ fn repeated(mut flow: Flow) -> Vec<Flow> {
 }
 
 fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
+    let Dumbbell { rate, rtt, jitter, reordering, loss, queue, overhead, reverse, access_rate, senders, receivers } = d;
     let access = |host: &String, from: &str, to: &str| Link {
-        rate: d.access_rate.clone(),
+        rate: access_rate.clone(),
         ..plain_link(format!("access-{host}"), from, to)
     };
     let bottleneck = Link {
-        rate: Some(d.rate.clone()),
-        delay: (d.rtt / 2).into(),
-        jitter: d.jitter,
-        reordering: d.reordering,
-        loss: d.loss,
-        queue: d.queue,
-        overhead: d.overhead,
-        reverse: d.reverse.clone(),
+        rate: Some(rate.clone()),
+        delay: (*rtt / 2).into(),
+        jitter: *jitter,
+        reordering: *reordering,
+        loss: *loss,
+        queue: *queue,
+        overhead: *overhead,
+        reverse: reverse.clone(),
         ..plain_link("bottleneck".into(), "r1", "r2")
     };
-    let senders = d.senders.iter().map(|s| access(s, s, "r1"));
-    let receivers = d.receivers.iter().map(|r| access(r, "r2", r));
+    let senders = senders.iter().map(|s| access(s, s, "r1"));
+    let receivers = receivers.iter().map(|r| access(r, "r2", r));
     core::iter::once(bottleneck).chain(senders).chain(receivers).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Checks of links: rates, queues, loss, jitter, and PEPs at their ends.
 
 use crate::faults::*;
+use crate::network::Path;
 use crate::*;
 use units::{Bytes, Span};
 
@@ -25,8 +26,7 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
     }
     check_delay(&link.delay, c);
     check_pep(link.pep, link.pep_report_loss, c);
-    check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
-    check_reordering(link.reordering, c);
+    check_path(&link.path(), c);
     let reverse_queues = link.reverse.as_ref().is_some_and(|r| r.queue.is_some() && r.rate.is_none());
     if reverse_queues && link.rate.is_none() {
         c.key("reverse", |c| c.key("queue", |c| c.wrong(NO_RATE)));
@@ -59,38 +59,33 @@ pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
         if let Some(delay) = &r.delay {
             check_delay(delay, c);
         }
-        let queue = r.queue.unwrap_or_default();
-        check_shared(r.jitter.as_ref(), r.loss.as_ref(), &queue, r.overhead.unwrap_or_default(), c);
-        check_reordering(r.reordering, c);
+        check_path(&r.path(), c);
     });
 }
 
-pub(super) fn check_reordering(reordering: Option<Reordering>, c: &mut Check) {
-    let Some(reordering) = reordering else { return };
-    let Reordering { delay, spread, .. } = reordering;
-    c.key("reordering", |c| {
-        reordering.check(c);
-        if (delay, spread) == (Span::ZERO, Span::ZERO) {
-            c.key("delay", |c| c.wrong("nothing overtakes a packet that is not delayed; set `delay` or `spread`"));
-        }
-    });
-}
-
-pub(super) fn check_shared(
-    jitter: Option<&Jitter>,
-    loss: Option<&Loss>,
-    queue: &Queue,
-    overhead: Bytes,
-    c: &mut Check,
-) {
+/// Checks the keys that links, their other directions and dumbbells have in common.
+pub(super) fn check_path(path: &Path, c: &mut Check) {
+    let Path { jitter, reordering, loss, queue, overhead } = *path;
     if let Some(jitter) = jitter {
         jitter.check("jitter", c);
     }
     if let Some(loss) = loss {
         loss.check("loss", c);
     }
-    c.key("queue", |c| queue.check(c));
-    c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
+    if let Some(queue) = queue {
+        c.key("queue", |c| queue.check(c));
+    }
+    if let Some(overhead) = overhead {
+        c.range("overhead", *overhead, Bytes::ZERO..=Bytes::new(65_535));
+    }
+    if let Some(reordering) = reordering {
+        c.key("reordering", |c| {
+            reordering.check(c);
+            if (reordering.delay, reordering.spread) == (Span::ZERO, Span::ZERO) {
+                c.key("delay", |c| c.wrong("nothing overtakes a packet that is not delayed; set `delay` or `spread`"));
+            }
+        });
+    }
 }
 
 fn check_delay(delay: &Delay, c: &mut Check) {
