@@ -30,8 +30,8 @@ pub use limits::Limits;
 pub use results::Store;
 pub use tls::Tls;
 
+use crate::log::Log;
 use crate::metrics::{MetricsAccess, MetricsListener};
-use crate::rnis::Log;
 use crate::server;
 use app::App;
 use error::fill_random;

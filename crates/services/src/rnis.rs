@@ -12,12 +12,12 @@
 mod amqp;
 mod callback;
 mod counts;
+mod faults;
 mod follower;
 mod http;
 mod hub;
 mod input;
 mod intake;
-mod log;
 pub(crate) mod metrics;
 mod outbox;
 mod problem;
@@ -28,11 +28,11 @@ mod websocket;
 pub use amqp::{Broker, Credentials};
 pub use callback::CallbackPolicy;
 pub use follower::Follower;
-pub use hub::{Hub, unix_now};
-pub use input::{Input, SocketFile};
-pub use log::Log;
+pub use hub::Hub;
+pub use input::Input;
 pub use settings::{Error, Limits};
 
+use crate::log::Log;
 use crate::metrics::{MetricsAccess, MetricsListener};
 use crate::server::{Hosts, Most, Network as Addresses, refused, serve};
 use futures_util::future::OptionFuture;

@@ -1,12 +1,12 @@
 //! What connections share.
 
-use super::error::unix_now;
 use super::keys::{Admission, Denied, Keys, Open};
 use super::limits::{Gate, Limits, Visitor, is_private, truncated};
 use super::metrics::Counters;
 use super::results::Results;
 use super::stream::Stream;
-use crate::rnis::Log;
+use crate::clock::unix_now;
+use crate::log::Log;
 use measure::rmbt::server::Direction;
 use measure::rmbt::token;
 use serde::Serialize;
@@ -108,7 +108,7 @@ impl App {
         let socket = stream.socket();
         let info = netio::sys::tcp_info(std::os::fd::AsFd::as_fd(socket)).ok();
         self.results.store(&Stored {
-            time: unix_now(),
+            time: unix_now().as_secs_f64(),
             kind: "transfer",
             protocol,
             tls: stream.is_tls(),
@@ -152,7 +152,7 @@ impl App {
     }
 
     fn decide(&self, visitor: &mut Visitor, peer: IpAddr, text: &str) -> Result<Admission, Denied> {
-        let now = unix_now() as i64;
+        let now = unix_now().as_secs_f64() as i64;
         let token = token::check(text, &self.keys().0, peer, now, self.require_v2);
         match (token, self.open) {
             (Ok(token), _) => {

@@ -2,9 +2,10 @@
 
 use super::app::App;
 use super::client::{Client, Fault};
-use super::error::{fill_random, unix_now};
+use super::error::fill_random;
 use super::limits::{RETRY_AFTER, truncated};
 use super::stream::Stream;
+use crate::clock::unix_now;
 use axum::http::uri::Authority;
 use measure::http::{self, Request};
 use measure::rmbt::control::{BASE, ClientResult, LONGEST_BODY, Setting, Settings, TestParameters, TestRequest, uuid};
@@ -128,7 +129,7 @@ fn test_request(app: &App, stream: &Stream, request: &Request, body: &[u8], clie
     let address = control.name.clone().or_else(|| host(request)).unwrap_or_else(|| local.ip().to_string());
     let kind = if wanted.client == "RMBTws" { "RMBTws" } else { "RMBThttp" };
     to_json(&TestParameters {
-        test_token: token::make(key, &test, client.peer.ip(), unix_now() as i64),
+        test_token: token::make(key, &test, client.peer.ip(), unix_now().as_secs_f64() as i64),
         test_uuid: test,
         test_server_address: address,
         test_server_port: local.port(),
@@ -158,14 +159,14 @@ fn host(request: &Request) -> Option<String> {
 fn result(app: &App, body: &[u8], client: Client) -> String {
     let Ok(result) = ClientResult::parse(body) else { return error("the body is not a result") };
     // The token was valid when the test started. A result is worth no more than its client; it is stored beside what the server saw.
-    let now = unix_now() as i64;
+    let now = unix_now().as_secs_f64() as i64;
     let token = (0..=RESULT_SECONDS / token::LATE).find_map(|age| {
         let then = now - age * token::LATE;
         token::check(&result.test_token, &app.keys().0, client.peer.ip(), then, false).ok()
     });
     let Some(token) = token else { return error("the token of the result is not valid") };
     app.results.store(&StoredResult {
-        time: unix_now(),
+        time: unix_now().as_secs_f64(),
         kind: "client",
         test: &token.test,
         client: truncated(client.peer.ip()),

@@ -1,15 +1,9 @@
-//! What can go wrong, and what the system gives: random bytes and the time.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! What can go wrong, and random bytes.
 
 /// The reason why a server cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub String);
-
-pub(super) fn unix_now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-}
 
 /// Fills a buffer with random bytes.
 pub(super) fn fill_random(bytes: &mut [u8]) -> Result<(), Error> {

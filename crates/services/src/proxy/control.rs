@@ -34,7 +34,8 @@ use super::relay::NO_LIMIT;
 use super::ues::Ues;
 use super::window::{Leg, Limits, ReceiveWindow};
 use super::worker::Shared;
-use crate::rnis::{SocketFile, unix_now};
+use crate::clock::unix_now;
+use crate::socket_file::SocketFile;
 
 /// Interval between checks for new connections while the control has nothing to do.
 const IDLE: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! What is known of a connection that has ended.
 
+use crate::clock::unix_now;
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use wire::tcp_info::TcpInfo;
@@ -95,7 +95,7 @@ impl Ended {
         let [to_ue_bytes, from_ue_bytes] = flow.taken();
         let is_ipv6 = flow.ue().is_ipv6();
         Ended {
-            time_s: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            time_s: unix_now().as_secs_f64(),
             ue: flow.ue(),
             peer: flow.peer(),
             opened_by: flow.opened_by(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use netio::Error;
 use rustix::net::sockopt::ip_mtu;
@@ -19,6 +19,7 @@ use super::ended::Ended;
 use super::ipfix::{Messages, Record};
 use super::notice::Notice;
 use super::thread;
+use crate::clock::unix_now;
 
 /// Connections that may wait for the thread.
 const MOST_WAITING: usize = 1 << 14;
@@ -297,7 +298,7 @@ impl<T: Fn(Notice)> Export<T> {
 
 /// The present Unix time. It wraps in 2106 (section 3.1).
 fn now() -> u32 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as u32
+    unix_now().as_secs_f64() as u32
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::listen::{HANGS, LOST, Listener, shut};
 use super::passing;
 use super::sysctl::Setting;
-use crate::rnis::SocketFile;
+use crate::socket_file::SocketFile;
 
 /// Time that the guardian has to end after the proxy.
 const LAST_WORK: Duration = Duration::from_secs(3);

@@ -13,9 +13,10 @@ mod session;
 
 pub use broker::{Broker, Credentials};
 
+use super::faults::Faults;
 use super::hub::Mailbox;
 use super::intake::Intake;
-use super::log::{Faults, Log};
+use crate::log::Log;
 use rnis::amqp::{Event, Role, ShortText};
 use rnis::feed::{LONGEST_MESSAGE, recording};
 use rnis::{RadioReport, Record};

@@ -1,10 +1,12 @@
 //! Reports of an input for a program that has no runtime of its own, such as the proxy.
 
 use super::callback::CallbackPolicy;
+use super::faults::Losses;
 use super::hub::Hub;
-use super::input::{Input, SocketFile};
-use super::log::{Log, Losses};
+use super::input::Input;
 use super::settings::{Error, Limits};
+use crate::log::Log;
+use crate::socket_file::SocketFile;
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! The resources of MEC 012 (clause 7) over HTTP.
 
 use super::callback::{Refused, Target};
-use super::hub::{Bearer, Hub, Requester, unix_now};
+use super::hub::{Bearer, Hub, Requester};
 use super::problem::{Problem, json};
 use super::query::{Parameters, RAB_INFO};
 use super::websocket;
+use crate::clock::unix_now;
 use crate::secret;
 use crate::server::{Busy, Hosts, Network, Peer, Site};
 use axum::Router;

@@ -2,9 +2,11 @@
 
 use super::callback::{CallbackPolicy, Target};
 use super::counts::{Counters, Counts};
-use super::log::{Log, Losses};
+use super::faults::Losses;
 use super::outbox::{Next, Outbox};
 use super::settings::Limits;
+use crate::clock::unix_now;
+use crate::log::Log;
 use crate::secret;
 use crate::server::Site;
 use rnis::mec::{Book, Delivery, Entry, Id, Kind, Notification, Refusal, Subscription};
@@ -15,12 +17,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio::time::{Instant, sleep};
-use units::Time;
 
 /// Interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(200);
@@ -133,12 +134,6 @@ impl Mailbox {
             self.filled.notified().await;
         }
     }
-}
-
-/// Returns the present in Unix time.
-pub fn unix_now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Hub {

@@ -1,20 +1,19 @@
 //! The feeds that a service takes in, each in its own task.
 
 use super::amqp::Broker;
-use super::hub::{Hub, unix_now};
+use super::faults::Faults;
+use super::hub::Hub;
 use super::intake::Intake;
-use super::log::{Faults, Log};
 use super::settings::Error;
+use crate::clock::unix_now;
+use crate::log::Log;
+use crate::socket_file::{SocketFile, bind};
 use futures_util::{SinkExt, StreamExt};
-use netio::socket::listen_for_owner;
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
-use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::fmt;
-use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -221,57 +220,6 @@ enum Stream {
 struct Socket {
     file: SocketFile,
     listener: UnixListener,
-}
-
-/// The file of a socket that this process has made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketFile {
-    /// An absolute path.
-    path: OsString,
-    /// Device, inode and time of creation.
-    identity: (u64, u64, i64, i64),
-}
-
-impl SocketFile {
-    fn at(path: &Path) -> io::Result<SocketFile> {
-        let path = std::path::absolute(path)?;
-        Ok(SocketFile { identity: SocketFile::identity(&path)?, path: path.into() })
-    }
-
-    /// Returns what tells a file from a later one at the same path.
-    fn identity(path: &Path) -> io::Result<(u64, u64, i64, i64)> {
-        let of = std::fs::symlink_metadata(path)?;
-        // A number of an inode may be used again. Nothing changes the time of a socket's contents.
-        Ok((of.dev(), of.ino(), of.mtime(), of.mtime_nsec()))
-    }
-
-    /// Removes the file, unless another one is in its place.
-    pub(crate) fn remove(&self) {
-        let path = Path::new(&self.path);
-        if SocketFile::identity(path).is_ok_and(|found| found == self.identity) {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// Listens at `path`, where a program that was killed may have left its socket.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    match listen(path) {
-        Err(why) if why.kind() == io::ErrorKind::AddrInUse => {
-            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
-            let answer = std::os::unix::net::UnixStream::connect(path);
-            if !is_socket || !answer.is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
-                return Err(why);
-            }
-            std::fs::remove_file(path)?;
-            listen(path)
-        }
-        bound => bound,
-    }
-}
-
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    UnixListener::from_std(listen_for_owner(path, 128)?.into())
 }
 
 impl Drop for Socket {

@@ -1,8 +1,10 @@
 //! The way of an input's records into the hub, on which they are counted.
 
 use super::counts::Counts;
-use super::hub::{Hub, unix_now};
-use super::log::{Faults, Log};
+use super::faults::Faults;
+use super::hub::Hub;
+use crate::clock::unix_now;
+use crate::log::Log;
 use rnis::Record;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -7,7 +7,8 @@ use lapin::options::{BasicConsumeOptions, QueueBindOptions, QueueDeclareOptions}
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
 use rnis::Record;
-use services::rnis::{Broker as Address, Input, Log, Options, unix_now};
+use services::rnis::{Broker as Address, Input, Options};
+use services::{Log, unix_now};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -5,7 +5,8 @@ use crate::common::{Consumer, Running, Schemas, start, timing_advance, to_this_m
 use futures_util::StreamExt;
 use rnis::event::What;
 use serde_json::{Value, json};
-use services::rnis::{Limits, Options, unix_now};
+use services::rnis::{Limits, Options};
+use services::unix_now;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::connect_async;

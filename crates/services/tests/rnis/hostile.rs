@@ -3,7 +3,8 @@
 use crate::common::{report, start, until};
 use rnis::Record;
 use rnis::feed::recording;
-use services::rnis::{Broker, Follower, Input, Log, Options};
+use services::Log;
+use services::rnis::{Broker, Follower, Input, Options};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

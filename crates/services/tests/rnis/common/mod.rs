@@ -3,7 +3,8 @@
 use rnis::event::{Bearer, Event, HandoverStatus, Measurement, Neighbour, S1Action, S1Bearer, Signal, TunnelEnd, What};
 use rnis::{RadioReport, Record, UeId};
 use serde_json::{Value, json};
-use services::rnis::{CallbackPolicy, Hub, Options, Service, unix_now};
+use services::rnis::{CallbackPolicy, Hub, Options, Service};
+use services::unix_now;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;

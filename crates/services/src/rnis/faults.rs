@@ -1,6 +1,6 @@
-//! Messages to the operator.
+//! What the operator is told of faults and losses, at a pace that can be read.
 
-use std::fmt;
+use crate::log::Log;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,34 +8,6 @@ use tokio::time::Instant;
 
 /// Interval between messages about faults of one input.
 const FAULTS: Duration = Duration::from_secs(10);
-
-/// Where messages to the operator go.
-#[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Log {
-    /// Creates a log from a function, which is called from any thread.
-    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log(Arc::new(write))
-    }
-
-    pub(crate) fn line(&self, text: fmt::Arguments<'_>) {
-        (self.0)(&text.to_string());
-    }
-}
-
-impl Default for Log {
-    /// Drops all messages.
-    fn default() -> Log {
-        Log::new(|_| {})
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Log")
-    }
-}
 
 /// Tells when the operator may be told something again.
 #[derive(Debug, Default)]
