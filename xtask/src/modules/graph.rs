@@ -63,6 +63,24 @@ impl Graph {
         rings
     }
 
+    /// One line for each use of a file in one of the folders `apart` by a file in another one.
+    pub(super) fn crossings(&self, apart: &[&str]) -> Vec<String> {
+        let folder = |file: usize| {
+            let name = self.files[file].split("::").next().unwrap_or_default();
+            apart.iter().find(|folder| **folder == name)
+        };
+        let crosses =
+            |(user, used): (usize, usize)| folder(user).zip(folder(used)).is_some_and(|(user, used)| user != used);
+        let crossings = self.edges.iter().filter(|(edge, _)| crosses(**edge));
+        let line = |((user, used), path): (&(usize, usize), &String)| {
+            format!(
+                "{} uses {} (`{path}`), which should be in a module below both",
+                self.files[*user], self.files[*used]
+            )
+        };
+        crossings.map(line).collect()
+    }
+
     /// The files from bottom to top, a line each: the layer, the module, and the modules of lower layers that it uses.
     pub(super) fn text(&self) -> String {
         let layers = self.layers();

@@ -123,3 +123,18 @@ fn the_list_of_modules_is_compared_with_the_files() {
     let files = "//! | file | what |\n//! | --- | --- |\n//! | `a.json` | it |\nmod a;";
     assert_eq!(list_errors(&sources(&[("lib.rs", files), ("a.rs", "")])), [""; 0]);
 }
+
+#[test]
+fn folders_that_are_apart_share_only_what_is_below_them() {
+    let files = [
+        ("lib.rs", "mod base; mod one; mod other;"),
+        ("base.rs", "pub struct Log;"),
+        ("one.rs", "mod part; use crate::base::Log; pub struct One(Log, part::Part);"),
+        ("one/part.rs", "pub struct Part;"),
+        ("other.rs", "use crate::base::Log; use crate::one::part::Part; pub struct Other(Log, Part);"),
+    ];
+    let crossings = |apart: &[&str]| Graph::new(&sources(&files)).crossings(apart);
+    let line = "other uses one::part (`crate::one::part::Part`), which should be in a module below both";
+    assert_eq!(crossings(&["one", "other"]), [line]);
+    assert_eq!(crossings(&["other"]), [""; 0]);
+}
