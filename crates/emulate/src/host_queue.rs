@@ -43,6 +43,14 @@ enum Limit {
 /// # Errors
 /// [`Error::Wrong`] for a queue that a real host cannot have, [`Error::Missing`] without `tc`.
 pub(crate) fn plan(scenario: &Scenario, hosts: &[String]) -> Result<Vec<HostQueue>, Error> {
+    let queues = queues(scenario, hosts)?;
+    if !queues.is_empty() && find_program("tc".as_ref()).is_none() {
+        return Err(Error::Missing("a queue in a host needs `tc`, which is missing: install iproute2".to_owned()));
+    }
+    Ok(queues)
+}
+
+fn queues(scenario: &Scenario, hosts: &[String]) -> Result<Vec<HostQueue>, Error> {
     let links = scenario.links.iter().filter(|link| link.queue_in_host);
     let placed = links.filter_map(|link| Some((link, hosts.iter().position(|host| *host == link.from)?)));
     let queues = placed.map(|(link, host)| {
@@ -51,11 +59,7 @@ pub(crate) fn plan(scenario: &Scenario, hosts: &[String]) -> Result<Vec<HostQueu
             Error::Wrong(format!("link `{}`: its queue is in the host `{}`, {why}", link.name, link.from))
         })
     });
-    let queues = queues.collect::<Result<Vec<_>, _>>()?;
-    if !queues.is_empty() && find_program("tc".as_ref()).is_none() {
-        return Err(Error::Missing("a queue in a host needs `tc`, which is missing: install iproute2".to_owned()));
-    }
-    Ok(queues)
+    queues.collect()
 }
 
 /// Returns the queue in front of `link` in the host with the number `host`, or why there cannot be one.

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use netio::socket::{begin_connection, stream_through};
+use netio::socket::{begin_connection, set_congestion, stream_through};
 use netio::{errqueue, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::sockopt::TcpCongestion;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
 use rustls::ClientConnection;
 use units::{Span, Time};
 use wire::tcp_info::{self, TcpInfo};
@@ -134,7 +132,7 @@ impl Line {
         let failed = |source: io::Error| Fault::Connect { server: format!("{name} ({address})"), source };
         let socket = stream_through(address, interface).map_err(failed)?;
         if let Some(name) = congestion {
-            setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))?;
+            set_congestion(&socket, name).map_err(Fault::Option)?;
         }
         let start = Instant::now();
         let socket = begin_connection(socket, address).map_err(failed)?;
@@ -417,24 +415,5 @@ pub fn kernel_name(name: &str) -> &str {
 /// # Errors
 /// [`Fault::Option`] with those that there are.
 pub fn check_congestion(name: &str) -> Result<(), Fault> {
-    // Without a socket nothing can be said: the measurement tells why there is none.
-    let Ok(socket) = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None) else { return Ok(()) };
-    setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))
-}
-
-/// Says which congestion controls there are.
-fn no_congestion(name: &str, error: &io::Error) -> Fault {
-    let read = |what: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{what}")).unwrap_or_default();
-    let (allowed, available) = (read("tcp_allowed_congestion_control"), read("tcp_available_congestion_control"));
-    let has = |list: &str| list.split_whitespace().any(|other| other == name);
-    Fault::Option(match error.kind() {
-        io::ErrorKind::NotFound => {
-            let names = available.split_whitespace().collect::<Vec<_>>().join(", ");
-            format!("the kernel has no congestion control `{name}`; it has {names}")
-        }
-        io::ErrorKind::PermissionDenied if has(&available) && !has(&allowed) => format!(
-            "only root may use the congestion control `{name}`, unless net.ipv4.tcp_allowed_congestion_control has it"
-        ),
-        _ => format!("the congestion control `{name}` cannot be used: {error}"),
-    })
+    netio::socket::check_congestion(name).map_err(Fault::Option)
 }

@@ -277,7 +277,7 @@ impl Stream<'_> {
         if used.is_empty() || used == asked {
             return Ok(());
         }
-        Err(Fault::Refused(format!("it has no congestion control {asked}, and sends with {}", used.escape_debug())))
+        Err(Fault::Refused(format!("it does not send with {asked} but with {}", used.escape_debug())))
     }
 
     /// Takes note of what the server has received of an upload. Texts of other kinds are ignored.

@@ -127,6 +127,43 @@ impl Keepalive {
     }
 }
 
+/// Checks that this kernel has a congestion control, by the kernel's name, or can load it, and lets this process use it.
+///
+/// # Errors
+/// Which congestion controls there are, or who may use this one.
+pub fn check_congestion(name: &str) -> Result<(), String> {
+    // Without a socket nothing can be said: who makes one next tells why there is none.
+    let Ok(socket) = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None) else {
+        return Ok(());
+    };
+    set_congestion(socket, name)
+}
+
+/// Sets the congestion control of a TCP socket, by the kernel's name.
+///
+/// # Errors
+/// As [`check_congestion`].
+pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<(), String> {
+    sockopt::set_tcp_congestion(socket, name).map_err(|errno| no_congestion(name, &errno.into()))
+}
+
+/// Says which congestion controls there are.
+fn no_congestion(name: &str, error: &io::Error) -> String {
+    let read = |what: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{what}")).unwrap_or_default();
+    let (allowed, available) = (read("tcp_allowed_congestion_control"), read("tcp_available_congestion_control"));
+    let has = |list: &str| list.split_whitespace().any(|other| other == name);
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let names = available.split_whitespace().collect::<Vec<_>>().join(", ");
+            format!("the kernel has no congestion control `{name}`; it has {names}")
+        }
+        io::ErrorKind::PermissionDenied if has(&available) && !has(&allowed) => format!(
+            "only root may use the congestion control `{name}`, unless net.ipv4.tcp_allowed_congestion_control has it"
+        ),
+        _ => format!("the congestion control `{name}` cannot be used: {error}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;

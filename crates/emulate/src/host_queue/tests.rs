@@ -19,16 +19,16 @@ delay = "10 ms"
 "#;
 
 /// The queues of hosts at `server` and `phone`; `changed` replaces a part of the scenario.
-fn queues(changed: (&str, &str)) -> Result<Vec<HostQueue>, String> {
+fn queues_of(changed: (&str, &str)) -> Result<Vec<HostQueue>, String> {
     let text = NETWORK.replacen(changed.0, changed.1, 1);
     let loaded = Scenario::load_for_emulation("net.toml", &[], &|_: &str| Ok(text.clone())).unwrap();
     let scenario = &loaded.points()[0].scenario;
-    plan(scenario, &["server".to_owned(), "phone".to_owned()]).map_err(|error| error.to_string())
+    queues(scenario, &["server".to_owned(), "phone".to_owned()]).map_err(|error| error.to_string())
 }
 
 /// The commands for the only queue.
 fn commands(changed: (&str, &str)) -> Vec<String> {
-    let queues = queues(changed).unwrap();
+    let queues = queues_of(changed).unwrap();
     assert_eq!((queues.len(), queues[0].host), (1, 1));
     queues[0].commands(1500)
 }
@@ -56,13 +56,13 @@ fn framing_counts_and_at_high_rates_more_may_leave_late() {
 
 #[test]
 fn a_queue_that_a_real_host_cannot_have_is_refused() {
-    let codel = queues(("{ kind = \"drop-tail\", bytes = \"300 kB\" }", "\"codel\"")).unwrap_err();
+    let codel = queues_of(("{ kind = \"drop-tail\", bytes = \"300 kB\" }", "\"codel\"")).unwrap_err();
     assert_eq!(
         codel,
         "link `modem`: its queue is in the host `phone`, where it is a FIFO; use `drop-tail` with either `bytes` or `packets` \
          and `drop = \"tail\"`, or remove `queue_in_host`"
     );
-    let steps = queues((
+    let steps = queues_of((
         "rate = \"20 Mbit/s\"",
         "rate = { kind = \"steps\", steps = [[\"0 s\", \"20 Mbit/s\"], [\"1 s\", \"2 Mbit/s\"]] }",
     ));
@@ -73,7 +73,7 @@ fn a_queue_that_a_real_host_cannot_have_is_refused() {
     );
     let another = "[[links]]\nname = \"other\"\nfrom = \"phone\"\nto = \"server\"\nduplex = false\n[[links]]";
     assert_eq!(
-        queues(("[[links]]", another)).unwrap_err(),
+        queues_of(("[[links]]", another)).unwrap_err(),
         "link `modem`: its queue is in the host `phone`, which has a single interface, but also sends over another link; \
          remove `queue_in_host`"
     );
@@ -81,8 +81,8 @@ fn a_queue_that_a_real_host_cannot_have_is_refused() {
 
 #[test]
 fn a_link_without_the_key_or_without_a_real_host_needs_no_queue() {
-    assert_eq!(queues(("queue_in_host = true", "")).unwrap(), []);
-    assert_eq!(queues(("from = \"phone\"", "from = \"elsewhere\"")).unwrap(), []);
+    assert_eq!(queues_of(("queue_in_host = true", "")).unwrap(), []);
+    assert_eq!(queues_of(("from = \"phone\"", "from = \"elsewhere\"")).unwrap(), []);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn root_a_host_gets_the_queue_of_its_link() {
         return;
     }
     let lab = Lab::new(&["server".to_owned(), "phone".to_owned()], None, 1500, None).unwrap();
-    for queue in queues(("bytes = \"300 kB\"", "packets = 10")).unwrap() {
+    for queue in queues_of(("bytes = \"300 kB\"", "packets = 10")).unwrap() {
         queue.install(&lab, 1500).unwrap();
     }
     let show = ["-netns", &lab.hosts()[1].netns, "qdisc", "show", "dev", INTERFACE];

@@ -5,11 +5,9 @@ use super::settings;
 use crate::Error;
 use cc::bbr::Version;
 use cc::scalable;
-use nix::sys::socket::sockopt::TcpCongestion;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
+use netio::socket::check_congestion;
 use scenario::{Cc, Hosts, Scenario, Tcp, Traffic};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use traffic::short_flows::Single;
 use units::Span;
 
@@ -42,7 +40,7 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
         }
         let cc = kernel_name(&flow.cc).map_err(wrong)?;
         if known.insert(cc) {
-            offers(cc).map_err(wrong)?;
+            check_congestion(cc).map_err(wrong)?;
         }
         let tos = tos(flow.priority).ok_or_else(|| {
             let priority = flow.priority;
@@ -100,7 +98,7 @@ pub fn unheeded(scenario: &Scenario) -> Vec<&'static str> {
 /// What it lacks.
 pub(crate) fn congestion_control(cc: &Cc) -> Result<&'static str, String> {
     let name = kernel_name(cc)?;
-    offers(name).map(|()| name)
+    check_congestion(name).map(|()| name)
 }
 
 /// Returns the kernel's name of a congestion control, if it has one.
@@ -116,17 +114,6 @@ fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
         }
         // The parameters of `mdcc` are the module's.
         other => other.name(),
-    })
-}
-
-/// Whether the kernel has a congestion control, or can load it.
-fn offers(cc: &str) -> Result<(), String> {
-    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
-        .map_err(|error| format!("no socket: {error}"))?;
-    setsockopt(&socket, TcpCongestion, &OsString::from(cc)).map_err(|_| {
-        let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-        let available = available.unwrap_or_default();
-        format!("this kernel has no congestion control `{cc}`; it has {}", available.trim().replace(' ', ", "))
     })
 }
 

@@ -600,7 +600,7 @@ fn root_what_the_proxy_cannot_use_is_one_line_and_changes_nothing() {
         (&["--reports", "recording:/nowhere/reports"], "No such file"),
         (&["--reports", "recording:unix:/nowhere/reports"], "No such file"),
         (&["--reports", "amqp:http://127.0.0.1"], "amqp"),
-        (&["--cc", "nosuch"], "congestion control `nosuch`: No such file or directory (os error 2); this kernel has "),
+        (&["--cc", "nosuch"], "the kernel has no congestion control `nosuch`; it has "),
     ] {
         let output = net.fails(&[&interfaces[..], options].concat());
         let text = String::from_utf8_lossy(&output.stderr);

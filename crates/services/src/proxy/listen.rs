@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use netio::socket::check_congestion;
 use netio::{Error, sys};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpMaxSeg;
@@ -121,15 +122,8 @@ pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Listener>, Error
 /// Checks that the kernel has the congestion controls for radio legs, or loads them.
 pub(super) fn check_congestion_control(settings: &Settings) -> Result<(), Error> {
     let of_classes = settings.classes.iter().filter_map(|class| class.congestion.as_ref());
-    settings.radio_congestion.iter().chain(of_classes).try_for_each(|control| {
-        let set = new_socket(false).and_then(|socket| sockopt::set_tcp_congestion(&socket, control));
-        set.map_err(|error| {
-            let all =
-                std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-            let all = all.trim();
-            Error::Wrong(format!("congestion control `{control}`: {error}; this kernel has {all}"))
-        })
-    })
+    let controls = settings.radio_congestion.iter().chain(of_classes);
+    controls.map(String::as_str).try_for_each(check_congestion).map_err(Error::Wrong)
 }
 
 /// Checks that the loopback interface has its addresses. A transparent socket could be bound without.
