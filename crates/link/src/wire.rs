@@ -98,6 +98,15 @@ parameters! {
         /// packets may overtake each other.
         #[serde(default)]
         pub spread: Span, in Range::SPAN;
+    } with check_delay()
+}
+
+impl Reordering {
+    /// Checks that packets can be overtaken.
+    fn check_delay(&self, c: &mut Check) {
+        if (self.delay, self.spread) == (Span::ZERO, Span::ZERO) {
+            c.key("delay", |c| c.wrong("nothing overtakes a packet that is not delayed; set `delay` or `spread`"));
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
     }
     c.key("hosts", |c| hosts::check(&s.hosts, c));
-    c.key("tcp", |c| s.tcp.check_all(c));
+    c.key("tcp", |c| s.tcp.check(c));
     if s.flows.is_empty() && needed == Flows::Needed {
         c.key("flows", |c| c.wrong("the scenario has no flows; add [[flows]]"));
     }
@@ -135,7 +135,7 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     }
     c.range("priority", flow.priority, 0..=15);
     c.key("cc", |c| flow.cc.check(c));
-    c.key("tcp", |c| flow.tcp.check_all(c));
+    c.key("tcp", |c| flow.tcp.check(c));
 }
 
 fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {

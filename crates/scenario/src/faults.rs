@@ -1,7 +1,7 @@
 //! What several checks share: limits, and names.
 
 use crate::error::did_you_mean;
-pub(crate) use units::check::{Check, MAX_RATE, MAX_SPAN};
+pub(crate) use units::check::{Check, MAX_SPAN};
 
 /// Maximum number of flows, including each flow's `count`.
 pub(crate) const MAX_FLOWS: u64 = 100_000;

@@ -56,16 +56,15 @@ parameters! {
         /// Upper bound of the advertised window (Linux `TCP_WINDOW_CLAMP`).
         #[serde(skip_serializing_if = "Option::is_none")]
         pub window_clamp: Option<Bytes> = None;
-    }
+    } with check_buffers()
 }
 
 impl Parameters {
     /// [`Parameters::receive_buffer`] in Linux 6.1 (`tcp_rmem[2]`, which `tcp_init` bounds by 6 MiB).
     pub const RECEIVE_BUFFER_6_1: &str = "6 MiB";
 
-    /// Checks that each option is in its range, which for buffers depends on the segments.
-    pub fn check_all(&self, c: &mut Check) {
-        self.check(c);
+    /// Checks that the buffers hold a segment.
+    fn check_buffers(&self, c: &mut Check) {
         let segment = Bytes::new(u64::from(self.mss.min(65_483)));
         c.range("send_buffer", self.send_buffer, segment..=MAX_BUFFER);
         c.range("receive_buffer", self.receive_buffer, segment..=MAX_BUFFER);

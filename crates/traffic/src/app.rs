@@ -49,7 +49,7 @@ impl Config {
             Config::Steps(of) => of.check(c),
             Config::Pages(of) => of.check(c),
             Config::Cbr(of) => of.check(c),
-            Config::Ppbp(of) => of.check_all(c),
+            Config::Ppbp(of) => of.check(c),
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::action::Random;
 use rand_core::Rng;
 use schemars::Schema;
-use units::check::{Check, Range};
+use units::check::{Check, Range, Valid};
 use units::parameters::Parameter;
 use units::{Bytes, Span, Time, kinds};
 
@@ -95,18 +95,18 @@ const SHAPES: Range<f64> = Range::above(1.0, 100.0);
 impl Parameter for Size {
     type Value = Bytes;
 
-    fn check(&self, key: &str, range: &Range<Bytes>, c: &mut Check) {
-        let mean = |c: &mut Check, mean| c.range("mean", mean, *range);
+    fn check(&self, key: &str, valid: &Valid<Bytes>, c: &mut Check) {
+        let mean = |c: &mut Check, mean| c.range("mean", mean, *valid);
         match *self {
-            Size::Constant { size } => c.range(key, size, *range),
+            Size::Constant { size } => c.range(key, size, *valid),
             Size::Exponential { mean: of } => c.key(key, |c| mean(c, of)),
             Size::Pareto { mean: of, shape } => c.key(key, |c| {
                 mean(c, of);
                 c.range("shape", shape, SHAPES);
             }),
             Size::BoundedPareto { min, max, shape } => c.key(key, |c| {
-                c.range("min", min, *range);
-                c.range("max", max, *range);
+                c.range("min", min, *valid);
+                c.range("max", max, *valid);
                 if max < min {
                     c.key("max", |c| c.wrong(format!("{max} is less than the smallest amount, {min}")));
                 }
@@ -119,24 +119,24 @@ impl Parameter for Size {
         }
     }
 
-    fn describe(_: &Range<Bytes>, _: &mut Schema) {}
+    fn describe(_: &Valid<Bytes>, _: &mut Schema) {}
 }
 
 impl Parameter for Gap {
     type Value = Span;
 
-    fn check(&self, key: &str, range: &Range<Span>, c: &mut Check) {
+    fn check(&self, key: &str, valid: &Valid<Span>, c: &mut Check) {
         match *self {
-            Gap::Constant { time } => c.range(key, time, *range),
-            Gap::Exponential { mean } => c.key(key, |c| c.range("mean", mean, *range)),
+            Gap::Constant { time } => c.range(key, time, *valid),
+            Gap::Exponential { mean } => c.key(key, |c| c.range("mean", mean, *valid)),
             Gap::Pareto { mean, shape } => c.key(key, |c| {
-                c.range("mean", mean, *range);
+                c.range("mean", mean, *valid);
                 c.range("shape", shape, SHAPES);
             }),
         }
     }
 
-    fn describe(_: &Range<Span>, _: &mut Schema) {}
+    fn describe(_: &Valid<Span>, _: &mut Schema) {}
 }
 
 impl Size {

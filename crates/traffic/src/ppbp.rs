@@ -47,14 +47,13 @@ parameters! {
         /// Bytes of an IP packet.
         #[serde(default = "crate::limits::mtu")]
         pub packet: Bytes, in PACKETS;
-    }
+    } with check_active()
 }
 
 impl Parameters {
-    /// Checks that each parameter is in its range, which for the arrival rate depends on the length of bursts.
-    pub(crate) fn check_all(&self, c: &mut Check) {
+    /// Checks the number of bursts at a time.
+    fn check_active(&self, c: &mut Check) {
         c.positive("arrival_rate", self.arrival_rate, 0.0, MAX_ACTIVE / self.mean_burst.as_secs_f64().max(0.1));
-        self.check(c);
     }
 }
 

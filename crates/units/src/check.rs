@@ -78,6 +78,43 @@ impl<T: Display> Display for Range<T> {
     }
 }
 
+/// The valid values of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Valid<T: 'static> {
+    /// Those in a range.
+    In(Range<T>),
+    /// These.
+    OneOf(&'static [T]),
+}
+
+impl<T: PartialOrd + Copy> Valid<T> {
+    /// Returns whether the value is valid.
+    pub fn contains(&self, value: T) -> bool {
+        match self {
+            Valid::In(range) => range.contains(value),
+            Valid::OneOf(values) => values.contains(&value),
+        }
+    }
+}
+
+impl<T> From<Range<T>> for Valid<T> {
+    fn from(range: Range<T>) -> Valid<T> {
+        Valid::In(range)
+    }
+}
+
+impl<T> From<RangeInclusive<T>> for Valid<T> {
+    fn from(range: RangeInclusive<T>) -> Valid<T> {
+        Valid::In(range.into())
+    }
+}
+
+impl<T, const N: usize> From<&'static [T; N]> for Valid<T> {
+    fn from(values: &'static [T; N]) -> Valid<T> {
+        Valid::OneOf(values)
+    }
+}
+
 /// One step of the path of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -119,24 +156,32 @@ impl Check {
         self.faults.push((self.path.clone(), message.into()));
     }
 
-    /// Checks that the value of `key` is in the range.
-    pub fn range<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, range: impl Into<Range<T>>) {
-        let range = range.into();
-        if !range.contains(value) {
-            self.key(key, |c| c.within(value, range));
+    /// Checks that the value of `key` is valid.
+    pub fn range<T: PartialOrd + Display + Copy + 'static>(&mut self, key: &str, value: T, valid: impl Into<Valid<T>>) {
+        let valid = valid.into();
+        if !valid.contains(value) {
+            self.key(key, |c| c.within(value, valid));
         }
     }
 
-    /// Checks that the current value is in the range.
-    pub fn within<T: PartialOrd + Display + Copy>(&mut self, value: T, range: impl Into<Range<T>>) {
-        let range = range.into();
-        if !range.contains(value) {
-            self.wrong(format!("{} is out of range: must be {range}", shown(value)));
+    /// Checks that the current value is valid.
+    pub fn within<T: PartialOrd + Display + Copy + 'static>(&mut self, value: T, valid: impl Into<Valid<T>>) {
+        let valid = valid.into();
+        if valid.contains(value) {
+            return;
         }
+        let value = shown(value);
+        self.wrong(match valid {
+            Valid::In(range) => format!("{value} is out of range: must be {range}"),
+            Valid::OneOf(values) => {
+                let list = values.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
+                format!("{value} is not one of {list}")
+            }
+        });
     }
 
     /// Checks that the value of `key` is greater than `zero` and at most `most`.
-    pub fn positive<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, zero: T, most: T) {
+    pub fn positive<T: PartialOrd + Display + Copy + 'static>(&mut self, key: &str, value: T, zero: T, most: T) {
         self.range(key, value, Range::above(zero, most));
     }
 

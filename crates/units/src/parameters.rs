@@ -1,14 +1,14 @@
 //! Parameters as scenario files write them, each declared once.
 
-use crate::check::{Check, Range};
+use crate::check::{Check, Valid};
 use crate::{Bytes, Rate, Span};
 use core::ops::Bound;
 use schemars::Schema;
 use schemars::transform::Transform;
 
 /// Declares a table of parameters for scenario files: a line for each with its documentation, key, type, default and the range that
-/// is valid, if any value of the type is not. Adds `Default`, the forms for serde and JSON Schema, and `check`, which compares the values
-/// with their ranges.
+/// is valid, if any value of the type is not, or a list of the valid values. Adds `Default`, the forms for serde and JSON Schema, and
+/// `check`, which compares the values with their ranges.
 ///
 /// ```
 /// use units::{Span, check::Range, parameters};
@@ -20,6 +20,8 @@ use schemars::transform::Transform;
 ///         pub target: Span = Span::from_millis(5), in Range::POSITIVE_SPAN;
 ///         /// Maximum number of packets. Default: no limit.
 ///         pub packets: Option<u32> = None, in 1..=1000;
+///         /// Number of bands.
+///         pub bands: u8 = 3, in &[1, 3];
 ///     }
 /// }
 ///
@@ -30,6 +32,33 @@ use schemars::transform::Transform;
 ///
 /// Either all parameters have a default or none; in a table without, `#[serde(default)]` makes one optional.
 ///
+/// What must hold of several parameters together is checked by a method of the table that is named after it, with what it needs
+/// to know of others, if anything. `check` takes the same, and calls it after it has compared the ranges:
+///
+/// ```
+/// use units::{check::Check, parameters};
+///
+/// parameters! {
+///     /// A window.
+///     pub struct Window {
+///         /// The least packets.
+///         pub least: u32 = 1;
+///         /// The most packets.
+///         pub most: u32 = 10;
+///     } with check_order(room: u32)
+/// }
+///
+/// impl Window {
+///     fn check_order(&self, room: u32, c: &mut Check) {
+///         c.range("most", self.most, self.least..=room);
+///     }
+/// }
+///
+/// let mut check = Check::default();
+/// Window::default().check(5, &mut check);
+/// assert_eq!(check.faults[0].1, "10 is out of range: must be from 1 to 5");
+/// ```
+///
 /// The caller needs the crates `serde` and `schemars`.
 #[macro_export]
 macro_rules! parameters {
@@ -38,8 +67,10 @@ macro_rules! parameters {
     };
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$of:meta])* pub $key:ident: $type:ty = $default:expr $(, in $range:expr)?;)*
-    }) => {
-        $crate::parameters! { @table [#[serde(default)]] $(#[$meta])* $name { $($(#[$of])* $key: $type $(, $range)?;)* } }
+    } $(with $($whole:tt)*)?) => {
+        $crate::parameters! {
+            @table [#[serde(default)]] $(#[$meta])* $name { $($(#[$of])* $key: $type $(, $range)?;)* } $($($whole)*)?
+        }
 
         impl Default for $name {
             fn default() -> $name {
@@ -49,12 +80,12 @@ macro_rules! parameters {
     };
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$of:meta])* pub $key:ident: $type:ty $(, in $range:expr)?;)*
-    }) => {
-        $crate::parameters! { @table [] $(#[$meta])* $name { $($(#[$of])* $key: $type $(, $range)?;)* } }
+    } $(with $($whole:tt)*)?) => {
+        $crate::parameters! { @table [] $(#[$meta])* $name { $($(#[$of])* $key: $type $(, $range)?;)* } $($($whole)*)? }
     };
     (@table [$(#[$default:meta])?] $(#[$meta:meta])* $name:ident {
         $($(#[$of:meta])* $key:ident: $type:ty $(, $range:expr)?;)*
-    }) => {
+    } $($whole:ident($($given:ident: $of_given:ty),*))?) => {
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         $(#[$meta])*
@@ -68,18 +99,19 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// Checks that each parameter is in its range.
+            /// Checks that each parameter is in its range, and what must hold of several.
             #[allow(unused_variables, reason = "a table may have no ranges")]
-            pub fn check(&self, c: &mut $crate::check::Check) {
+            pub fn check(&self, $($($given: $of_given,)*)? c: &mut $crate::check::Check) {
                 $($($crate::parameters::Parameter::check(&self.$key, stringify!($key), &($range).into(), c);)?)*
+                $(self.$whole($($given,)* c);)?
             }
         }
     };
 }
 
-/// Adds a range to the schema of a parameter's type.
+/// Adds the valid values to the schema of a parameter's type.
 #[doc(hidden)]
-pub struct Describe<T: Parameter>(pub Range<T::Value>);
+pub struct Describe<T: Parameter>(pub Valid<T::Value>);
 
 impl<T: Parameter> Transform for Describe<T> {
     fn transform(&mut self, schema: &mut Schema) {
@@ -90,22 +122,22 @@ impl<T: Parameter> Transform for Describe<T> {
 /// The type of a parameter that has a range.
 pub trait Parameter {
     /// What the range compares.
-    type Value;
-    /// Checks that the value of `key` is in the range.
-    fn check(&self, key: &str, range: &Range<Self::Value>, c: &mut Check);
-    /// Adds the range to the type's schema, if JSON Schema can express it.
-    fn describe(range: &Range<Self::Value>, schema: &mut Schema);
+    type Value: 'static;
+    /// Checks that the value of `key` is valid.
+    fn check(&self, key: &str, valid: &Valid<Self::Value>, c: &mut Check);
+    /// Adds the valid values to the type's schema, if JSON Schema can express them.
+    fn describe(valid: &Valid<Self::Value>, schema: &mut Schema);
 }
 
 impl<T: Parameter> Parameter for Option<T> {
     type Value = T::Value;
-    fn check(&self, key: &str, range: &Range<T::Value>, c: &mut Check) {
+    fn check(&self, key: &str, valid: &Valid<T::Value>, c: &mut Check) {
         if let Some(value) = self {
-            value.check(key, range, c);
+            value.check(key, valid, c);
         }
     }
-    fn describe(range: &Range<T::Value>, schema: &mut Schema) {
-        T::describe(range, schema);
+    fn describe(valid: &Valid<T::Value>, schema: &mut Schema) {
+        T::describe(valid, schema);
     }
 }
 
@@ -113,10 +145,17 @@ macro_rules! number {
     ($($number:ty),*) => {$(
         impl Parameter for $number {
             type Value = $number;
-            fn check(&self, key: &str, range: &Range<$number>, c: &mut Check) {
-                c.range(key, *self, *range);
+            fn check(&self, key: &str, valid: &Valid<$number>, c: &mut Check) {
+                c.range(key, *self, *valid);
             }
-            fn describe(range: &Range<$number>, schema: &mut Schema) {
+            fn describe(valid: &Valid<$number>, schema: &mut Schema) {
+                let range = match valid {
+                    Valid::In(range) => range,
+                    Valid::OneOf(values) => {
+                        schema.insert("enum".to_owned(), values.iter().copied().collect());
+                        return;
+                    }
+                };
                 let names = [(range.low, "minimum", "exclusiveMinimum"), (range.high, "maximum", "exclusiveMaximum")];
                 for (bound, included, excluded) in names {
                     match bound {
@@ -135,11 +174,11 @@ macro_rules! quantity {
     ($($quantity:ty),*) => {$(
         impl Parameter for $quantity {
             type Value = $quantity;
-            fn check(&self, key: &str, range: &Range<$quantity>, c: &mut Check) {
-                c.range(key, *self, *range);
+            fn check(&self, key: &str, valid: &Valid<$quantity>, c: &mut Check) {
+                c.range(key, *self, *valid);
             }
             // A string with a unit.
-            fn describe(_: &Range<$quantity>, _: &mut Schema) {}
+            fn describe(_: &Valid<$quantity>, _: &mut Schema) {}
         }
     )*};
 }
@@ -149,6 +188,7 @@ quantity!(Span, Bytes, Rate);
 #[allow(unreachable_pub, reason = "tables of parameters are public")]
 mod tests {
     use super::*;
+    use crate::check::Range;
 
     crate::parameters! {
         /// A limit.
@@ -159,6 +199,16 @@ mod tests {
             pub share: f64 = 0.5, in Range::between(0.0, 1.0);
             /// A span.
             pub target: Span = Span::from_millis(5), in Range::POSITIVE_SPAN;
+            /// One of some numbers.
+            pub bands: Option<u8> = None, in &[1, 3];
+        } with check_whole(most: u32)
+    }
+
+    impl Limit {
+        fn check_whole(&self, most: u32, c: &mut Check) {
+            if self.packets.is_some_and(|packets| packets > most) {
+                c.wrong("too many packets");
+            }
         }
     }
 
@@ -173,9 +223,10 @@ mod tests {
     #[test]
     fn each_value_out_of_its_range_is_a_fault() {
         let mut c = Check::default();
-        Limit::default().check(&mut c);
+        Limit::default().check(100, &mut c);
         assert!(c.faults.is_empty(), "{:?}", c.faults);
-        Limit { packets: Some(0), share: f64::NAN, target: Span::ZERO }.check(&mut c);
+        Limit { packets: Some(0), share: f64::NAN, target: Span::ZERO, bands: Some(2) }.check(100, &mut c);
+        Limit { packets: Some(200), ..Limit::default() }.check(100, &mut c);
         Distribution { mean: Bytes::ZERO }.check(&mut c);
         let told: Vec<&str> = c.faults.iter().map(|(_, message)| message.as_str()).collect();
         assert_eq!(
@@ -184,6 +235,8 @@ mod tests {
                 "0 is out of range: must be from 1 to 1000",
                 "NaN is out of range: must be greater than 0 and less than 1",
                 "0 ns is out of range: must be greater than 0 ns and at most 1000 h",
+                "2 is not one of 1, 3",
+                "too many packets",
                 "0 B is out of range: must be greater than 0 B and at most 1000000 GB",
             ]
         );
@@ -196,6 +249,7 @@ mod tests {
         assert_eq!((of("packets", "minimum"), of("packets", "maximum")), (Some(1.0), Some(1000.0)));
         assert_eq!((of("share", "exclusiveMinimum"), of("share", "exclusiveMaximum")), (Some(0.0), Some(1.0)));
         assert_eq!((of("share", "default"), &schema["properties"]["target"]["default"]), (Some(0.5), &"5 ms".into()));
+        assert_eq!(schema["properties"]["bands"]["enum"].as_array().map(Vec::len), Some(2));
         let required = schemars::schema_for!(Distribution).to_value();
         assert_eq!(required["required"][0], "mean");
     }

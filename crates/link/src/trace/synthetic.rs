@@ -9,7 +9,7 @@
 //! mahimahi (standard deviation of the logarithm over 100 ms from 1.0 to 1.8 including outages, autocorrelation of 0.3
 //! to 0.6 after 2 s in most, a gap of more than 100 ms every 1 to 7 s, lasting 0.2 to 0.4 s).
 
-use units::check::{MAX_SPAN, Range};
+use units::check::{Check, MAX_RATE, MAX_SPAN, Range};
 use units::{Rate, Span, parameters};
 
 use super::{OPPORTUNITY, Trace};
@@ -37,10 +37,15 @@ parameters! {
         /// Mean duration of an outage.
         #[serde(default = "outage")]
         pub outage: Span, in Span::from_millis(1)..=MAX_SPAN;
-    }
+    } with check_peak()
 }
 
 impl Synthetic {
+    /// Checks that the peak is not below the mean.
+    fn check_peak(&self, c: &mut Check) {
+        c.range("peak", self.peak, self.mean..=MAX_RATE);
+    }
+
     /// A capacity of this mean and peak, with the other parameters' defaults.
     pub fn new(mean: Rate, peak: Rate) -> Synthetic {
         Synthetic { mean, peak, spread: spread(), correlation: correlation(), outage_every: None, outage: outage() }

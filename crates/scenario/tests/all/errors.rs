@@ -118,8 +118,8 @@ s.toml:7:15: flows[0].tcp.mss: 10 is out of range: must be from 64 to 65483
 s.toml:7:29: flows[0].tcp.min_rto: 0 ns is out of range: must be from 1 ms to 2 min
 "#);
     assert_snapshot!(with("[[flows]]\ntraffic = { kind = \"ppbp\", burst_rate = \"1 Mbit/s\", mean_burst = \"1 s\", arrival_rate = 0, hurst = 1 }"), @r#"
-s.toml:7:88: flows[0].traffic.arrival_rate: 0 is out of range: must be greater than 0 and at most 100000
 s.toml:7:99: flows[0].traffic.hurst: 1 is out of range: must be greater than 0.5 and less than 1
+s.toml:7:88: flows[0].traffic.arrival_rate: 0 is out of range: must be greater than 0 and at most 100000
 "#);
     assert_snapshot!(with("[[flows]]\ntraffic = { kind = \"short-flows\", size = \"1 kB\", interval = \"0 s\" }"), @"s.toml:7:61: flows[0].traffic.interval: 0 ns is out of range: must be greater than 0 ns and at most 1000 h");
     assert_snapshot!(says("duration = \"9 s\"\n[[flows]]\n[dumbbell]\nrtt = \"1 s\"\n[dumbbell.rate]\nkind = \"steps\"\nsteps = [\n  [\"1 s\", \"1 Mbit/s\"],\n  [\"1 s\", \"2 Mbit/s\"],\n]"), @r#"
