@@ -15,23 +15,33 @@
 //!
 //! Counters here have 64 bits and do not wrap; Linux's have 32 and do.
 
-use units::{Span, Time};
+use units::check::{Check, Range};
+use units::{Bytes, Span, Time, parameters};
 
-/// Parameters; the default is Linux's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Minimum of the limit in bytes.
-    pub min: u64,
-    /// Maximum of the limit in bytes.
-    pub max: u64,
-    /// How long slack must last before the limit shrinks.
-    pub hold: Span,
+use crate::Completion;
+
+parameters! {
+    /// The bounds of the limit, and how fast it shrinks; the default is Linux's.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// Minimum of the limit.
+        pub min: Bytes = Bytes::ZERO;
+        /// Maximum of the limit.
+        pub max: Bytes = Bytes::new(UINT_MAX / 2 - UINT_MAX / 16), in Range::SIZE;
+        /// How long bytes must be unneeded before the limit shrinks.
+        // Linux's `slack_hold_time`.
+        pub hold: Span = Span::from_secs(1), in Range::POSITIVE_SPAN;
+        /// When a packet counts as having left the buffer.
+        pub completed: Completion = Completion::default();
+    } with check_bounds()
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        const UINT_MAX: u64 = u32::MAX as u64;
-        Config { min: 0, max: UINT_MAX / 2 - UINT_MAX / 16, hold: Span::from_secs(1) }
+/// The largest number of Linux's counters.
+const UINT_MAX: u64 = u32::MAX as u64;
+
+impl Config {
+    fn check_bounds(&self, c: &mut Check) {
+        c.range("min", self.min, Bytes::ZERO..=self.max);
     }
 }
 
@@ -59,7 +69,7 @@ impl Bql {
     pub fn new(config: Config) -> Bql {
         Bql {
             config,
-            limit: config.min,
+            limit: config.min.get(),
             queued: 0,
             completed: 0,
             last: 0,
@@ -115,7 +125,7 @@ impl Bql {
                 self.slack_since = now;
             }
         }
-        limit = limit.clamp(self.config.min, self.config.max);
+        limit = limit.clamp(self.config.min.get(), self.config.max.get());
         self.over_before = if limit == self.limit { over } else { 0 };
         self.limit = limit;
         self.last_before = self.last;

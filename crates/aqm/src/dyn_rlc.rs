@@ -10,31 +10,42 @@
 //! The method is patented (US 11,425,592 B2). It is implemented for comparison in simulations; no deployed component
 //! offers it.
 
+use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
-use units::{Span, Time};
+use units::check::Check;
+use units::{Span, Time, parameters};
+
+use crate::Completion;
 
 /// Initial threshold in SDUs, as in the re-implementation.
 const INITIAL: u32 = 10;
 
-/// Parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The delay threshold, DLT: the intended maximum time of an SDU in RLC.
-    pub target: Span,
-    /// Interval between changes of the threshold.
-    pub interval: Span,
-    /// Minimum of the threshold in SDUs.
-    pub min: u32,
-    /// Maximum of the threshold in SDUs.
-    pub max: u32,
+/// Targets and intervals that are of use.
+const TIMES: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(100);
+
+parameters! {
+    /// The target, and how the threshold follows it. The interval and the minimum are the re-implementation's; the maximum is
+    /// 500 kB of full-sized packets; the target is the lower one of 003.
+    #[derive(Copy, Eq)]
+    pub struct Config {
+        /// The delay threshold: the intended maximum time of a packet in the buffer.
+        // DLT.
+        pub target: Span = Span::from_millis(20), in TIMES;
+        /// Interval between changes of the limit.
+        pub interval: Span = Span::from_millis(200), in TIMES;
+        /// Minimum of the limit, in packets.
+        pub min: u32 = 2;
+        /// Maximum of the limit, in packets; 333 full-sized packets are 500 kB.
+        pub max: u32 = 333, in 1..=1_000_000;
+        /// When a packet counts as having left the buffer.
+        pub completed: Completion = Completion::default();
+    } with check_bounds()
 }
 
-impl Default for Config {
-    /// The interval and the minimum are the re-implementation's; the maximum is 500 kB of full-sized packets; the
-    /// target is the lower one of 003.
-    fn default() -> Self {
-        Config { target: Span::from_millis(20), interval: Span::from_millis(200), min: 2, max: 333 }
+impl Config {
+    fn check_bounds(&self, c: &mut Check) {
+        c.range("min", self.min, 1..=self.max);
     }
 }
 

@@ -5,22 +5,47 @@
 //! and completed below. The *hard limit* is the buffer's own size, which its owner enforces. Packets are never moved
 //! back up.
 
-use units::Time;
+use units::check::Check;
+use units::{Time, kinds};
 
 use crate::bql::{self, Bql};
 use crate::dyn_rlc::{self, DynRlc};
-use crate::{AnyQueue, Backlog, Drops, Packet, Queue};
+use crate::{AnyQueue, Backlog, Completion, Drops, Packet, Queue};
 
-/// Limit on the data passed to the buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// Only the buffer's own size.
-    #[default]
-    None,
-    /// Byte queue limits.
-    Bql(bql::Config),
-    /// DynRLC.
-    DynRlc(dyn_rlc::Config),
+kinds! { "Limit",
+    /// Limit on the data that a queue passes to the buffer below it, in addition to the buffer's size. The last packet
+    /// may exceed it.
+    #[derive(Copy, Default, Eq)]
+    pub enum Limit {
+        /// No limit.
+        #[default]
+        None,
+        /// Byte queue limits, as in Linux's dynamic queue limits: the smallest number of bytes that does not let the
+        /// buffer run empty while packets wait.
+        Bql(bql::Config),
+        /// DynRLC: as many packets as take the target time to pass the buffer. Patented; for comparison in simulations.
+        DynRlc(dyn_rlc::Config),
+    }
+}
+
+impl Limit {
+    /// Checks that each parameter is in its range.
+    pub fn check(&self, c: &mut Check) {
+        match self {
+            Limit::None => {}
+            Limit::Bql(config) => config.check(c),
+            Limit::DynRlc(config) => config.check(c),
+        }
+    }
+
+    /// Returns when the owner of the buffer shall count a packet as completed.
+    pub fn completion(&self) -> Completion {
+        match self {
+            Limit::None => Completion::default(),
+            Limit::Bql(config) => config.completed,
+            Limit::DynRlc(config) => config.completed,
+        }
+    }
 }
 
 /// A queue discipline and a limit. The default has no limits.

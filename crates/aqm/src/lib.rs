@@ -32,6 +32,8 @@ pub use pfifo_fast::PfifoFast;
 
 use core::ops::RangeInclusive;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::{Span, Time};
 
 /// Limits in packets.
@@ -117,6 +119,18 @@ impl<P, F: FnMut(P, DropReason)> Drops<P> for F {
     fn dropped(&mut self, packet: P, reason: DropReason) {
         self(packet, reason);
     }
+}
+
+/// When a packet counts as having left RLC's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Completed")]
+pub enum Completion {
+    /// When its last byte is sent for the first time.
+    #[default]
+    Sent,
+    /// When all of it is acknowledged, in AM; UM and TM have no acknowledgements, so there it is the same as `sent`.
+    Acknowledged,
 }
 
 /// The contents of a queue.

@@ -8,7 +8,7 @@ use aqm::gate::{self, Gate};
 use aqm::{Backlog, Bql, DropReason, Limit, bql, fq_codel};
 use bolero::{TypeGenerator, check};
 use testkit::queue::TestPacket;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
 fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
@@ -60,7 +60,7 @@ fn slack_is_taken_off_after_the_hold_time_and_not_before() {
     bql.completed(2000, ms(1002));
     // There were 13 000, twice 2000 were needed.
     assert_eq!(bql.limit(), 3000);
-    let mut bounded = Bql::new(bql::Config { min: 10_000, ..bql::Config::default() });
+    let mut bounded = Bql::new(bql::Config { min: Bytes::new(10_000), ..bql::Config::default() });
     for at in 1..3000 {
         fill(&mut bounded, 1000);
         bounded.completed(2000, ms(at));
@@ -96,9 +96,9 @@ impl Transcript {
             num_queued: u32::MAX - 70_000,
             num_completed: u32::MAX - 70_000,
             prev_num_queued: u32::MAX - 70_000,
-            limit: config.min as u32,
-            min_limit: config.min as u32,
-            max_limit: config.max as u32,
+            limit: config.min.get() as u32,
+            min_limit: config.min.get() as u32,
+            max_limit: config.max.get() as u32,
             lowest_slack: u32::MAX,
             hold_ms: config.hold.as_nanos() / 1_000_000,
             ..Transcript::default()
@@ -161,7 +161,12 @@ enum Step {
 fn bql_does_what_its_transcript_does() {
     let configs = [
         bql::Config::default(),
-        bql::Config { min: 3000, max: 20_000, hold: Span::from_millis(50) },
+        bql::Config {
+            min: Bytes::new(3000),
+            max: Bytes::new(20_000),
+            hold: Span::from_millis(50),
+            ..bql::Config::default()
+        },
         bql::Config { hold: Span::from_millis(10), ..bql::Config::default() },
     ];
     check!().with_type::<(u8, Vec<Step>)>().for_each(|(which, steps)| {
@@ -450,13 +455,13 @@ fn a_gate_tells_its_limit_what_enters_and_what_leaves() {
 fn a_buffer_that_runs_empty_unstopped_has_room_enough() {
     // Nothing had been kept out: neither at the limit nor below it.
     for bytes in [1_000, 3_000] {
-        let mut bql = Bql::new(bql::Config { min: 3_000, ..bql::Config::default() });
+        let mut bql = Bql::new(bql::Config { min: Bytes::new(3_000), ..bql::Config::default() });
         bql.queued(bytes);
         bql.completed(bytes, ms(1));
         assert_eq!(bql.limit(), 3_000, "{bytes}");
     }
     // One object above it: the limit grows by all that came after the last completion, which was none.
-    let mut bql = Bql::new(bql::Config { min: 3_000, ..bql::Config::default() });
+    let mut bql = Bql::new(bql::Config { min: Bytes::new(3_000), ..bql::Config::default() });
     bql.queued(3_001);
     bql.completed(3_001, ms(1));
     assert_eq!(bql.limit(), 6_001);

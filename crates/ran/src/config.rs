@@ -102,8 +102,6 @@ pub struct Above {
     pub gate: aqm::gate::Config,
     /// Size of the buffer, for data not yet sent in part.
     pub room: Room,
-    /// When data counts as having left the buffer, for the quota.
-    pub completion: rlc::Completion,
 }
 
 /// A limit on packets and bytes; whichever is reached first.

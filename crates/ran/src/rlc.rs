@@ -27,7 +27,7 @@ pub(crate) mod nr;
 pub use block::Block;
 pub use mode::{Am, AmSn, Mode, NrAm, NrUm, SnLength, Stats, Um, UmSn};
 
-use aqm::{DropReason, Drops, Packet};
+use aqm::{Completion, DropReason, Drops, Packet};
 use channel::Direction;
 use units::Time;
 
@@ -47,16 +47,6 @@ pub struct Config {
     pub downlink: pdcp::Config,
     /// PDCP from the UE.
     pub uplink: pdcp::Config,
-}
-
-/// When an SDU counts as having left RLC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Completion {
-    /// When its last byte was sent for the first time.
-    #[default]
-    Sent,
-    /// In AM, when all of it was acknowledged. UM and TM have no acknowledgements and use [`Completion::Sent`].
-    Acknowledged,
 }
 
 /// The backlog of one direction, in bytes.

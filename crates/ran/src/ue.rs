@@ -1,6 +1,6 @@
 //! The state of one UE: its radio, its bearers, and both ends of its transmissions.
 
-use aqm::{DropReason, Drops, Gate, Packet};
+use aqm::{Completion, DropReason, Drops, Gate, Packet};
 use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
 use units::{Span, Time};
@@ -19,7 +19,7 @@ use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
 use crate::pdcp::{Deliver, Keep};
 use crate::rat::Rat;
-use crate::rlc::{self, Bearer, Completion};
+use crate::rlc::{self, Bearer};
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
 use crate::slots::Slots;
 use crate::stats::{DirectionStats, UeStats};
@@ -51,7 +51,7 @@ pub(crate) struct Above<P> {
 
 impl<P: Packet> Above<P> {
     fn new(config: &config::Above) -> Above<P> {
-        Above { gate: Gate::new(&config.gate), room: config.room, completion: config.completion }
+        Above { gate: Gate::new(&config.gate), room: config.room, completion: config.gate.limit.completion() }
     }
 }
 
@@ -222,7 +222,7 @@ impl<P: Packet> Ue<P> {
                 .iter()
                 .filter_map(|bearer| bearer.above)
                 .chain([config.host])
-                .any(|above| above.completion == Completion::Acknowledged),
+                .any(|above| above.gate.limit.completion() == Completion::Acknowledged),
             discards: config
                 .bearers
                 .iter()

@@ -55,7 +55,7 @@ mod topology;
 mod tree;
 mod without_effect;
 
-pub use aqm::Config as Queue;
+pub use aqm::{Config as Queue, Limit};
 pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use cc::Config as Cc;
 pub use configured::ConfiguredGrant;
@@ -67,9 +67,7 @@ pub use host::{Hosts, NamedHost, Processing};
 pub use layout::Layout;
 pub use link::{Jitter, Loss, Reordering};
 pub use load::{Files, Loaded, Point, read_file};
-pub use lte::{
-    Above, Bearer, Cell, Completed, CqiOf, Dedicated, Limit, Lte, Mac, ModemFull, PowerControl, Rlc, Scheduler, Ue,
-};
+pub use lte::{Above, Bearer, Cell, CqiOf, Dedicated, Lte, Mac, ModemFull, PowerControl, Rlc, Scheduler, Ue};
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Delay, Dumbbell, Link, PepAt, Reverse};

@@ -11,7 +11,7 @@ use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Loss, Queue};
-use aqm::{bql, drop_tail, dyn_rlc, fq_codel, pfifo_fast};
+use aqm::{Limit, bql, drop_tail, fq_codel, pfifo_fast};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span, kinds};
@@ -285,70 +285,8 @@ pub struct Above {
 
 impl Default for Above {
     fn default() -> Above {
-        Above { queue: Queue::FqCodel(fq_codel::Config::default()), limit: Limit::default_bql() }
+        Above { queue: Queue::FqCodel(fq_codel::Config::default()), limit: Limit::Bql(bql::Config::default()) }
     }
-}
-
-kinds! { "Limit",
-    /// Limit on the data that a queue passes to the buffer below it, in addition to the buffer's size. The last packet
-    /// may exceed it.
-    #[derive(Copy, Default)]
-    pub enum Limit {
-        /// No limit.
-        #[default]
-        None,
-        /// Byte queue limits, as in Linux's dynamic queue limits: the smallest number of bytes that does not let the
-        /// buffer run empty while packets wait.
-        Bql {
-            /// Minimum of the limit.
-            #[serde(default)]
-            min: Bytes,
-            /// Maximum of the limit.
-            #[serde(default = "bql_max")]
-            max: Bytes,
-            /// How long bytes must be unneeded before the limit shrinks.
-            #[serde(default = "bql_hold")]
-            hold: Span,
-            /// When a packet counts as having left the buffer.
-            #[serde(default)]
-            completed: Completed,
-        },
-        /// DynRLC: as many packets as take the target time to pass the buffer. Patented; for comparison in simulations.
-        DynRlc {
-            /// The delay threshold: the intended maximum time of a packet in the buffer.
-            #[serde(default = "dyn_rlc_target")]
-            target: Span,
-            /// Interval between changes of the limit.
-            #[serde(default = "dyn_rlc_interval")]
-            interval: Span,
-            /// Minimum of the limit, in packets.
-            #[serde(default = "dyn_rlc_min")]
-            min: u32,
-            /// Maximum of the limit, in packets; 333 full-sized packets are 500 kB.
-            #[serde(default = "dyn_rlc_max")]
-            max: u32,
-            /// When a packet counts as having left the buffer.
-            #[serde(default)]
-            completed: Completed,
-        },
-    }
-}
-
-impl Limit {
-    fn default_bql() -> Limit {
-        Limit::Bql { min: Bytes::ZERO, max: bql_max(), hold: bql_hold(), completed: Completed::default() }
-    }
-}
-
-/// When a packet counts as having left RLC's buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Completed {
-    /// When its last byte is sent for the first time.
-    #[default]
-    Sent,
-    /// When all of it is acknowledged, in AM; UM and TM have no acknowledgements, so there it is the same as `sent`.
-    Acknowledged,
 }
 
 /// A dedicated bearer.
@@ -559,24 +497,6 @@ fn modem() -> Bytes {
 }
 fn host_queue() -> Queue {
     Queue::PfifoFast(pfifo_fast::Config::default())
-}
-fn bql_max() -> Bytes {
-    Bytes::new(bql::Config::default().max)
-}
-fn bql_hold() -> Span {
-    bql::Config::default().hold
-}
-fn dyn_rlc_target() -> Span {
-    dyn_rlc::Config::default().target
-}
-fn dyn_rlc_interval() -> Span {
-    dyn_rlc::Config::default().interval
-}
-fn dyn_rlc_min() -> u32 {
-    dyn_rlc::Config::default().min
-}
-fn dyn_rlc_max() -> u32 {
-    dyn_rlc::Config::default().max
 }
 fn um_reordering() -> Span {
     Span::from_millis(45)

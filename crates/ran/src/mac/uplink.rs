@@ -623,11 +623,7 @@ mod tests {
                 nr_buffer: None,
                 above: None,
             }],
-            host: Above {
-                gate: aqm::gate::Config::default(),
-                room: Room { packets: None, bytes: None },
-                completion: rlc::Completion::Sent,
-            },
+            host: Above { gate: aqm::gate::Config::default(), room: Room { packets: None, bytes: None } },
             reports_host: false,
             modem_drops: false,
         };

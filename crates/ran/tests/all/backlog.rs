@@ -1,28 +1,31 @@
 //! Byte queue limits above RLC: little waits in it, and it never wants for anything.
 
 use crate::support::{World, am, each_mac, loss_for, ms, network, ue, um};
-use aqm::{Limit, bql, gate};
+use aqm::{Completion, Limit, bql, gate};
 use channel::fading::{self, Doppler, Profile};
 use channel::{Bandwidth, Direction};
-use ran::rlc::{Completion, Mode};
+use ran::rlc::Mode;
 use ran::{Above, Config, Discipline, MacConfig, Room};
 
 const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-fn above(limit: Limit, completion: Completion) -> Above {
+fn above(limit: Limit) -> Above {
     Above {
         gate: gate::Config { queue: aqm::Config::UNLIMITED, limit },
         room: Room { packets: None, bytes: Some(500_000) },
-        completion,
     }
 }
 
+fn bql(completed: Completion) -> Limit {
+    Limit::Bql(bql::Config { completed, ..bql::Config::default() })
+}
+
 /// The network with nothing but the buffer's room to stop who fills it, or with byte queue limits.
-fn limited(mut config: Config, limit: Limit, completion: Completion) -> Config {
+fn limited(mut config: Config, limit: Limit) -> Config {
     for ue in &mut config.ues {
-        ue.host = above(limit, completion);
+        ue.host = above(limit);
         for bearer in &mut ue.bearers {
-            bearer.above = Some(above(limit, completion));
+            bearer.above = Some(above(limit));
         }
     }
     config
@@ -93,8 +96,8 @@ fn networks() -> Vec<(&'static str, Config)> {
 fn byte_queue_limits_cost_no_throughput() {
     for (name, mut config) in networks() {
         config.ues.iter_mut().for_each(|ue| ue.reports_host = true);
-        let none = saturated(&limited(config.clone(), Limit::None, Completion::Sent));
-        let bql = saturated(&limited(config, Limit::Bql(bql::Config::default()), Completion::Sent));
+        let none = saturated(&limited(config.clone(), Limit::None));
+        let bql = saturated(&limited(config, bql(Completion::Sent)));
         for (way, (none, bql)) in WAYS.iter().zip(none.iter().zip(&bql)) {
             let ratio = bql.0 / none.0;
             eprintln!(
@@ -115,8 +118,8 @@ fn byte_queue_limits_cost_no_throughput() {
 #[test]
 fn a_modem_that_reports_itself_alone_is_granted_too_little() {
     let config = network(Bandwidth::Mhz20, vec![ue(um(), 60.0)]);
-    let [_, none] = saturated(&limited(config.clone(), Limit::None, Completion::Sent));
-    let [_, bql] = saturated(&limited(config, Limit::Bql(bql::Config::default()), Completion::Sent));
+    let [_, none] = saturated(&limited(config.clone(), Limit::None));
+    let [_, bql] = saturated(&limited(config, bql(Completion::Sent)));
     assert!(bql.0 < 0.5 * none.0, "{} of {}", bql.0, none.0);
     assert_eq!(bql.2, 0, "it never runs empty");
 }
@@ -125,10 +128,9 @@ fn a_modem_that_reports_itself_alone_is_granted_too_little() {
 fn in_am_what_waits_for_its_acknowledgement_can_count() {
     let mut config = network(Bandwidth::Mhz5, vec![ue(am(), 60.0)]);
     config.ues[0].reports_host = true;
-    let limit = Limit::Bql(bql::Config::default());
-    let [none, _] = saturated(&limited(config.clone(), Limit::None, Completion::Sent));
-    let [sent, _] = saturated(&limited(config.clone(), limit, Completion::Sent));
-    let [acknowledged, _] = saturated(&limited(config, limit, Completion::Acknowledged));
+    let [none, _] = saturated(&limited(config.clone(), Limit::None));
+    let [sent, _] = saturated(&limited(config.clone(), bql(Completion::Sent)));
+    let [acknowledged, _] = saturated(&limited(config, bql(Completion::Acknowledged)));
     assert!((0.97..1.03).contains(&(acknowledged.0 / none.0)), "{acknowledged:?} {none:?}");
     // It comes with a STATUS PDU, many blocks later, and until then counts as waiting.
     assert!(acknowledged.1 > 2 * sent.1, "{acknowledged:?} {sent:?}");

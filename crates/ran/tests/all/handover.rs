@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::support::{TTI, World, am, cell, each_mac, ms, network, ue, um};
-use aqm::{Limit, gate};
+use aqm::{Completion, Limit, gate};
 use channel::fading::{self, Doppler, Profile};
 use channel::recorded::Start;
 use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
-use ran::rlc::{Completion, Mode};
+use ran::rlc::Mode;
 use ran::{Above, CellConfig, Config, Event, Handover, Room, Step, UeConfig};
 use units::{Span, Time};
 
@@ -155,21 +155,18 @@ fn um_with_forwarding_loses_only_what_was_on_its_way() {
 
 #[test]
 fn what_waits_above_rlc_moves_with_the_ue() {
-    let limits = [
-        Limit::Bql(aqm::bql::Config::default()),
-        Limit::DynRlc(aqm::dyn_rlc::Config { target: Span::from_millis(100), ..Default::default() }),
-    ];
-    for (limit, completion, mode) in [
-        (limits[0], Completion::Sent, am()),
-        (limits[0], Completion::Acknowledged, am()),
-        (limits[0], Completion::Sent, um()),
-        (limits[1], Completion::Sent, am()),
+    let bql = |completed| Limit::Bql(aqm::bql::Config { completed, ..Default::default() });
+    let dyn_rlc = Limit::DynRlc(aqm::dyn_rlc::Config { target: Span::from_millis(100), ..Default::default() });
+    for (limit, mode) in [
+        (bql(Completion::Sent), am()),
+        (bql(Completion::Acknowledged), am()),
+        (bql(Completion::Sent), um()),
+        (dyn_rlc, am()),
     ] {
         let mut config = drive(mode, 4, 50.0);
         let above = Above {
             gate: gate::Config { queue: aqm::Config::UNLIMITED, limit },
             room: Room { packets: None, bytes: Some(500_000) },
-            completion,
         };
         config.ues[0].bearers[0].above = Some(above);
         config.ues[0].host = above;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{World, bearer, cell, listening, ms, ue};
-use aqm::DropReason;
+use crate::support::{World, bearer, cell, listening, ms, ue, with_completion};
+use aqm::{Completion, DropReason};
 use channel::tables::nr::{McsTable, Numerology, fewest_symbols};
 use channel::{Bandwidth, Carrier, Direction, Site};
 use ran::pdcp::{self, PdcpSn};
-use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
+use ran::rlc::{Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
 use ran::{
     Above, CellConfig, Config, ConfiguredGrant, Discipline, Drx, Duplex, Event, LinkAdaptation, MacConfig, Nr, Pattern,
     Rat, Requests, Room, Secondary, ShortCycle, Transmission,
@@ -161,11 +161,10 @@ fn any_above(dice: &mut Dice) -> Above {
         aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
         aqm::Config::FqCodel(aqm::fq_codel::Config::default()),
     ];
-    Above {
-        gate: aqm::gate::Config { queue: dice.one(&queues), limit: any_limit(dice) },
-        room: Room { packets: None, bytes: Some(3000 + dice.below(100_000)) },
-        completion: dice.one(&[rlc::Completion::Sent, rlc::Completion::Acknowledged]),
-    }
+    let (queue, limit) = (dice.one(&queues), any_limit(dice));
+    let room = Room { packets: None, bytes: Some(3000 + dice.below(100_000)) };
+    let limit = with_completion(limit, dice.one(&[Completion::Sent, Completion::Acknowledged]));
+    Above { gate: aqm::gate::Config { queue, limit }, room }
 }
 
 /// A network of anything that can be configured, drawn from `dice`.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use aqm::DropReason;
+use aqm::{Completion, DropReason};
 use channel::Direction::{self, Downlink, Uplink};
 use ran::pdcp::{self, Keep, Nr, PdcpSn, Times};
-use ran::rlc::{Am, AmSn, Bearer, Block, Completion, Config, Mode, NrAm, NrUm, UmSn};
+use ran::rlc::{Am, AmSn, Bearer, Block, Config, Mode, NrAm, NrUm, UmSn};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use testkit::queue::TestPacket;

@@ -1,9 +1,10 @@
 //! What a network costs, that runs repeat, and that no packet is lost from the books.
 
-use crate::support::{Arrival, World, am, bearer, cell, each_mac, loss_for, ms, network, ue, um, us};
+use crate::support::{Arrival, World, am, bearer, cell, each_mac, loss_for, ms, network, ue, um, us, with_completion};
+use aqm::Completion;
 use channel::fading::{self, Profile};
 use channel::{AirConfig, Bandwidth, Carrier, Direction, Mobility, Position, Site};
-use ran::rlc::{self, Mode};
+use ran::rlc::Mode;
 use ran::{Above, CellConfig, Config, Discipline, Event, MacConfig, Room, Secondary, UeConfig};
 use units::{Span, Time};
 
@@ -107,18 +108,17 @@ fn any_network(dice: &mut Dice) -> Config {
         }
         fresh.host.room.bytes = Some(3000 + dice.below(100_000));
         fresh.host.gate.limit = any_limit(dice);
-        fresh.host.completion = any_completion(dice);
+        fresh.host.gate.limit = with_completion(fresh.host.gate.limit, any_completion(dice));
         fresh.reports_host = dice.below(2) == 0;
         for bearer in &mut fresh.bearers {
             if dice.below(2) == 0 {
                 bearer.rlc.downlink.queue = aqm::Config::UNLIMITED;
                 let fair = aqm::Config::FqCodel(aqm::fq_codel::Config::default());
                 let queue = if dice.below(2) == 0 { fair } else { aqm::Config::UNLIMITED };
-                bearer.above = Some(Above {
-                    gate: aqm::gate::Config { queue, limit: any_limit(dice) },
-                    room: Room { packets: None, bytes: Some(3000 + dice.below(100_000)) },
-                    completion: any_completion(dice),
-                });
+                let limit = any_limit(dice);
+                let room = Room { packets: None, bytes: Some(3000 + dice.below(100_000)) };
+                let limit = with_completion(limit, any_completion(dice));
+                bearer.above = Some(Above { gate: aqm::gate::Config { queue, limit }, room });
             }
         }
         config.ues.push(fresh);
@@ -139,8 +139,8 @@ fn any_limit(dice: &mut Dice) -> aqm::Limit {
     }
 }
 
-fn any_completion(dice: &mut Dice) -> rlc::Completion {
-    if dice.below(2) == 0 { rlc::Completion::Sent } else { rlc::Completion::Acknowledged }
+fn any_completion(dice: &mut Dice) -> Completion {
+    if dice.below(2) == 0 { Completion::Sent } else { Completion::Acknowledged }
 }
 
 /// Traffic that comes and goes. `World` checks the books after every step.
@@ -204,7 +204,7 @@ fn check(config: &Config, dice: &mut Dice, seed: u64) -> World {
                 Direction::Uplink => vec![state.host],
             };
             // What was sent is not seen from here if it waits for acknowledgements, nor what TM has taken and cannot send.
-            let seen = above.iter().all(|above| above.completion == rlc::Completion::Sent)
+            let seen = above.iter().all(|above| above.gate.limit.completion() == Completion::Sent)
                 && state.bearers.iter().all(|bearer| bearer.rlc.mode != Mode::Tm);
             // Below may be the rest of an SDU, which counts in the quota until its last byte is sent.
             let (above, below) = (world.ran.above_backlog(ue, way), world.ran.occupancy(ue, way));

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use crate::support::{World, am, bearer, cell, each_mac, ms, network, ue, um};
-use aqm::{DropReason, Limit, bql, codel, dyn_rlc, fq_codel, gate};
+use crate::support::{World, am, bearer, cell, each_mac, ms, network, ue, um, with_completion};
+use aqm::{Completion, DropReason, Limit, bql, codel, dyn_rlc, fq_codel, gate};
 use channel::fading::{self, Doppler, Profile};
 use channel::tables::nr::Numerology;
 use channel::{Bandwidth, Carrier, Channel, Direction, Mobility, PathLoss, Position, Site};
-use ran::rlc::{AmSn, Completion, Mode, NrAm, NrUm};
+use ran::rlc::{AmSn, Mode, NrAm, NrUm};
 use ran::{
     Above, CellConfig, Config, ConfiguredGrant, Discipline, Drx, Duplex, Event, Filter, MacConfig, Nr, Pattern, Rat,
     Requests, Room, Secondary, ShortCycle, UeConfig,
@@ -195,9 +195,10 @@ traces! {
         let fair = aqm::Config::FqCodel(fq_codel::Config { packets: 60, ..quick });
         let limits = [Limit::Bql(bql::Config::default()), Limit::DynRlc(dyn_rlc::Config::default()), Limit::None];
         for (ue, limit) in config.ues.iter_mut().zip(limits) {
-            let gate = gate::Config { queue: fair, limit };
-            ue.host = Above { gate, room: Room { packets: Some(20), bytes: Some(20_000) }, completion: Completion::Acknowledged };
-            ue.bearers[0].above = Some(Above { completion: Completion::Sent, ..ue.host });
+            let room = Room { packets: Some(20), bytes: Some(20_000) };
+            ue.bearers[0].above = Some(Above { gate: gate::Config { queue: fair, limit }, room });
+            let limit = with_completion(limit, Completion::Acknowledged);
+            ue.host = Above { gate: gate::Config { queue: fair, limit }, room };
             ue.bearers[0].rlc.downlink.discard = Some(Span::from_millis(150));
             ue.bearers[0].rlc.uplink.discard = Some(Span::from_millis(100));
             ue.reports_host = true;

@@ -4,7 +4,7 @@ mod propagation;
 
 use super::*;
 use crate::layout::Layout;
-use crate::lte::{Cell, Limit};
+use crate::lte::Cell;
 use crate::placement::{placed, placed_count};
 use crate::propagation::Channel;
 use aqm::drop_tail::{self, Victim};
@@ -242,7 +242,7 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
     }
     c.size("modem", ue.modem);
     c.key("host_queue", |c| ue.host_queue.check(c));
-    c.key("modem_limit", |c| check_limit(&ue.modem_limit, c));
+    c.key("modem_limit", |c| ue.modem_limit.check(c));
 }
 
 /// Line of sight by buildings needs buildings.
@@ -451,7 +451,7 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
     if let Some(above) = &bearer.above {
         c.key("above", |c| {
             c.key("queue", |c| above.queue.check(c));
-            c.key("limit", |c| check_limit(&above.limit, c));
+            c.key("limit", |c| above.limit.check(c));
         });
         let drops_arriving =
             |queue| matches!(queue, Queue::DropTail(drop_tail::Config { victim: Victim::Arriving, .. }));
@@ -488,23 +488,6 @@ fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
     one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
     c.range("t_reordering", bearer.t_reordering, Span::ZERO..=MAX_TIMER);
     c.size("buffer", bearer.buffer);
-}
-
-fn check_limit(limit: &Limit, c: &mut Check) {
-    match *limit {
-        Limit::None => {}
-        Limit::Bql { min, max, hold, completed: _ } => {
-            c.size("max", max);
-            c.range("min", min, Bytes::ZERO..=max);
-            c.positive_span("hold", hold);
-        }
-        Limit::DynRlc { target, interval, min, max, completed: _ } => {
-            c.range("target", target, MILLISECOND..=MAX_TIMER);
-            c.range("interval", interval, MILLISECOND..=MAX_TIMER);
-            c.range("max", max, 1..=1_000_000);
-            c.range("min", min, 1..=max);
-        }
-    }
 }
 
 fn check_handover(handover: &Handover, c: &mut Check) {

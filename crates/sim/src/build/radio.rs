@@ -7,7 +7,7 @@ use super::surroundings::{self, Surroundings};
 use crate::network::medium::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
-use aqm::{bql, drop_tail, dyn_rlc};
+use aqm::drop_tail;
 use channel::pathloss::{Office, Sight};
 use channel::recorded::Start;
 use channel::tables::lte::Category;
@@ -20,7 +20,7 @@ use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
     Secondary, ShortCycle, Stream, UeConfig, rlc,
 };
-use scenario::{Completed, Limit, Queue, RadioNetwork, Scenario, Technology};
+use scenario::{Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
@@ -141,7 +141,7 @@ fn ue_config(
         }),
         above: of.above.as_ref().map(|above| {
             let waiting = queue(above.queue, streams, &format!("above {name}"));
-            self::above(waiting, &above.limit, room(&of.queue(Technology::Lte)))
+            self::above(waiting, above.limit, room(&of.queue(Technology::Lte)))
         }),
     };
     let mut bearers = vec![bearer(&ue.bearer, Filter::All, last, &format!("bearer {}", ue.name))];
@@ -179,7 +179,7 @@ fn ue_config(
         bearers,
         host: above(
             queue(ue.host_queue, streams, &format!("host {}", ue.name)),
-            &ue.modem_limit,
+            ue.modem_limit,
             Room { packets: None, bytes: Some(ue.modem.get()) },
         ),
         reports_host: ue.reports_host,
@@ -195,21 +195,8 @@ fn room(buffer: &Queue) -> Room {
     Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) }
 }
 
-fn above(queue: Queue, limit: &Limit, room: Room) -> Above {
-    let (limit, completed) = match *limit {
-        Limit::None => (aqm::Limit::None, Completed::Sent),
-        Limit::Bql { min, max, hold, completed } => {
-            (aqm::Limit::Bql(bql::Config { min: min.get(), max: max.get(), hold }), completed)
-        }
-        Limit::DynRlc { target, interval, min, max, completed } => {
-            (aqm::Limit::DynRlc(dyn_rlc::Config { target, interval, min, max }), completed)
-        }
-    };
-    let completion = match completed {
-        Completed::Sent => rlc::Completion::Sent,
-        Completed::Acknowledged => rlc::Completion::Acknowledged,
-    };
-    Above { gate: aqm::gate::Config { queue, limit }, room, completion }
+fn above(queue: Queue, limit: Limit, room: Room) -> Above {
+    Above { gate: aqm::gate::Config { queue, limit }, room }
 }
 
 /// Returns the centre frequency of the downlink that a Doppler shift is for.

@@ -3,7 +3,7 @@
 
 pub mod listening;
 
-use aqm::{DropReason, Ecn, Packet};
+use aqm::{Completion, DropReason, Ecn, Limit, Packet};
 use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::pdcp;
 use ran::rlc::{self, Am, Mode, Um};
@@ -193,6 +193,16 @@ pub fn um() -> Mode {
     Mode::Um(Um::default())
 }
 
+/// Returns the limit, counting packets as completed at that time.
+pub fn with_completion(mut limit: Limit, completed: Completion) -> Limit {
+    match &mut limit {
+        Limit::None => {}
+        Limit::Bql(config) => config.completed = completed,
+        Limit::DynRlc(config) => config.completed = completed,
+    }
+    limit
+}
+
 pub fn bearer(mode: Mode) -> BearerConfig {
     let pdcp = pdcp::Config { queue: aqm::Config::UNLIMITED, discard: None };
     let rlc = rlc::Config { mode, downlink: pdcp, uplink: pdcp };
@@ -215,7 +225,6 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
                 limit: aqm::Limit::None,
             },
             room: Room { packets: None, bytes: Some(100_000) },
-            completion: rlc::Completion::Sent,
         },
         reports_host: false,
         modem_drops: false,
