@@ -209,23 +209,6 @@ pub struct MacConfig {
     pub configured: Option<ConfiguredGrant>,
 }
 
-impl Default for MacConfig {
-    fn default() -> Self {
-        MacConfig {
-            rat: Rat::default(),
-            transmissions: 4,
-            decoding: Span::from_millis(3),
-            link: LinkAdaptation::default(),
-            fairness: Span::from_millis(100),
-            requests: Requests::default(),
-            assignments: None,
-            power_reports: PowerReports::default(),
-            drx: None,
-            configured: None,
-        }
-    }
-}
-
 impl MacConfig {
     /// Returns [`Rat::LteIdeal`] as in ns-3's LTE module: a transmission reaches RLC at the end of its TTI, the channel
     /// is reported in each TTI, and there is no outer loop.

@@ -44,23 +44,6 @@ pub struct Handover {
     pub link: RadioLink,
 }
 
-impl Default for Handover {
-    fn default() -> Self {
-        Handover {
-            a3: Some(A3::default()),
-            period: Span::from_millis(40),
-            filter: 4,
-            preparation: Span::from_millis(30),
-            command_bytes: 150,
-            interruption: Span::from_millis(30),
-            forwarding: true,
-            t304: Span::from_millis(500),
-            reestablishment: Span::from_millis(150),
-            link: RadioLink::default(),
-        }
-    }
-}
-
 /// Event A3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct A3 {
@@ -72,17 +55,6 @@ pub struct A3 {
     pub time_to_trigger: Span,
     /// `reportInterval`: the UE repeats its report after this time while a cell is in the list of triggered cells.
     pub report_interval: Span,
-}
-
-impl Default for A3 {
-    fn default() -> Self {
-        A3 {
-            offset_db: 0.0,
-            hysteresis_db: 3.0,
-            time_to_trigger: Span::from_millis(256),
-            report_interval: Span::from_millis(240),
-        }
-    }
 }
 
 /// Radio link failure (36.331 5.3.11, 36.133 7.6).
@@ -98,12 +70,6 @@ pub struct RadioLink {
     pub n311: u8,
     /// T310: time until the link has failed.
     pub t310: Span,
-}
-
-impl Default for RadioLink {
-    fn default() -> Self {
-        RadioLink { q_out_db: -5.0, q_in_db: -3.9, n310: 6, n311: 2, t310: Span::from_secs(1) }
-    }
 }
 
 /// A UE's measurements: filtered signal strengths, and the state of event A3 for each neighbour (`VarMeasReportList` of

@@ -61,6 +61,7 @@ mod handover;
 mod mac;
 mod mobility;
 mod network;
+pub mod parameters;
 pub mod pdcp;
 mod rat;
 pub mod rlc;

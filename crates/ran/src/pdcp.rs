@@ -25,12 +25,17 @@ use std::collections::VecDeque;
 
 use aqm::{AnyQueue, DropReason, Drops, Packet, Queue, sojourn};
 use channel::Direction;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
 use reordering::Reordering;
 
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
 pub const HEADER: u32 = 2;
+
+/// The longest SDU in LTE (36.323 4.3.1).
+pub const LONGEST_SDU: Bytes = Bytes::new(8188);
+/// The longest SDU in NR (38.323 4.3.1).
+pub const NR_LONGEST_SDU: Bytes = Bytes::new(9000);
 
 /// The parameters of one direction of a bearer above RLC. The default has no limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,12 +49,6 @@ pub struct LinkAdaptation {
     pub worst_group: bool,
 }
 
-impl Default for LinkAdaptation {
-    fn default() -> Self {
-        LinkAdaptation { period: Span::from_millis(5), delay: Span::from_millis(6), step_db: 0.1, worst_group: false }
-    }
-}
-
 /// The measurements of one channel: those under way, each with the TTI from which it is used, and when the next is due.
 ///
 /// A UE reports and sounds in each period, at its own TTIs, whether it is active or not. Nothing is computed for an

@@ -82,22 +82,6 @@ pub struct ShortCycle {
     pub count: u8,
 }
 
-impl Default for Drx {
-    fn default() -> Self {
-        Drx {
-            on_duration: Span::from_millis(10),
-            inactivity: Span::from_millis(100),
-            cycle: Span::from_millis(160),
-            offset: None,
-            short: None,
-            retransmission: 8,
-            uplink_retransmission: 8,
-            harq_rtt: 56,
-            uplink_harq_rtt: 56,
-        }
-    }
-}
-
 impl Drx {
     /// Returns whether the cycles are whole milliseconds that fit each other, and the on-duration has a slot.
     pub(crate) fn is_valid(&self) -> bool {

@@ -46,20 +46,6 @@ pub struct Requests {
     pub first_grant: u32,
 }
 
-impl Default for Requests {
-    fn default() -> Self {
-        Requests {
-            sr_period: 10,
-            sr_prohibit: 1,
-            sr_maximum: 64,
-            random_access: Span::from_millis(24),
-            bsr_periodic: Some(Span::from_millis(10)),
-            bsr_retx: Span::from_millis(320),
-            first_grant: 150,
-        }
-    }
-}
-
 /// A buffer status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {

@@ -11,19 +11,24 @@
 //! Deviations: channel quality is known only for the whole carrier, so a UE's rate is the same in all of it; ns-3's
 //! proportional fair gives a TTI to one UE even if it cannot fill it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::mac::adaptation::Scheme;
 use crate::mac::power::Spread;
 use crate::rat::Sizes;
 
-/// The order in which UEs are served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The scheduling policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Scheduler")]
 pub enum Discipline {
-    /// Equal parts of the carrier.
+    /// Serves UEs in turn.
     RoundRobin,
-    /// The highest ratio of possible rate to past rate first.
+    /// Proportional fair: serves the UE whose channel is best relative to its past throughput.
     #[default]
     ProportionalFair,
-    /// The highest possible rate first. UEs with a worse channel starve.
+    /// Serves the UE with the best channel.
     MaxThroughput,
 }
 

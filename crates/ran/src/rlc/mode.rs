@@ -55,7 +55,7 @@ pub enum UmSn {
     Twelve,
 }
 
-/// Parameters of NR's AM. The default is srsRAN Project's for 5QI 9.
+/// Parameters of NR's AM. The default has a short sequence number, as signalling radio bearers do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NrAm {
     /// Length of the sequence number.
@@ -120,47 +120,6 @@ pub struct Am {
     pub t_status_prohibit: Span,
     /// Whether a STATUS PDU takes a whole grant, as in ns-3. In the standard, data follows it.
     pub status_alone: bool,
-}
-
-impl Default for Um {
-    fn default() -> Self {
-        Um { sn: SnLength::Ten, t_reordering: Span::from_millis(45) }
-    }
-}
-
-impl Default for Am {
-    fn default() -> Self {
-        Am {
-            t_poll_retransmit: Span::from_millis(120),
-            poll_pdu: Some(64),
-            poll_byte: Some(750_000),
-            max_retx: 16,
-            t_reordering: Span::from_millis(50),
-            t_status_prohibit: Span::from_millis(50),
-            status_alone: false,
-        }
-    }
-}
-
-impl Default for NrUm {
-    fn default() -> Self {
-        NrUm { sn: UmSn::Twelve, t_reassembly: Span::from_millis(80), pdcp: pdcp::Nr::default() }
-    }
-}
-
-impl Default for NrAm {
-    fn default() -> Self {
-        NrAm {
-            sn: AmSn::Twelve,
-            t_poll_retransmit: Span::from_millis(80),
-            poll_pdu: Some(64),
-            poll_byte: Some(125_000),
-            max_retx: 4,
-            t_reassembly: Span::from_millis(80),
-            t_status_prohibit: Span::from_millis(10),
-            pdcp: pdcp::Nr::default(),
-        }
-    }
 }
 
 /// Counters of one direction.
