@@ -26,7 +26,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("measure", &["units", "wire", "observe"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
-    ("scenario", &["units", "cc", "aqm", "link", "channel", "tcp", "rapid", "traffic"]),
+    ("scenario", &["units", "cc", "aqm", "link", "channel", "ran", "tcp", "rapid", "traffic"]),
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
     ("meter", &["units", "wire", "rnis", "netio", "observe", "measure", "disk", "record"]),

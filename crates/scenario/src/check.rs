@@ -1,7 +1,5 @@
 //! Checks that types cannot express: ranges, and dependencies between values. Collects all faults.
 
-mod configured;
-mod drx;
 mod hosts;
 mod links;
 mod lte;

@@ -1,20 +1,20 @@
 //! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
 use crate::carrier::{Bandwidth, LteSecondary};
-use crate::drx::Drx;
-use crate::handover::Handover;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
 use crate::network::PepAt;
 use crate::propagation::{Channel, Fading};
 use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
-use crate::technology::{NrBearer, Technology};
+use crate::technology::Technology;
 use crate::{Capacity, Loss, Queue};
 use aqm::{Limit, bql, drop_tail, fq_codel, pfifo_fast};
+use ran::Discipline as Scheduler;
+use ran::parameters::{Handover, Mac, NrBearer, PowerControl, Rlc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Span, kinds};
+use units::{Bytes, Span};
 
 /// An LTE network.
 ///
@@ -123,19 +123,6 @@ pub struct Cell {
     /// An antenna array with beams, instead of a sector's antenna. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<Array>,
-}
-
-/// The scheduling policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// Serves UEs in turn.
-    RoundRobin,
-    /// Proportional fair: serves the UE whose channel is best relative to its past throughput.
-    #[default]
-    ProportionalFair,
-    /// Serves the UE with the best channel.
-    MaxThroughput,
 }
 
 /// A UE, or several identical ones.
@@ -300,150 +287,6 @@ pub struct Dedicated {
     pub bearer: Bearer,
 }
 
-kinds! { "Rlc",
-    /// The RLC mode (36.322) and its parameters.
-    #[derive(Copy)]
-    pub enum Rlc {
-        /// Transparent: no segmentation, no numbering.
-        Tm,
-        /// Unacknowledged.
-        Um {
-            /// How long to wait for a missing PDU.
-            #[serde(default = "um_reordering")]
-            t_reordering: Span,
-        },
-        /// Acknowledged.
-        Am {
-            /// How long to wait for the response to a poll.
-            #[serde(default = "poll_retransmit")]
-            t_poll_retransmit: Span,
-            /// How long to wait for a missing PDU before reporting it.
-            #[serde(default = "am_reordering")]
-            t_reordering: Span,
-            /// Minimum interval between status reports.
-            #[serde(default = "status_prohibit")]
-            t_status_prohibit: Span,
-            /// Number of new PDUs between polls.
-            #[serde(default = "poll_pdu")]
-            poll_pdu: u32,
-            /// Number of retransmissions of a PDU after which the radio link has failed.
-            #[serde(default = "max_retx")]
-            max_retx: u32,
-            /// Whether a STATUS PDU occupies a whole transport block, as in ns-3, instead of sharing it with data.
-            /// Default: the same as `mac.ideal`.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            status_alone: Option<bool>,
-        },
-    }
-}
-
-impl Default for Rlc {
-    fn default() -> Rlc {
-        Rlc::Am {
-            t_poll_retransmit: poll_retransmit(),
-            t_reordering: am_reordering(),
-            t_status_prohibit: status_prohibit(),
-            poll_pdu: poll_pdu(),
-            max_retx: max_retx(),
-            status_alone: None,
-        }
-    }
-}
-
-/// The scope of a downlink CQI.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CqiOf {
-    /// The whole carrier.
-    #[default]
-    Carrier,
-    /// The carrier's worst resource block group. ns-3's schedulers choose a block's modulation and coding by the worst
-    /// group it is sent on; this setting gives the same result if one UE has the whole carrier, and is pessimistic if
-    /// several share it.
-    WorstGroup,
-}
-
-/// Open-loop power control of the uplink (36.213 5.1.1.1, 38.213 7.1.1), the same in all cells.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PowerControl {
-    /// P0: the target power in dBm received per resource block with full path loss compensation. For subcarriers wider
-    /// than 15 kHz it is higher in proportion.
-    pub p0_dbm: f64,
-    /// The fraction of the path loss that is compensated: 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 or 1.
-    pub alpha: f64,
-}
-
-impl Default for PowerControl {
-    fn default() -> PowerControl {
-        PowerControl { p0_dbm: -80.0, alpha: 1.0 }
-    }
-}
-
-/// Parameters of the MAC layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Mac {
-    /// Maximum number of HARQ transmissions of a transport block.
-    pub harq_transmissions: u8,
-    /// Decoding delay, from the end of a transmission until RLC receives the block; at most 3 ms, when the
-    /// acknowledgement is due.
-    pub decoding: Span,
-    /// Interval between channel quality reports.
-    pub cqi_period: Span,
-    /// Delay from the measurement until the scheduler has the report.
-    pub cqi_delay: Span,
-    /// The scope of a CQI. It also applies with `ideal`.
-    pub cqi: CqiOf,
-    /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
-    pub outer_loop_db: f64,
-    /// Averaging time of proportional fair: a UE's past rate is an exponential average over it. ns-3's default is 99 ms, as 99
-    /// TTIs of LTE.
-    pub fairness: Span,
-    /// Interval between a UE's scheduling request opportunities in ms: 1, 2, 5, 10, 20, 40 or 80.
-    pub sr_period: u8,
-    /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
-    pub sr_prohibit: u8,
-    /// Number of scheduling requests before random access, 4 to 64.
-    pub sr_maximum: u8,
-    /// Interval between buffer status reports while data waits.
-    pub bsr_period: Span,
-    /// How long a UE with data waits without a grant before it requests again.
-    pub bsr_retx: Span,
-    /// Number of assignments and grants that the control channel has room for in a TTI, both directions together, 2 to 1000.
-    /// Default: half of the control channel elements of two control symbols, at least 2: 12 in 10 MHz, 25 in 20 MHz.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignments: Option<u16>,
-    /// Discontinuous reception. Default: UEs always listen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drx: Option<Drx>,
-    /// Idealised like ns-3's LTE module: buffer levels are known at once; no scheduling requests, MAC headers or
-    /// decoding delay.
-    pub ideal: bool,
-}
-
-impl Default for Mac {
-    fn default() -> Mac {
-        Mac {
-            harq_transmissions: 4,
-            decoding: Span::from_millis(3),
-            cqi_period: Span::from_millis(5),
-            cqi_delay: Span::from_millis(6),
-            cqi: CqiOf::Carrier,
-            outer_loop_db: 0.1,
-            fairness: Span::from_millis(100),
-            sr_period: 10,
-            sr_prohibit: 1,
-            sr_maximum: 64,
-            bsr_period: Span::from_millis(10),
-            bsr_retx: Span::from_millis(320),
-            assignments: None,
-            drx: None,
-            ideal: false,
-        }
-    }
-}
-
 fn is_default(bearer: &NrBearer) -> bool {
     *bearer == NrBearer::default()
 }
@@ -497,22 +340,4 @@ fn modem() -> Bytes {
 }
 fn host_queue() -> Queue {
     Queue::PfifoFast(pfifo_fast::Config::default())
-}
-fn um_reordering() -> Span {
-    Span::from_millis(45)
-}
-fn am_reordering() -> Span {
-    Span::from_millis(50)
-}
-fn poll_retransmit() -> Span {
-    Span::from_millis(120)
-}
-fn status_prohibit() -> Span {
-    Span::from_millis(50)
-}
-fn poll_pdu() -> u32 {
-    64
-}
-fn max_retx() -> u32 {
-    16
 }

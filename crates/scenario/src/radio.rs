@@ -2,13 +2,13 @@
 
 use crate::ProxyPolicy;
 use crate::carrier::{Bandwidth, LteSecondary};
-use crate::handover::Handover;
-use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
+use crate::lte::{Cell, Lte, Ue};
 use crate::network::PepAt;
 use crate::nr::{McsTable, Nr};
 use crate::proxy::{Proxy, Reports};
 use crate::technology::Technology;
 use crate::{Capacity, Loss};
+use ran::parameters::{Handover, Mac, PowerControl};
 use rapid::policies::BlockTable;
 use units::Span;
 

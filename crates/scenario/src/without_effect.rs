@@ -78,7 +78,10 @@ fn check_fairness(fairness: Span, usual: Span, (cells, key): (&[Cell], &str), fo
 
 /// Opportunities for scheduling requests come less often than `sr_period` says if some of them have no uplink slot.
 fn check_requests(nr: &Nr, found: &mut Vec<(String, String)>) {
-    let (Some(period), slots, pattern) = (nr.mac.sr_period, nr.sr_slots(), nr.pattern_slots()) else { return };
+    let (Some(period), slots, pattern) = (nr.mac.sr_period, nr.mac.sr_slots(&nr.cell()), nr.duplex.pattern_slots())
+    else {
+        return;
+    };
     if slots <= 1 || slots.is_multiple_of(pattern) {
         return;
     }

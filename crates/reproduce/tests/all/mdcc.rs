@@ -103,7 +103,7 @@ fn a_variant_has_a_setting_for_each_combination_and_lays_it_on_every_scenario() 
                 assert_eq!(lte.mac.cqi == scenario::CqiOf::WorstGroup, setting.choices[1].1 == "worst group");
                 let alone = Some(setting.choices[2].1 == "alone in its block");
                 assert!(lte.ues.iter().all(|ue| matches!(
-                    ue.bearer.rlc, scenario::Rlc::Am { poll_pdu: 1, status_alone, .. } if status_alone == alone
+                    ue.bearer.rlc, scenario::Rlc::Am(am) if am.poll_pdu == 1 && am.status_alone == alone
                 )));
             }
         }

@@ -1,9 +1,10 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::radio::{ASSIGNMENTS, MAX_AVERAGE, MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
+use super::radio::{check_rectangle, check_shared};
 use super::*;
-use crate::nr::{Duplex, McsTable, NrMac};
+use crate::nr::McsTable;
 use channel::tables::nr::{Allocation, LEAST_BITS, SYMBOLS, fewest_symbols, tbs};
+use ran::parameters::Tdd;
 
 /// A frequency range.
 struct FrequencyRange {
@@ -55,11 +56,7 @@ pub(super) fn check(nr: &Nr, s: &Scenario, c: &mut Check) {
     if nr.uplink_mcs_table == McsTable::Qam1024 {
         c.key("uplink_mcs_table", |c| c.wrong("1024QAM is for the downlink only: use `64qam`, `256qam` or `low-rate`"));
     }
-    c.key("mac", |c| {
-        check_mac(&nr.mac, nr.numerology, c);
-        drx::check_nr(nr, c);
-        configured::check(nr, c);
-    });
+    c.key("mac", |c| nr.mac.check(&nr.cell(), c));
     let radio = RadioNetwork::from(nr);
     if let Some(side) = &radio.lte {
         c.key("lte", |c| super::lte::check_carriers(side, c));
@@ -155,8 +152,9 @@ fn check_building(building: &Building, c: &mut Check) {
 }
 
 fn check_duplex(nr: &Nr, c: &mut Check) {
-    let Duplex::Tdd { pattern, downlink_symbols, uplink_symbols } = &nr.duplex else { return };
-    if nr.pattern().is_none() {
+    let Duplex::Tdd(tdd) = &nr.duplex else { return };
+    let Tdd { pattern, downlink_symbols, uplink_symbols } = tdd;
+    if tdd.slots().is_none() {
         let message =
             format!("`{pattern}` is not a pattern: it has `D`s, then at most one `S`, then `U`s, such as `DDDSU`");
         return c.key("pattern", |c| c.wrong(message));
@@ -171,8 +169,7 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
         );
         c.key("pattern", |c| c.wrong(message));
     }
-    c.range("downlink_symbols", *downlink_symbols, 0..=SYMBOLS - 1);
-    c.range("uplink_symbols", *uplink_symbols, 0..=SYMBOLS - 1);
+    tdd.check(c);
     let both = u16::from(*downlink_symbols) + u16::from(*uplink_symbols);
     if pattern.contains('S') && both > SYMBOLS.into() {
         c.key("uplink_symbols", |c| c.wrong(format!("a special slot has {SYMBOLS} symbols, not {both}")));
@@ -217,11 +214,11 @@ fn ways(nr: &Nr) -> [Way; 2] {
     let symbols = |letter, special, opposite| match &nr.duplex {
         Duplex::Fdd => SYMBOLS,
         Duplex::Flexible => SYMBOLS.saturating_sub(opposite),
-        Duplex::Tdd { pattern, .. } if pattern.contains(letter) => SYMBOLS,
-        Duplex::Tdd { pattern, .. } => special * u8::from(pattern.contains('S')),
+        Duplex::Tdd(Tdd { pattern, .. }) if pattern.contains(letter) => SYMBOLS,
+        Duplex::Tdd(Tdd { pattern, .. }) => special * u8::from(pattern.contains('S')),
     };
     let [down, up] = match nr.duplex {
-        Duplex::Tdd { downlink_symbols, uplink_symbols, .. } => [downlink_symbols, uplink_symbols],
+        Duplex::Tdd(Tdd { downlink_symbols, uplink_symbols, .. }) => [downlink_symbols, uplink_symbols],
         Duplex::Fdd | Duplex::Flexible => [0; 2],
     };
     [
@@ -268,31 +265,4 @@ fn check_least_block(nr: &Nr, c: &mut Check) {
             });
         }
     }
-}
-
-fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
-    let slot = Span::from_nanos(1_000_000 >> numerology.min(4));
-    c.range("harq_transmissions", mac.harq_transmissions, 1..=8);
-    c.range("harq_processes", mac.harq_processes, 1..=16);
-    c.range("k1", mac.k1.unwrap_or(1), 1..=15);
-    c.range("k2", mac.k2.unwrap_or(1), 1..=16);
-    c.range("control_symbols", mac.control_symbols, 1..=3);
-    c.range("uplink_control_symbols", mac.uplink_control_symbols, 1..=2);
-    c.range("dmrs_symbols", mac.dmrs_symbols, 0..=4);
-    if ![0, 6, 12, 18].contains(&mac.overhead) {
-        c.key("overhead", |c| c.wrong(format!("{} is not one of 0, 6, 12, 18", mac.overhead)));
-    }
-    // 38.214 5.3: a block is decoded when it is acknowledged.
-    let k1 = u64::from(mac.k1.unwrap_or(if numerology < 2 { 1 } else { 2 })).max(1);
-    c.range("decoding", mac.decoding, Span::ZERO..=slot * k1);
-    check_reports(mac.cqi_period, mac.cqi_delay, slot, c);
-    c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
-    c.range("fairness", mac.fairness, slot * 2..=MAX_AVERAGE);
-    c.range("sr_period", mac.sr_period.unwrap_or(slot), slot / 7..=slot * 640);
-    c.range("sr_prohibit", mac.sr_prohibit, 0..=7);
-    c.range("sr_maximum", mac.sr_maximum, 4..=64);
-    c.range("first_grant", mac.first_grant, Bytes::new(1)..=Bytes::new(100_000));
-    c.range("bsr_period", mac.bsr_period, slot..=MAX_TIMER);
-    c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
-    c.range("assignments", mac.assignments.unwrap_or(2), ASSIGNMENTS);
 }

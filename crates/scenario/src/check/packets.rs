@@ -2,12 +2,10 @@
 
 use super::*;
 use crate::lte::ModemFull;
+use ran::pdcp::{LONGEST_SDU, NR_LONGEST_SDU};
 use traffic::cbr::Parameters as Cbr;
 use traffic::ppbp::Parameters as Ppbp;
 
-/// The longest PDCP SDU in LTE (36.323 4.3.1) and in NR (38.323 4.3.1).
-pub(super) const MAX_LTE_SDU: Bytes = Bytes::new(8188);
-const MAX_NR_SDU: Bytes = Bytes::new(9000);
 /// A full packet of real hosts.
 const FULL: Bytes = Bytes::new(1500);
 /// Headers of a TCP segment with timestamps.
@@ -17,14 +15,14 @@ const HEADERS: u64 = 52;
 pub(super) fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     let Some(radio) = s.radio() else { return };
     let packet = largest(flow);
-    if packet <= MAX_LTE_SDU || !radio.ues.iter().any(|ue| ends(flow, &radio).iter().any(|end| is_end(ue, end))) {
+    if packet <= LONGEST_SDU || !radio.ues.iter().any(|ue| ends(flow, &radio).iter().any(|end| is_end(ue, end))) {
         return;
     }
     let has = |technology| radio.cells.iter().any(|cell| radio.technology(cell) == technology);
     let (most, source) = if has(Technology::Lte) {
-        (MAX_LTE_SDU, "LTE's PDCP carries 8188 bytes at most, 36.323")
+        (LONGEST_SDU, "LTE's PDCP carries 8188 bytes at most, 36.323")
     } else {
-        (MAX_NR_SDU, "NR's PDCP carries 9000 bytes at most, 38.323")
+        (NR_LONGEST_SDU, "NR's PDCP carries 9000 bytes at most, 38.323")
     };
     if packet <= most {
         return;

@@ -20,21 +20,13 @@ const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
 const BLOCK: RangeInclusive<f64> = 1.0..=10_000.0;
 const DBM: RangeInclusive<f64> = -50.0..=80.0;
 const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
-/// Thresholds of radio link failure, in SINR.
-const SYNC_DB: RangeInclusive<f64> = -50.0..=50.0;
 const NOISE_DB: RangeInclusive<f64> = 0.0..=50.0;
 /// From no loss to far more than hides a cell.
 const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
 
 /// Longer than any useful timer of the radio protocols.
-pub(super) const MAX_TIMER: Span = Span::from_secs(100);
-/// Assignments and grants in a slot: one for each direction at least.
-pub(super) const ASSIGNMENTS: RangeInclusive<u16> = 2..=1000;
-/// The longest averaging time of a scheduler: beyond it, the steps of a short slot are lost in a float.
-pub(super) const MAX_AVERAGE: Span = Span::from_secs(10);
-pub(super) const MILLISECOND: Span = Span::from_millis(1);
-/// Path loss compensation factors (36.213 5.1.1.1).
-const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+const MAX_TIMER: Span = Span::from_secs(100);
+const MILLISECOND: Span = Span::from_millis(1);
 /// Categories whose parameters are common to uplink and downlink (36.306 table 4.1-1).
 const CATEGORIES: RangeInclusive<u8> = 1..=12;
 
@@ -91,22 +83,8 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
             break;
         }
     }
-    c.key("power_control", |c| {
-        // The nominal and the UE's part of P0 together (36.331 6.3.2).
-        c.range("p0_dbm", radio.power_control.p0_dbm, -134.0..=31.0);
-        let alpha = radio.power_control.alpha;
-        if !ALPHAS.contains(&alpha) {
-            c.key("alpha", |c| c.wrong(format!("{} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1", shown(alpha))));
-        }
-    });
-    c.key("handover", |c| check_handover(radio.handover, c));
-}
-
-/// Checks the channel reports: a cell keeps track of fifteen that are on their way.
-pub(super) fn check_reports(period: Span, delay: Span, least: Span, c: &mut Check) {
-    c.range("cqi_period", period, least..=MAX_TIMER);
-    let most = if period < least { MAX_TIMER } else { (period * 15).min(MAX_TIMER) };
-    c.range("cqi_delay", delay, Span::ZERO..=most);
+    c.key("power_control", |c| radio.power_control.check(c));
+    c.key("handover", |c| radio.handover.check(c));
 }
 
 fn check_cells(radio: &RadioNetwork, c: &mut Check) {
@@ -433,18 +411,8 @@ fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
 
 fn check_bearer(bearer: &Bearer, c: &mut Check) {
     c.range("qci", bearer.qci, 1..=9);
-    c.key("rlc", |c| match bearer.rlc {
-        Rlc::Tm => {}
-        Rlc::Um { t_reordering } => c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER),
-        Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone: _ } => {
-            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
-            c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER);
-            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
-            c.range("poll_pdu", poll_pdu, 1..=65_536);
-            c.range("max_retx", max_retx, 1..=32);
-        }
-    });
-    c.key("nr", |c| check_nr_bearer(&bearer.nr, c));
+    c.key("rlc", |c| bearer.rlc.check(c));
+    c.key("nr", |c| bearer.nr.check(c));
     if let Some(queue) = &bearer.queue {
         c.key("queue", |c| queue.check(c));
     }
@@ -461,56 +429,4 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
         }
     }
     c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
-}
-
-/// Checks the NR side of a bearer.
-fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
-    let one_of = |key: &str, bits: u8, valid: [u8; 2], c: &mut Check| {
-        if !valid.contains(&bits) {
-            c.key(key, |c| c.wrong(format!("{bits} is not one of {}, {}", valid[0], valid[1])));
-        }
-    };
-    c.key("rlc", |c| match bearer.rlc {
-        NrRlc::Um { sn, t_reassembly } => {
-            one_of("sn", sn, [6, 12], c);
-            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
-        }
-        NrRlc::Am { sn, t_poll_retransmit, t_reassembly, t_status_prohibit, poll_pdu, poll_byte, max_retx } => {
-            one_of("sn", sn, [12, 18], c);
-            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
-            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
-            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
-            c.range("poll_pdu", poll_pdu, 1..=65_536);
-            c.range("poll_byte", poll_byte, Bytes::new(1)..=Bytes::new(40_000_000));
-            c.range("max_retx", max_retx, 1..=32);
-        }
-    });
-    one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
-    c.range("t_reordering", bearer.t_reordering, Span::ZERO..=MAX_TIMER);
-    c.size("buffer", bearer.buffer);
-}
-
-fn check_handover(handover: &Handover, c: &mut Check) {
-    // The values of 36.331, 6.3.5; twice that range for the time to trigger.
-    c.range("offset_db", handover.offset_db, -15.0..=15.0);
-    c.range("hysteresis_db", handover.hysteresis_db, 0.0..=15.0);
-    c.range("time_to_trigger", handover.time_to_trigger, Span::ZERO..=Span::from_secs(10));
-    c.range("report_interval", handover.report_interval, MILLISECOND..=MAX_TIMER);
-    c.range("measurement_period", handover.measurement_period, MILLISECOND..=Span::from_secs(1));
-    c.range("filter", handover.filter, 0..=19);
-    c.range("preparation", handover.preparation, Span::ZERO..=MAX_TIMER);
-    c.range("command_size", handover.command_size, Bytes::new(1)..=packets::MAX_LTE_SDU);
-    c.range("interruption", handover.interruption, Span::ZERO..=MAX_TIMER);
-    c.range("t304", handover.t304, MILLISECOND..=MAX_TIMER);
-    c.range("reestablishment", handover.reestablishment, Span::ZERO..=MAX_TIMER);
-    c.range("q_out_db", handover.q_out_db, SYNC_DB);
-    c.range("q_in_db", handover.q_in_db, SYNC_DB);
-    if handover.q_in_db < handover.q_out_db {
-        let message = format!("{} is below `q_out_db`, {}", shown(handover.q_in_db), shown(handover.q_out_db));
-        c.key("q_in_db", |c| c.wrong(message));
-    }
-    // The values of 36.331, 6.3.6.
-    c.range("n310", handover.n310, 1..=20);
-    c.range("n311", handover.n311, 1..=10);
-    c.range("t310", handover.t310, Span::ZERO..=Span::from_secs(6));
 }

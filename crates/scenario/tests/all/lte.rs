@@ -3,6 +3,7 @@
 use crate::common::load;
 use aqm::drop_tail;
 use insta::assert_snapshot;
+use ran::parameters::Um;
 use scenario::{Bandwidth, Capacity, Channel, Delay, Fading, Link, Loss, Mobility, Queue, Rlc, Scenario, Scheduler};
 use units::{Bytes, Rate, Span};
 
@@ -91,7 +92,7 @@ fading = 3
     let [here, there] = lte.ues.as_slice() else { panic!("two UEs") };
     assert_eq!(here.mobility, Mobility::Still { position: [1.0, 2.0, 3.0] });
     assert_eq!(here.fading, Some(Fading::Eva { kmh: Some(60.0) }));
-    assert_eq!(here.bearer.rlc, Rlc::Um { t_reordering: Span::from_millis(45) });
+    assert_eq!(here.bearer.rlc, Rlc::Um(Um { t_reordering: Span::from_millis(45) }));
     assert_eq!(here.bearer.queue, Some(Queue::default()), "a drop-tail queue without a limit gets one");
     assert_eq!(here.bearer.discard, Some(Span::from_millis(100)));
     assert_eq!((here.dedicated[0].bearer.qci, here.dedicated[0].bearer.rlc), (1, Rlc::default()));
@@ -362,12 +363,12 @@ s:5:32: lte.ues[0].channel: `cost-231` holds for distances of 1000 to 20000 m (C
 fn each_time_of_drx_that_the_standard_lacks_is_told_what_it_has() {
     let drx = |keys: &str| says(&format!("mac = {{ drx = {{ {keys} }} }}\nues = [{{ name = \"a\" }}]"));
     assert_snapshot!(drx("on_duration = \"9 ms\", inactivity = \"7 ms\", cycle = \"15 ms\", short_cycle = \"3 ms\", short_cycles = 17, retransmission = \"3 ms\""), @r#"
+s:4:114: lte.mac.drx.short_cycles: 17 is out of range: must be from 1 to 16
 s:4:31: lte.mac.drx.on_duration: 9 ms is not one of 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 40, 50, 60, 80, 100, 200, 300, 400, 500, 600, 800, 1000, 1200, 1600 ms
 s:4:52: lte.mac.drx.inactivity: 7 ms is not one of 0, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 40, 50, 60, 80, 100, 200, 300, 500, 750, 1280, 1920, 2560 ms
 s:4:68: lte.mac.drx.cycle: 15 ms is not one of 10, 20, 32, 40, 60, 64, 70, 80, 128, 160, 256, 320, 512, 640, 1024, 1280, 2048, 2560 ms
 s:4:135: lte.mac.drx.retransmission: 3 ms is not one of 0, 1, 2, 4, 6, 8, 16, 24, 33, 40, 64, 80, 96, 112, 128, 160, 320 ms
 s:4:91: lte.mac.drx.short_cycle: 3 ms is not one of 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 256, 320, 512, 640 ms
-s:4:114: lte.mac.drx.short_cycles: 17 is out of range: must be from 1 to 16
 "#);
     assert_snapshot!(drx("on_duration = \"200 ms\", short_cycle = \"64 ms\", offset = \"160 ms\""), @r#"
 s:4:31: lte.mac.drx.on_duration: 200 ms is longer than the cycle, 160 ms
@@ -384,13 +385,13 @@ fn a_value_of_the_mac_layer_or_of_handover_out_of_range_says_the_range() {
 s:5:30: lte.mac.harq_transmissions: 9 is out of range: must be from 1 to 8
 s:5:44: lte.mac.decoding: 200 s is out of range: must be from 0 ns to 3 ms
 s:5:66: lte.mac.cqi_period: 0 ns is out of range: must be from 1 ms to 100 s
-s:5:85: lte.mac.cqi_delay: 200 s is out of range: must be from 0 ns to 100 s
 s:5:110: lte.mac.outer_loop_db: -1 is out of range: must be from 0 to 10
 s:5:126: lte.mac.sr_period: 3 is not one of 1, 2, 5, 10, 20, 40, 80
 s:5:143: lte.mac.sr_prohibit: 8 is out of range: must be from 0 to 7
 s:5:159: lte.mac.sr_maximum: 3 is out of range: must be from 4 to 64
 s:5:175: lte.mac.bsr_period: 0 ns is out of range: must be from 1 ms to 100 s
 s:5:193: lte.mac.bsr_retx: 0 ns is out of range: must be from 1 ms to 100 s
+s:5:85: lte.mac.cqi_delay: 200 s is out of range: must be from 0 ns to 100 s
 "#);
     assert_snapshot!(says("ues = [{ name = \"a\" }]\nhandover = { offset_db = 16, hysteresis_db = -1, time_to_trigger = \"11 s\", preparation = \"200 s\", interruption = \"200 s\", t304 = \"0 s\", reestablishment = \"200 s\" }"), @r#"
 s:5:26: lte.handover.offset_db: 16 is out of range: must be from -15 to 15
@@ -463,10 +464,10 @@ s:6:19: lte.handover.report_interval: 0 ns is out of range: must be from 1 ms to
 s:7:22: lte.handover.measurement_period: 2 s is out of range: must be from 1 ms to 1 s
 s:8:10: lte.handover.filter: 20 is out of range: must be from 0 to 19
 s:9:16: lte.handover.command_size: 9 kB is out of range: must be from 1 B to 8.188 kB
-s:11:11: lte.handover.q_in_db: -4 is below `q_out_db`, -3
 s:12:8: lte.handover.n310: 0 is out of range: must be from 1 to 20
 s:13:8: lte.handover.n311: 11 is out of range: must be from 1 to 10
 s:14:8: lte.handover.t310: 7 s is out of range: must be from 0 ns to 6 s
+s:11:11: lte.handover.q_in_db: -4 is below `q_out_db`, -3
 "#);
 }
 

@@ -24,8 +24,8 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
     assert_eq!(scenario.flows[0].route, ["internet-server", "n3", "radio-ue-1"]);
     assert_eq!(scenario::hosts(&scenario), ["server", "ue-1", "ue-2"]);
     let nr = scenario.nr.as_ref().unwrap();
-    assert_eq!((nr.carrier().blocks(), nr.pattern(), nr.mcs_table), (Some(273), Some([3, 1, 1]), McsTable::Qam64));
-    assert!(matches!(nr.duplex, Duplex::Tdd { .. }));
+    assert_eq!((nr.carrier().blocks(), nr.mcs_table), (Some(273), McsTable::Qam64));
+    assert!(matches!(&nr.duplex, Duplex::Tdd(tdd) if tdd.slots() == Some([3, 1, 1])));
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
 fn scheduling_requests_have_a_period_that_fits_the_pattern_unless_it_is_set() {
     let slots = |nr: &str| {
         let scenario = load(&format!("[nr]\n{nr}\n{UE}")).unwrap();
-        scenario.nr.unwrap().sr_slots()
+        let nr = scenario.nr.unwrap();
+        nr.mac.sr_slots(&nr.cell())
     };
     let tdd = |numerology: u8, pattern: &str| {
         slots(&format!(

@@ -16,10 +16,7 @@ use channel::{
     AirConfig, Carrier, Channel, Mobility, Orientation, PathLoss, Position, Recorded, Shadowing, Site, fading,
 };
 use des::Streams;
-use ran::{
-    A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
-    Secondary, ShortCycle, Stream, UeConfig, rlc,
-};
+use ran::{Above, BearerConfig, CellConfig, Filter, MacConfig, Ran, Room, Secondary, Stream, UeConfig, rlc};
 use scenario::{Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
@@ -55,8 +52,8 @@ fn cell_names(network: &RadioNetwork, config: &ran::Config) -> Vec<String> {
 /// The network's settings.
 fn config(network: &RadioNetwork, playback: Playback<'_>, streams: &Streams, end: Time) -> ran::Config {
     let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
-    let lte = network.lte.map(|lte| (lte_carriers(&lte), mac(lte.mac)));
-    let nr = network.nr.map(|nr| (nr::carriers(nr), nr::mac(nr)));
+    let lte = network.lte.map(|lte| (lte_carriers(&lte), lte.mac.into()));
+    let nr = network.nr.map(|nr| (nr::carriers(nr), nr.mac.config(&nr.cell())));
     let of = |cell: &scenario::Cell| match network.technology(cell) {
         Technology::Lte => lte,
         Technology::Nr => nr,
@@ -68,7 +65,7 @@ fn config(network: &RadioNetwork, playback: Playback<'_>, streams: &Streams, end
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
         ues: network.ues.iter().map(|ue| ue_config(ue, network, playback, &surroundings, (streams, end))).collect(),
-        handover: handover(network.handover),
+        handover: network.handover.into(),
     }
 }
 
@@ -98,8 +95,8 @@ fn cell(cell: &scenario::Cell, (carrier, second): (Carrier, Option<Carrier>), ma
             carrier,
         },
         mac,
-        downlink: discipline(cell.scheduler),
-        uplink: discipline(cell.uplink_scheduler),
+        downlink: cell.scheduler,
+        uplink: cell.uplink_scheduler,
         load: cell.load as f32,
         secondary: second.map(|carrier| Secondary { carrier, power_dbm: cell.power_dbm }),
     }
@@ -120,7 +117,7 @@ fn ue_config(
         filter,
         group,
         rlc: rlc::Config {
-            mode: mode(of.rlc, network.lte.is_some_and(|lte| lte.mac.ideal)),
+            mode: of.rlc.mode(network.lte.is_some_and(|lte| lte.mac.ideal)),
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
                 queue: match of.above {
@@ -131,7 +128,7 @@ fn ue_config(
             },
             uplink: ran::pdcp::Config { queue: Queue::UNLIMITED, discard: of.discard },
         },
-        nr: network.nr.map(|_| nr::mode(&of.nr)),
+        nr: network.nr.map(|_| (&of.nr).into()),
         nr_buffer: network.nr.filter(|_| of.queue.is_none()).map(|_| {
             let own = of.queue(Technology::Nr);
             ran::Buffer {
@@ -158,11 +155,7 @@ fn ue_config(
             interference_fades: ue.interference_fading,
             gain_db: ue.gain_db,
             noise_figure_db: ue.noise_figure_db,
-            power: channel::UplinkPower {
-                max_dbm: ue.power_dbm,
-                p0_dbm: network.power_control.p0_dbm,
-                alpha: network.power_control.alpha,
-            },
+            power: network.power_control.of_ue(ue.power_dbm),
             buildings: surroundings.buildings.clone(),
             penetration: surroundings.penetration,
             car: ue.car.map(surroundings::car),
@@ -320,105 +313,6 @@ fn mobility(ue: &scenario::Ue, streams: &Streams, end: Time) -> Mobility {
             let speeds: Vec<f64> = speeds.iter().copied().chain(rest).take(points.len() - 1).collect();
             Mobility::route(&points, &speeds).expect(CHECKED)
         }
-    }
-}
-
-fn mode(rlc: scenario::Rlc, ideal: bool) -> rlc::Mode {
-    match rlc {
-        scenario::Rlc::Tm => rlc::Mode::Tm,
-        scenario::Rlc::Um { t_reordering } => rlc::Mode::Um(rlc::Um { t_reordering, ..rlc::Um::default() }),
-        scenario::Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone } => {
-            rlc::Mode::Am(rlc::Am {
-                t_poll_retransmit,
-                t_reordering,
-                t_status_prohibit,
-                poll_pdu: Some(poll_pdu),
-                max_retx,
-                status_alone: status_alone.unwrap_or(ideal),
-                ..rlc::Am::default()
-            })
-        }
-    }
-}
-
-fn mac(of: &scenario::Mac) -> MacConfig {
-    let requests = Requests {
-        sr_period: of.sr_period.into(),
-        sr_prohibit: of.sr_prohibit,
-        sr_maximum: of.sr_maximum,
-        bsr_periodic: Some(of.bsr_period),
-        bsr_retx: of.bsr_retx,
-        ..Requests::default()
-    };
-    let worst_group = of.cqi == scenario::CqiOf::WorstGroup;
-    if of.ideal {
-        let ideal = MacConfig::ideal();
-        let link = LinkAdaptation { worst_group, ..ideal.link };
-        let (transmissions, fairness) = (of.harq_transmissions, of.fairness);
-        return MacConfig { transmissions, requests, link, fairness, ..ideal };
-    }
-    MacConfig {
-        transmissions: of.harq_transmissions,
-        decoding: of.decoding,
-        link: LinkAdaptation {
-            period: of.cqi_period,
-            delay: of.cqi_delay,
-            step_db: of.outer_loop_db as f32,
-            worst_group,
-        },
-        fairness: of.fairness,
-        requests,
-        assignments: of.assignments,
-        drx: of.drx.as_ref().map(drx),
-        ..MacConfig::default()
-    }
-}
-
-fn drx(of: &scenario::Drx) -> Drx {
-    Drx {
-        on_duration: of.on_duration,
-        inactivity: of.inactivity,
-        cycle: of.cycle,
-        offset: of.offset,
-        short: of.short_cycle.map(|cycle| ShortCycle { cycle, count: of.short_cycles }),
-        // A checked time is whole milliseconds, which are LTE's slots.
-        retransmission: (of.retransmission.as_nanos() / 1_000_000) as u16,
-        ..Drx::default()
-    }
-}
-
-fn handover(of: &scenario::Handover) -> ran::Handover {
-    let a3 = A3 {
-        offset_db: of.offset_db,
-        hysteresis_db: of.hysteresis_db,
-        time_to_trigger: of.time_to_trigger,
-        report_interval: of.report_interval,
-    };
-    ran::Handover {
-        a3: of.enabled.then_some(a3),
-        period: of.measurement_period,
-        filter: of.filter,
-        preparation: of.preparation,
-        command_bytes: of.command_size.get() as u32,
-        interruption: of.interruption,
-        forwarding: of.forwarding,
-        t304: of.t304,
-        reestablishment: of.reestablishment,
-        link: ran::RadioLink {
-            q_out_db: of.q_out_db,
-            q_in_db: of.q_in_db,
-            n310: of.n310,
-            n311: of.n311,
-            t310: of.t310,
-        },
-    }
-}
-
-fn discipline(of: scenario::Scheduler) -> Discipline {
-    match of {
-        scenario::Scheduler::RoundRobin => Discipline::RoundRobin,
-        scenario::Scheduler::ProportionalFair => Discipline::ProportionalFair,
-        scenario::Scheduler::MaxThroughput => Discipline::MaxThroughput,
     }
 }
 
