@@ -3,9 +3,10 @@
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`cells`] finds the cells that have something to do in it, and
 //! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`]
 //! (with its [`outer_loop`]) and [`power`] determine the size of blocks, [`requests`] handles uplink requests, sent at
-//! [`opportunities`], [`configured`] and [`occasions`] what is granted without them, [`harq`] stores blocks until they are
-//! decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a cell's hearing,
-//! and [`interference`] connects the cells of a carrier.
+//! [`opportunities`], [`configured`] and [`occasions`] what is granted without them. [`needs`] is what UEs need of a slot's
+//! grants, and [`filling`] what they send with them. [`harq`] stores blocks until they are decoded, [`carriers`] are those of
+//! a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a cell's hearing, and [`interference`] connects
+//! the cells of a carrier.
 
 pub(crate) mod active;
 pub(crate) mod adaptation;
@@ -17,8 +18,10 @@ pub(crate) mod configured;
 pub(crate) mod control;
 pub(crate) mod downlink;
 pub(crate) mod drx;
+pub(crate) mod filling;
 pub(crate) mod harq;
 pub(crate) mod interference;
+pub(crate) mod needs;
 pub(crate) mod occasions;
 pub(crate) mod opportunities;
 pub(crate) mod outer_loop;

@@ -23,6 +23,7 @@ use units::{Span, Time};
 
 use crate::calendar::Kind;
 use crate::mac::adaptation::decibels;
+use crate::mac::cell::Cell;
 use crate::network::{self, Delivery, Io, Ran, strongest};
 use crate::pdcp::Keep;
 use crate::signalling::{self, Message, Signal};
@@ -220,11 +221,11 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let rat = self.cells[ue.serving].mac.rat;
-        if !rat.carries_signalling() {
+        let Cell { mac, reports, .. } = &self.cells[ue.serving];
+        if !reports.carry_signalling() {
             return self.handle_message(index, message, now, io);
         }
-        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer(rat)));
+        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer(mac.rat)));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
             Direction::Downlink => self.activate_downlink(index),
@@ -352,8 +353,8 @@ impl<P: Packet> Ran<P> {
         self.touched(index, now, io);
         self.wake(index, now);
         let ue = &mut self.ues[index as usize];
-        let mac = &self.cells[ue.serving].mac;
-        if ue.is_served() && ue.had_data != 0 && mac.rat.reports_buffers() {
+        let Cell { mac, reports, .. } = &self.cells[ue.serving];
+        if ue.is_served() && ue.had_data != 0 && reports.include_buffers() {
             // The message that completes the handover carries a report.
             ue.estimate.asked = mac.requests.first_grant;
             self.update_uplink_activity(index);

@@ -246,12 +246,12 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         if state.is_served() {
             for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
-                let Cell { slots, mac, grid, .. } = &self.cells[cell];
-                state.report_channel(cell, (&mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
+                let Cell { slots, mac, formats, grid, .. } = &self.cells[cell];
+                state.report_channel(cell, (formats, &mac.link), grid.group, slots.next_at(self.next_tick));
             }
-            let Cell { slots, mac, .. } = &self.cells[state.serving];
+            let Cell { slots, mac, reports, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
-            state.sound(&mac.link, &mac.rat, self.interference.uplink_factor(state.serving), next);
+            state.sound(&mac.link, *reports, self.interference.uplink_factor(state.serving), next);
         }
         state.invalidate_sinr();
     }
@@ -359,13 +359,13 @@ impl<P: Packet> Ran<P> {
         state.hear_at(now, &self.interference, &self.cells);
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let rat = self.cells[state.serving].mac.rat;
-        let reported = state.reported_scheme(&rat, now, self.next_tick).map(|scheme| scheme.cqi);
+        let formats = self.cells[state.serving].formats;
+        let reported = state.reported_scheme(&formats, now, self.next_tick).map(|scheme| scheme.cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
-            cqi: reported.unwrap_or_else(|| rat.cqi(&sinr, None)),
+            cqi: reported.unwrap_or_else(|| formats.cqi(&sinr, None)),
             is_los: state.air.is_los(state.serving, now),
             beams: state.air.beam(state.serving, now),
             blocked_db: state.air.blocked_db(state.serving, now),
@@ -376,15 +376,14 @@ impl<P: Packet> Ran<P> {
     pub fn scheme(&mut self, ue: u32, now: Time) -> Option<Scheme> {
         self.serving(ue)?;
         let state = &mut self.ues[ue as usize];
-        let Cell { mac, grid, .. } = &self.cells[state.serving];
-        let rat = mac.rat;
-        let scheme = state.reported_scheme(&rat, now, self.next_tick).unwrap_or_else(|| {
+        let Cell { formats, grid, .. } = self.cells[state.serving];
+        let scheme = state.reported_scheme(&formats, now, self.next_tick).unwrap_or_else(|| {
             state.hear_at(now, &self.interference, &self.cells);
             let mut sinr = Sinr::default();
             state.air.downlink(state.serving, now, &mut sinr);
-            adaptation::Scheme::first(&rat, &sinr)
+            adaptation::Scheme::first(&formats, &sinr)
         });
-        let bits_per_block = f64::from(scheme.bits(&rat, grid.prbs)) / f64::from(grid.prbs);
+        let bits_per_block = f64::from(scheme.bits(&formats, grid.prbs)) / f64::from(grid.prbs);
         Some(Scheme { cqi: scheme.cqi, mcs: scheme.mcs, layers: scheme.layers, bits_per_block })
     }
 
@@ -406,11 +405,11 @@ impl<P: Packet> Ran<P> {
     /// Returns how many resource blocks `cell` has had for data in `direction` in the slots that have begun before `now`,
     /// or by `now` if they were run. Flexible slots count for both directions.
     pub fn resource_blocks(&self, cell: u32, direction: Direction, now: Time) -> u64 {
-        let Cell { slots, mac, grid, .. } = &self.cells[cell as usize];
+        let Cell { slots, formats, grid, .. } = &self.cells[cell as usize];
         let is_past = now.as_nanos() / self.tick.as_nanos() + 1 < self.next_tick;
         let run = if is_past { 0 } else { slots.next_at(self.next_tick) };
         let begun = run.max(slots.next_after(now));
-        mac.rat.slots_with(direction, begun) * u64::from(grid.prbs)
+        formats.slots_with(direction, begun) * u64::from(grid.prbs)
     }
 
     /// Returns how many resource blocks `cell` has used in the downlink, of those that [`Ran::resource_blocks`] returns.
@@ -570,9 +569,9 @@ impl<P: Packet> Ran<P> {
     /// Returns whether [`Ran::touched`] would change nothing of what the UE and its cell send.
     fn is_up_to_date(&self, ue: u32, now: Time) -> bool {
         let state = &self.ues[ue as usize];
-        let Cell { mac, downlink, uplink, .. } = &self.cells[state.serving];
+        let Cell { reports, downlink, uplink, .. } = &self.cells[state.serving];
         let with_data = state.with_uplink_data(now);
-        let is_known = match mac.rat.reports_buffers() {
+        let is_known = match reports.include_buffers() {
             true => with_data == state.had_data,
             false => with_data == 0 || uplink.active.ues().contains(&ue),
         };

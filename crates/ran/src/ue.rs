@@ -18,7 +18,7 @@ use crate::mac::power::Reporting;
 use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
 use crate::pdcp::{Deliver, Keep};
-use crate::rat::Rat;
+use crate::rat::{Formats, Rat, Reports};
 use crate::rlc::{self, Bearer};
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
 use crate::slots::Slots;
@@ -174,7 +174,7 @@ impl<P: Packet> Ue<P> {
         measurements: Measurements,
         (serving, cell): (usize, &Cell),
     ) -> Ue<P> {
-        let processes = cell.mac.rat.processes();
+        let processes = cell.timing.processes();
         let is_nr = cell.mac.rat.is_nr();
         let category = category_in(cell, config.category);
         let configs = |bearer: &BearerConfig| {
@@ -577,12 +577,12 @@ impl<P: Packet> Ue<P> {
         self.loads = interference.version().wrapping_sub(1);
     }
 
-    /// Returns how the serving cell, which has the parameters `rat`, sends a block to the UE in the next slot of a network
+    /// Returns how the serving cell, which has these `formats`, sends a block to the UE in the next slot of a network
     /// whose next tick is `tick`; `None` if its channel state reports are out of date at `now`.
-    pub(crate) fn reported_scheme(&mut self, rat: &Rat, now: Time, tick: u64) -> Option<adaptation::Scheme> {
+    pub(crate) fn reported_scheme(&mut self, formats: &Formats, now: Time, tick: u64) -> Option<adaptation::Scheme> {
         let Ue { down, slots, .. } = self;
         let link = &mut down[0].link;
-        link.reports.is_fresh(slots.at(now)).then(|| link.scheme(rat, slots.next_at(tick)))
+        link.reports.is_fresh(slots.at(now)).then(|| link.scheme(formats, slots.next_at(tick)))
     }
 
     /// Invalidates the SINR of this slot after a change of the channel.
@@ -594,38 +594,44 @@ impl<P: Packet> Ue<P> {
     /// Makes the reports of a carrier that its cell, with these parameters and resource block groups of `group` blocks, has
     /// in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, cell: usize, (rat, link): (&Rat, &LinkAdaptation), group: u16, slot: u64) {
+    pub(crate) fn report_channel(
+        &mut self,
+        cell: usize,
+        (formats, link): (&Formats, &LinkAdaptation),
+        group: u16,
+        slot: u64,
+    ) {
         let carrier = self.carrier_in(cell);
         let passes = self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(slot);
         if !passes {
-            self.measure_channel((cell, carrier), (rat, link), group, slot);
+            self.measure_channel((cell, carrier), (formats, link), group, slot);
         }
     }
 
     fn measure_channel(
         &mut self,
         (cell, carrier): (usize, usize),
-        (rat, link): (&Rat, &LinkAdaptation),
+        (formats, link): (&Formats, &LinkAdaptation),
         group: u16,
         slot: u64,
     ) {
-        let layers = self.layers.min(self.category.layers).min(rat.most_layers());
+        let layers = self.layers.min(self.category.layers).min(formats.most_layers());
         let group = link.worst_group.then_some(group);
         let Ue { down, air, drx, slots, .. } = self;
-        down[carrier].report((air, cell), (rat, layers, group), (link, drx.as_deref()), *slots, slot);
+        down[carrier].report((air, cell), (formats, layers, group), (link, drx.as_deref()), *slots, slot);
     }
 
     /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
     /// Interference lowers the SINR by `factor`.
     #[inline]
-    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: &Rat, factor: f32, slot: u64) {
+    pub(crate) fn sound(&mut self, link: &LinkAdaptation, reports: Reports, factor: f32, slot: u64) {
         let passes = self.is_constant && self.drx.is_none() && self.uplink.reports.pass(slot);
         if !passes {
-            self.measure_uplink(link, rat, factor, slot);
+            self.measure_uplink(link, reports, factor, slot);
         }
     }
 
-    fn measure_uplink(&mut self, link: &LinkAdaptation, rat: &Rat, factor: f32, slot: u64) {
+    fn measure_uplink(&mut self, link: &LinkAdaptation, reports: Reports, factor: f32, slot: u64) {
         let slots = self.slots;
         while let Some(at) = self.uplink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
             let now = slots.start(at);
@@ -633,7 +639,7 @@ impl<P: Packet> Ue<P> {
             if factor < 1.0 && !self.air.is_set() {
                 self.up_sinr.scale(factor);
             }
-            let headroom_db = (!rat.reports_power()).then(|| self.air.headroom_db(self.serving, now, 1));
+            let headroom_db = (!reports.include_power()).then(|| self.air.headroom_db(self.serving, now, 1));
             self.uplink.measure(link, &self.up_sinr, headroom_db, slots, at);
         }
     }
@@ -666,7 +672,7 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn start_drx(&mut self, cell: &Cell, now: Time) {
         let Some(config) = &cell.mac.drx else { return };
         let began = cell.slots.next_after(now);
-        let drx = drx::State::new(config, (cell.mac.rat, cell.slots), self.index, began);
+        let drx = drx::State::new(config, (cell.timing, cell.slots), self.index, began);
         self.down.iter_mut().for_each(|carrier| carrier.link.reports.align(drx.offset));
         self.uplink.reports.align(drx.offset);
         self.drx = Some(Box::new(drx));
@@ -698,7 +704,7 @@ impl<P: Packet> Ue<P> {
         self.slots = cell.slots;
         (self.down_past, self.up.past) = (cell.past(), cell.past());
         self.invalidate_sinr();
-        let processes = cell.mac.rat.processes();
+        let processes = cell.timing.processes();
         if usize::from(processes) != self.up.harq.processes.len() {
             self.down[0].harq = Harq::new(processes);
             self.up.harq = Harq::new(processes);
@@ -722,7 +728,7 @@ impl<P: Packet> Ue<P> {
     /// Adds the secondary carrier of its serving cell, which is `cell`, if it can.
     fn aggregate(&mut self, cell: &Cell) {
         self.secondary = cell.secondary.filter(|_| self.aggregates_in(cell));
-        let processes = if self.secondary.is_some() { cell.mac.rat.processes() } else { 0 };
+        let processes = if self.secondary.is_some() { cell.timing.processes() } else { 0 };
         if usize::from(processes) != self.down[1].harq.processes.len() {
             self.down[1].harq = Harq::new(processes);
         }

@@ -24,7 +24,7 @@ use units::Span;
 use crate::mac::drx;
 use crate::mac::outer_loop::{Chosen, OuterLoop};
 use crate::mac::power::{Reported, Strength};
-use crate::rat::Rat;
+use crate::rat::Formats;
 use crate::slots::{Slots, at_or_after, at_or_before};
 
 /// The SINR in dB assumed for the uplink before it was measured.
@@ -248,13 +248,13 @@ impl Downlink {
     /// with a `group` size in resource blocks the worst group's, otherwise the carrier's.
     pub(crate) fn measure(
         &mut self,
-        rat: &Rat,
+        formats: &Formats,
         (link, group): (&LinkAdaptation, Option<u16>),
         (sinr, layers, share): (&Sinr, u8, &mut Sinr),
         slots: Slots,
         slot: u64,
     ) {
-        let cqi = |sinr: &Sinr| group.map_or_else(|| rat.cqi(sinr, None), |group| worst_cqi(rat, sinr, group));
+        let cqi = |sinr: &Sinr| group.map_or_else(|| formats.cqi(sinr, None), |group| worst_cqi(formats, sinr, group));
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
             _ => {
@@ -280,16 +280,16 @@ impl Downlink {
         self.reports.at(tti).0[0] == 0
     }
 
-    /// Returns the scheme of a block in `tti`. `rat` is that of a whole slot, so that the layers do not depend on the slot of
+    /// Returns the scheme of a block in `tti`. `formats` are those of a whole slot, so that the layers do not depend on the slot of
     /// the first call.
     #[inline]
-    pub(crate) fn scheme(&mut self, rat: &Rat, tti: u64) -> Scheme {
-        self.scheme_in(rat, false, tti)
+    pub(crate) fn scheme(&mut self, formats: &Formats, tti: u64) -> Scheme {
+        self.scheme_in(formats, false, tti)
     }
 
     /// Returns the same, also for a short slot.
     #[inline]
-    pub(crate) fn scheme_in(&mut self, rat: &Rat, is_short: bool, tti: u64) -> Scheme {
+    pub(crate) fn scheme_in(&mut self, formats: &Formats, is_short: bool, tti: u64) -> Scheme {
         let (quality, offsets) = (self.reports.at(tti), self.outer.offsets_in(is_short));
         if let Some((q, o, scheme)) = self.scheme
             && q == quality
@@ -297,19 +297,19 @@ impl Downlink {
         {
             return scheme;
         }
-        self.choose_scheme(rat, (quality, offsets))
+        self.choose_scheme(formats, (quality, offsets))
     }
 
     /// Computes the scheme for a report and the offsets.
-    fn choose_scheme(&mut self, rat: &Rat, (quality, offsets): (Quality, [f32; 4])) -> Scheme {
+    fn choose_scheme(&mut self, formats: &Formats, (quality, offsets): (Quality, [f32; 4])) -> Scheme {
         let offset = |layers: u8| offsets[usize::from(layers) - 1];
-        let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset(layers)), layers };
-        let bits = |scheme: Scheme| f64::from(scheme.bits(rat, 50));
-        let assumed_db = |cqi, layers| rat.cqi_sinr_db(cqi) + offset(layers);
+        let of = |cqi, layers| Scheme { cqi, mcs: formats.mcs_for(cqi, offset(layers)), layers };
+        let bits = |scheme: Scheme| f64::from(scheme.bits(formats, 50));
+        let assumed_db = |cqi, layers| formats.cqi_sinr_db(cqi) + offset(layers);
         let goodput = |scheme: Scheme| {
-            bits(scheme) * (1.0 - rat.downlink_error(scheme.mcs, assumed_db(scheme.cqi, scheme.layers)))
+            bits(scheme) * (1.0 - formats.downlink_error(scheme.mcs, assumed_db(scheme.cqi, scheme.layers)))
         };
-        let least_db = rat.downlink_sinr_db(0);
+        let least_db = formats.downlink_sinr_db(0);
         let fits = |(cqi, layers): &(&u8, u8)| **cqi > 0 && assumed_db(**cqi, *layers) >= least_db;
         let mut scheme = of(quality.0[0], 1);
         let mut most = None;
@@ -328,15 +328,15 @@ impl Downlink {
 
 impl Scheme {
     /// Returns the scheme of one layer for a channel that was not reported.
-    pub(crate) fn first(rat: &Rat, sinr: &Sinr) -> Scheme {
-        let cqi = rat.cqi(sinr, None);
-        Scheme { cqi, mcs: rat.mcs_for(cqi, 0.0), layers: 1 }
+    pub(crate) fn first(formats: &Formats, sinr: &Sinr) -> Scheme {
+        let cqi = formats.cqi(sinr, None);
+        Scheme { cqi, mcs: formats.mcs_for(cqi, 0.0), layers: 1 }
     }
 
     /// Returns this scheme, or the best lower one with which a code word on `prbs` resource blocks has at most `bits`.
     #[inline(always)]
-    pub(crate) fn within(mut self, rat: &Rat, prbs: u16, bits: u32) -> Scheme {
-        while self.mcs > 0 && rat.downlink_bits(self.mcs, self.layers, prbs) > bits {
+    pub(crate) fn within(mut self, formats: &Formats, prbs: u16, bits: u32) -> Scheme {
+        while self.mcs > 0 && formats.downlink_bits(self.mcs, self.layers, prbs) > bits {
             self.mcs -= 1;
         }
         self
@@ -344,8 +344,10 @@ impl Scheme {
 
     /// Returns this scheme, or the lowest higher one with which a code word on `prbs` resource blocks has `bits`, or the best.
     #[inline(always)]
-    pub(crate) fn at_least(mut self, rat: &Rat, prbs: u16, bits: u32) -> Scheme {
-        while rat.downlink_bits(self.mcs, self.layers, prbs) < bits && self.mcs < rat.best_mcs(Direction::Downlink) {
+    pub(crate) fn at_least(mut self, formats: &Formats, prbs: u16, bits: u32) -> Scheme {
+        while formats.downlink_bits(self.mcs, self.layers, prbs) < bits
+            && self.mcs < formats.best_mcs(Direction::Downlink)
+        {
             self.mcs += 1;
         }
         self
@@ -353,35 +355,35 @@ impl Scheme {
 
     /// Returns this scheme, or the next lower one if it cannot be decoded on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn usable(self, rat: &Rat, prbs: u16) -> Scheme {
-        Scheme { mcs: rat.usable(Direction::Downlink, (self.mcs, self.layers), prbs), ..self }
+    pub(crate) fn usable(self, formats: &Formats, prbs: u16) -> Scheme {
+        Scheme { mcs: formats.usable(Direction::Downlink, (self.mcs, self.layers), prbs), ..self }
     }
 
     /// Returns whether a code word on `prbs` resource blocks leaves room for headers and data.
-    pub(crate) fn carries(self, rat: &Rat, prbs: u16) -> bool {
-        let mcs = self.usable(rat, prbs).mcs;
-        rat.downlink_bits(mcs, self.layers, prbs) >= rat.least_bytes(Direction::Downlink) * 8
+    pub(crate) fn carries(self, formats: &Formats, prbs: u16) -> bool {
+        let mcs = self.usable(formats, prbs).mcs;
+        formats.downlink_bits(mcs, self.layers, prbs) >= formats.least_bytes(Direction::Downlink) * 8
     }
 
     /// Returns the bits of a block on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn bits(&self, rat: &Rat, prbs: u16) -> u32 {
-        rat.downlink_bits(self.mcs, self.layers, prbs) * u32::from(rat.words(self.layers))
+    pub(crate) fn bits(&self, formats: &Formats, prbs: u16) -> u32 {
+        formats.downlink_bits(self.mcs, self.layers, prbs) * u32::from(formats.words(self.layers))
     }
 }
 
 /// Returns the lowest CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is 0.
-fn worst_cqi(rat: &Rat, sinr: &Sinr, group: u16) -> u8 {
+fn worst_cqi(formats: &Formats, sinr: &Sinr, group: u16) -> u8 {
     let worst = match sinr {
-        Sinr::Flat(_) => rat.cqi(sinr, None),
+        Sinr::Flat(_) => formats.cqi(sinr, None),
         Sinr::PerRb(all) => {
             let prbs = all.len() as u16;
             let groups = (0..prbs).step_by(usize::from(group.max(1)));
-            let cqis = groups.map(|first| rat.cqi(sinr, Some(first..first.saturating_add(group).min(prbs))));
+            let cqis = groups.map(|first| formats.cqi(sinr, Some(first..first.saturating_add(group).min(prbs))));
             cqis.min().unwrap_or(0)
         }
     };
-    if worst == 0 { rat.cqi(sinr, None).min(1) } else { worst }
+    if worst == 0 { formats.cqi(sinr, None).min(1) } else { worst }
 }
 
 /// Divides a channel's power among `layers`, reusing the memory of `share`.
@@ -480,45 +482,45 @@ impl Uplink {
     /// Returns whether the most robust block would fail in all of its `transmissions` with a probability of at least 90
     /// %, on the channel last sounded by `tti`.
     #[inline]
-    pub(crate) fn is_out_of_range(&mut self, rat: &Rat, transmissions: u8, tti: u64) -> bool {
+    pub(crate) fn is_out_of_range(&mut self, formats: &Formats, transmissions: u8, tti: u64) -> bool {
         // The outer loop is not applied: without blocks it would never recover.
         let sinr_db = self.reports.at(tti).sinr_db;
-        (sinr_db as f32) < rat.robust_sinr_db() && self.is_lost(rat, transmissions, tti)
+        (sinr_db as f32) < formats.robust_sinr_db() && self.is_lost(formats, transmissions, tti)
     }
 
     /// [`Uplink::is_out_of_range`] for an SINR at which not every number of resource blocks can be decoded.
-    fn is_lost(&mut self, rat: &Rat, transmissions: u8, tti: u64) -> bool {
+    fn is_lost(&mut self, formats: &Formats, transmissions: u8, tti: u64) -> bool {
         let sinr_db = self.reports.at(tti).sinr_db;
         let strength = Strength { sinr_db, ..self.strength(tti) };
-        let prbs = strength.full_power_prbs().min(rat.widest());
-        let least = rat.least_mcs(prbs);
-        if strength.sinr_db as f32 >= rat.uplink_sinr_db(least) {
+        let prbs = strength.full_power_prbs().min(formats.widest());
+        let least = formats.least_mcs(prbs);
+        if strength.sinr_db as f32 >= formats.uplink_sinr_db(least) {
             return false;
         }
-        let (modulation, bits) = (rat.modulation(Direction::Uplink, least), rat.uplink_bits(least, prbs));
+        let (modulation, bits) = (formats.modulation(Direction::Uplink, least), formats.uplink_bits(least, prbs));
         let information = channel::mutual_information(modulation, channel::linear(strength.sinr_db) as f32);
         let mut soft = Soft::default();
         for _ in 0..transmissions {
-            soft.add(information, rat.coded_bits(Direction::Uplink, modulation, 1, prbs));
+            soft.add(information, formats.coded_bits(Direction::Uplink, modulation, 1, prbs));
         }
-        rat.block_error(Direction::Uplink, least, bits, &soft) > 1.0 - channel::phy::TARGET
+        formats.block_error(Direction::Uplink, least, bits, &soft) > 1.0 - channel::phy::TARGET
     }
 
-    /// Returns the SINR in dB that the eNodeB assumes for a block on `prbs` resource blocks of a slot of `rat`.
+    /// Returns the SINR in dB that the eNodeB assumes for a block on `prbs` resource blocks of a slot of `formats`.
     #[inline]
-    fn assumed_db(&mut self, rat: &Rat, prbs: u16, tti: u64) -> f64 {
-        let small_db = if rat.is_short(Direction::Uplink) { self.outer.small_db } else { 0.0 };
+    fn assumed_db(&mut self, formats: &Formats, prbs: u16, tti: u64) -> f64 {
+        let small_db = if formats.is_short(Direction::Uplink) { self.outer.small_db } else { 0.0 };
         self.strength(tti).on(prbs) + f64::from(small_db)
     }
 
     /// Returns the MCS for the channel on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn scheme_at(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
-        let sinr_db = self.assumed_db(rat, prbs, tti);
+    pub(crate) fn scheme_at(&mut self, formats: &Formats, prbs: u16, tti: u64) -> u8 {
+        let sinr_db = self.assumed_db(formats, prbs, tti);
         match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
-                let mcs = rat.uplink_mcs_at(sinr_db as f32, self.category.uplink_64qam);
+                let mcs = formats.uplink_mcs_at(sinr_db as f32, self.category.uplink_64qam);
                 self.scheme = Some((sinr_db, mcs));
                 mcs
             }
@@ -528,18 +530,18 @@ impl Uplink {
     /// Returns the MCS on `prbs` resource blocks: that for the channel, or the lowest one with which headers and a report
     /// leave room for data, as far as the UE's category permits.
     #[inline]
-    pub(crate) fn scheme(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
-        self.fitted(rat, prbs, tti).0
+    pub(crate) fn scheme(&mut self, formats: &Formats, prbs: u16, tti: u64) -> u8 {
+        self.fitted(formats, prbs, tti).0
     }
 
     /// Returns the same, and how it compares with the choice for the channel.
     #[inline]
-    pub(crate) fn fitted(&mut self, rat: &Rat, prbs: u16, tti: u64) -> (u8, Chosen) {
-        let key = (self.assumed_db(rat, prbs, tti), prbs, rat.elements(Direction::Uplink));
+    pub(crate) fn fitted(&mut self, formats: &Formats, prbs: u16, tti: u64) -> (u8, Chosen) {
+        let key = (self.assumed_db(formats, prbs, tti), prbs, formats.elements(Direction::Uplink));
         match self.fitting {
             Some(Fitting { of, fitted }) if of == key => fitted,
             _ => {
-                let fitted = self.fit(rat, prbs, tti);
+                let fitted = self.fit(formats, prbs, tti);
                 self.fitting = Some(Fitting { of: key, fitted });
                 fitted
             }
@@ -547,13 +549,13 @@ impl Uplink {
     }
 
     /// Finds [`Uplink::fitted`].
-    fn fit(&mut self, rat: &Rat, prbs: u16, tti: u64) -> (u8, Chosen) {
-        let choice = self.scheme_at(rat, prbs, tti);
-        let wanted = choice.max(rat.least_mcs(prbs));
-        let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
+    fn fit(&mut self, formats: &Formats, prbs: u16, tti: u64) -> (u8, Chosen) {
+        let choice = self.scheme_at(formats, prbs, tti);
+        let wanted = choice.max(formats.least_mcs(prbs));
+        let fits = |mcs: &u8| formats.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
         let permitted = (0..=wanted).rev().find(fits).unwrap_or(0);
-        let mcs = rat.usable(Direction::Uplink, (permitted, 1), prbs);
-        let best = rat.uplink_mcs_at(f32::INFINITY, self.category.uplink_64qam);
+        let mcs = formats.usable(Direction::Uplink, (permitted, 1), prbs);
+        let best = formats.uplink_mcs_at(f32::INFINITY, self.category.uplink_64qam);
         let chosen = match mcs {
             _ if mcs > choice => Chosen::Raised,
             _ if mcs == best || permitted < choice => Chosen::Highest,
@@ -564,11 +566,11 @@ impl Uplink {
 
     /// Returns the fewest resource blocks, from `few` to `most`, on which the scheme for the channel leaves room for headers
     /// and data; `None` if it does on none of them.
-    pub(crate) fn carrying(&mut self, rat: &Rat, (few, most): (u16, u16), tti: u64) -> Option<u16> {
-        let least = rat.least_bytes(Direction::Uplink) * 8;
+    pub(crate) fn carrying(&mut self, formats: &Formats, (few, most): (u16, u16), tti: u64) -> Option<u16> {
+        let least = formats.least_bytes(Direction::Uplink) * 8;
         let mut carries = |prbs| {
-            let (mcs, chosen) = self.fitted(rat, prbs, tti);
-            chosen != Chosen::Raised && rat.uplink_bits(mcs, prbs) >= least
+            let (mcs, chosen) = self.fitted(formats, prbs, tti);
+            chosen != Chosen::Raised && formats.uplink_bits(mcs, prbs) >= least
         };
         if carries(few) {
             return Some(few);
@@ -629,13 +631,13 @@ impl Errors {
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
-        rat: &Rat,
+        formats: &Formats,
         (way, mcs, layers): (Direction, u8, u8),
         bits: u32,
         (sinr, prbs): (&Sinr, impl ExactSizeIterator<Item = u16>),
         soft: &mut Soft,
     ) -> f64 {
-        let elements = rat.elements(way) * prbs.len() as u32;
+        let elements = formats.elements(way) * prbs.len() as u32;
         if let (Sinr::Flat(flat), Some(last)) = (sinr, &self.last)
             && soft.coded_bits == 0
             && last.sinr == *flat
@@ -644,13 +646,13 @@ impl Errors {
             soft.add(last.information, last.coded_bits);
             return last.error;
         }
-        self.receive(rat, (way, mcs, layers), bits, (sinr, prbs), soft)
+        self.receive(formats, (way, mcs, layers), bits, (sinr, prbs), soft)
     }
 
     /// [`Errors::transmit`] without its cache.
     fn receive(
         &mut self,
-        rat: &Rat,
+        formats: &Formats,
         (way, mcs, layers): (Direction, u8, u8),
         bits: u32,
         (sinr, prbs): (&Sinr, impl ExactSizeIterator<Item = u16>),
@@ -658,18 +660,18 @@ impl Errors {
     ) -> f64 {
         let count = prbs.len() as u16;
         let first = soft.coded_bits == 0;
-        let mut modulation = rat.modulation(way, mcs);
+        let mut modulation = formats.modulation(way, mcs);
         if self.without_64qam {
             // 36.213 8.6.1.
             modulation = modulation.min(Modulation::Qam16);
         }
         let information = sinr.information(modulation, prbs);
-        let coded_bits = rat.coded_bits(way, modulation, layers, count);
-        let error = soft.receive_with(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
+        let coded_bits = formats.coded_bits(way, modulation, layers, count);
+        let error = soft.receive_with(information, coded_bits, |soft| formats.block_error(way, mcs, bits, soft));
         if let Sinr::Flat(sinr) = *sinr
             && first
         {
-            let elements = rat.elements(way) * u32::from(count);
+            let elements = formats.elements(way) * u32::from(count);
             self.last = Some(FirstTransmission { sinr, mcs, layers, elements, information, coded_bits, error });
         }
         error
@@ -700,33 +702,33 @@ mod tests {
         let reported = |group| {
             let mut downlink = Downlink::new(0);
             downlink.measure(
-                &Rat::Lte,
+                &Formats::Lte,
                 (&LinkAdaptation::default(), group),
                 (&sinr, 1, &mut Sinr::default()),
                 Slots::LTE,
                 0,
             );
-            downlink.scheme(&Rat::Lte, 0).cqi
+            downlink.scheme(&Formats::Lte, 0).cqi
         };
         assert_eq!((reported(None), reported(Some(3))), (14, channel::wideband_cqi(&Sinr::Flat(2.0))));
-        assert_eq!(worst_cqi(&Rat::Lte, &Sinr::Flat(1000.0), 3), 15);
+        assert_eq!(worst_cqi(&Formats::Lte, &Sinr::Flat(1000.0), 3), 15);
         // A group without a signal does not put the UE out of range.
         let around = |sinr: f32| (0..50).map(|prb| if (15..18).contains(&prb) { 0.0 } else { sinr }).collect();
-        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(&Rat::Lte, &Sinr::PerRb(around(sinr)), 3)), [1, 0]);
+        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(&Formats::Lte, &Sinr::PerRb(around(sinr)), 3)), [1, 0]);
     }
 
     #[test]
     fn a_scheme_falls_to_what_the_ue_can_take_down_to_the_lowest_and_rises_to_what_is_needed() {
         let scheme = |mcs| Scheme { cqi: 9, mcs, layers: 1 };
-        let bits = |mcs| Rat::Lte.downlink_bits(mcs, 1, 50);
+        let bits = |mcs| Formats::Lte.downlink_bits(mcs, 1, 50);
         for lower in 0..20 {
             // MCS 9 and 10, and 16 and 17, have the same block sizes.
-            let fallen = scheme(20).within(&Rat::Lte, 50, bits(lower)).mcs;
-            let risen = scheme(0).at_least(&Rat::Lte, 50, bits(lower)).mcs;
+            let fallen = scheme(20).within(&Formats::Lte, 50, bits(lower)).mcs;
+            let risen = scheme(0).at_least(&Formats::Lte, 50, bits(lower)).mcs;
             assert!(risen <= lower && lower <= fallen, "{risen} and {fallen} for {lower}");
             assert_eq!([risen, fallen].map(bits), [bits(lower); 2]);
         }
-        assert_eq!(scheme(20).within(&Rat::Lte, 50, 0).mcs, 0);
+        assert_eq!(scheme(20).within(&Formats::Lte, 50, 0).mcs, 0);
     }
 
     #[test]
@@ -778,9 +780,9 @@ mod tests {
         for db in -20..40 {
             uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) }, 0);
             for prbs in 1..=100u16 {
-                let mcs = uplink.scheme(&Rat::Lte, prbs, 0);
+                let mcs = uplink.scheme(&Formats::Lte, prbs, 0);
                 let scheme = channel::tables::lte::ul_mcs(mcs);
-                let bits = Rat::Lte.uplink_bits(mcs, prbs);
+                let bits = Formats::Lte.uplink_bits(mcs, prbs);
                 let coded = channel::coded_bits(Direction::Uplink, scheme.modulation, prbs);
                 assert!(bits + 24 <= coded, "MCS {mcs} on {prbs}: {bits} of {coded}");
                 assert!(bits >= 56, "MCS {mcs} on {prbs}: {bits}");

@@ -14,7 +14,7 @@ use units::Time;
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::drx;
 use crate::mac::harq::Harq;
-use crate::rat::Rat;
+use crate::rat::Formats;
 use crate::slots::Slots;
 
 /// One downlink carrier of a UE.
@@ -84,14 +84,14 @@ impl Carrier {
     pub(crate) fn report(
         &mut self,
         (air, cell): (&mut Air, usize),
-        (rat, layers, group): (&Rat, u8, Option<u16>),
+        (formats, layers, group): (&Formats, u8, Option<u16>),
         (link, drx): (&LinkAdaptation, Option<&drx::State>),
         slots: Slots,
         slot: u64,
     ) {
         while let Some(at) = self.link.reports.due_in(link, slots, slot, drx) {
             self.measure(air, cell, slots.start(at));
-            self.link.measure(rat, (link, group), (&self.sinr, layers, &mut self.share), slots, at);
+            self.link.measure(formats, (link, group), (&self.sinr, layers, &mut self.share), slots, at);
             self.divided = 0;
         }
     }

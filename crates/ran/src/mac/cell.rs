@@ -10,8 +10,8 @@ use crate::mac::configured::Places;
 use crate::mac::control::Control;
 use crate::mac::opportunities::Occasions;
 use crate::mac::reach;
-use crate::mac::sched::{Past, Scheduler};
-use crate::rat::{Grid, Rat};
+use crate::mac::sched::{Discipline, Past, Scheduler};
+use crate::rat::{Formats, Grid, Reports, Timing, Wants};
 use crate::slots::Slots;
 
 /// One direction of a cell.
@@ -27,6 +27,11 @@ pub(crate) struct Side {
 pub(crate) struct Cell {
     pub(crate) mac: MacConfig,
     pub(crate) slots: Slots,
+    /// The values of its technology ([`crate::rat`]).
+    pub(crate) timing: Timing,
+    pub(crate) formats: Formats,
+    pub(crate) reports: Reports,
+    pub(crate) wants: Wants,
     /// Number of slots that pass before a decoded block can affect what is sent.
     pub(crate) decoding: u64,
     /// Number of ticks needed for decoding.
@@ -56,8 +61,8 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnAir {
     pub(crate) cell: usize,
-    /// The technology with the resources of the slot, and the slot.
-    pub(crate) rat: Rat,
+    /// The formats of the slot, and the slot.
+    pub(crate) formats: Formats,
     pub(crate) tti: u64,
     pub(crate) ue: u32,
     pub(crate) process: u8,
@@ -78,7 +83,8 @@ impl Cell {
     /// ticks.
     pub(crate) fn new(config: &CellConfig, secondary: Option<usize>, tick: Span) -> Cell {
         let rat = config.mac.rat;
-        let slots = Slots::new(rat.slot(), tick);
+        let (timing, formats, reports, wants) = (rat.timing(), rat.formats(), rat.reports(), rat.wants());
+        let slots = Slots::new(timing.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
         assert!(config.mac.decoding.as_nanos().is_multiple_of(tick.as_nanos()), "decoding is a whole number of ticks");
         assert!(rat.is_valid(), "a pattern has control channels");
@@ -86,23 +92,30 @@ impl Cell {
         let is_granted = config.mac.configured.is_none_or(|grant| grant.is_valid(rat, prbs));
         assert!(is_granted, "a configured grant fits into the carrier and its pattern");
         let drx = config.mac.drx;
-        assert!(drx.is_none_or(|drx| drx.is_valid() && rat.reports_buffers()), "a UE that sleeps has valid cycles");
-        assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
-        let side = |scheduler| Side { scheduler, active: ActiveUes::default() };
-        let (downlink, uplink) = rat.schedulers(config.downlink, config.uplink);
+        assert!(drx.is_none_or(|drx| drx.is_valid() && reports.include_buffers()), "a UE that sleeps has valid cycles");
+        assert!(decoding <= timing.longest_decoding(), "a block is decoded before it is acknowledged");
+        let side = |way, discipline| {
+            let part = wants.least_part(way, discipline == Discipline::RoundRobin);
+            let scheduler = part.map_or(Scheduler::new(discipline), |least| Scheduler::in_parts(discipline, least));
+            Side { scheduler, active: ActiveUes::default() }
+        };
         Cell {
             mac: config.mac,
             slots,
+            timing,
+            formats,
+            reports,
+            wants,
             decoding,
             decoding_ticks: config.mac.decoding.as_nanos() / tick.as_nanos(),
             grid: rat.grid(config.site.carrier.prbs),
-            downlink: side(downlink),
-            uplink: side(uplink),
+            downlink: side(Direction::Downlink, config.downlink),
+            uplink: side(Direction::Uplink, config.uplink),
             used: 0,
             secondary,
             control: Control::new(rat, prbs, config.mac.assignments),
             least_uplink_db: reach::least_sinr_db(rat, config.mac.transmissions),
-            occasions: Occasions::new(rat, config.mac.requests.sr_period),
+            occasions: Occasions::new(timing, config.mac.requests.sr_period),
             places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),
             granted: [(0, 0); MOST_AHEAD],
@@ -115,11 +128,11 @@ impl Cell {
         self.slots.tick(slot + 1) + self.decoding_ticks
     }
 
-    /// Returns the technology with the resources of `slot`, after grants for its uplink.
+    /// Returns the formats of `slot`, after grants for its uplink.
     #[inline]
-    pub(crate) fn rat_in(&self, slot: u64) -> Rat {
+    pub(crate) fn formats_in(&self, slot: u64) -> Formats {
         let (granted, symbols) = self.granted[slot as usize % MOST_AHEAD];
-        self.mac.rat.in_slot(slot, if granted == slot { symbols } else { 0 })
+        self.formats.in_slot(slot, if granted == slot { symbols } else { 0 })
     }
 
     /// Records that `symbols` of the flexible slot `slot` are the uplink's.
@@ -162,32 +175,32 @@ impl Cell {
     }
 
     /// Returns the smallest number of groups in which a code word of `bytes` with `mcs` and `layers` fits in a slot of
-    /// `rat`, or all of them.
+    /// these `formats`, or all of them.
     #[inline(always)]
-    pub(crate) fn groups_for(&self, rat: &Rat, (mcs, layers): (u8, u8), bytes: u32) -> u16 {
+    pub(crate) fn groups_for(&self, formats: &Formats, (mcs, layers): (u8, u8), bytes: u32) -> u16 {
         let prbs = self.grid.prbs;
         let bits = bytes.saturating_mul(8);
-        let size = |prbs| rat.downlink_bits(mcs, layers, prbs);
+        let size = |prbs| formats.downlink_bits(mcs, layers, prbs);
         if size(prbs) <= bits {
             return self.grid.groups;
         }
-        let usable = |prbs| rat.usable(Direction::Downlink, (mcs, layers), prbs);
-        self.groups_of(fewest(size, |prbs| rat.downlink_bits(usable(prbs), layers, prbs), bits, prbs))
+        let usable = |prbs| formats.usable(Direction::Downlink, (mcs, layers), prbs);
+        self.groups_of(fewest(size, |prbs| formats.downlink_bits(usable(prbs), layers, prbs), bits, prbs))
     }
 
     /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs` in a slot
-    /// of `rat`, or the maximum.
+    /// of these `formats`, or the maximum.
     #[inline(always)]
-    pub(crate) fn grant_for(&self, rat: &Rat, mcs: u8, bytes: u32) -> u16 {
+    pub(crate) fn grant_for(&self, formats: &Formats, mcs: u8, bytes: u32) -> u16 {
         let sizes = self.grid.sizes;
         let most = self.grid.shared.count();
         let bits = bytes.saturating_mul(8);
-        let size = |prbs| rat.uplink_bits(mcs, prbs);
+        let size = |prbs| formats.uplink_bits(mcs, prbs);
         if size(most) <= bits {
             return sizes.up_to(most);
         }
-        let usable = |prbs| rat.usable(Direction::Uplink, (mcs, 1), prbs);
-        let fewest = fewest(size, |prbs| rat.uplink_bits(usable(prbs), prbs), bits, most);
+        let usable = |prbs| formats.usable(Direction::Uplink, (mcs, 1), prbs);
+        let fewest = fewest(size, |prbs| formats.uplink_bits(usable(prbs), prbs), bits, most);
         sizes.from(fewest).min(sizes.up_to(most))
     }
 }
@@ -242,14 +255,14 @@ mod tests {
         let cell = cell(Bandwidth::Mhz20);
         for mcs in [0, 6, 13, 28] {
             for bytes in (1..9500).step_by(7) {
-                let groups = cell.groups_for(&Rat::Lte, (mcs, 1), bytes);
-                let holds = |groups: u16| Rat::Lte.downlink_bits(mcs, 1, cell.blocks(0, groups).end) >= bytes * 8;
+                let groups = cell.groups_for(&Formats::Lte, (mcs, 1), bytes);
+                let holds = |groups: u16| Formats::Lte.downlink_bits(mcs, 1, cell.blocks(0, groups).end) >= bytes * 8;
                 assert!(holds(groups) || groups == cell.grid.groups, "{mcs} {bytes}");
                 // The table has one entry that is larger than its neighbour: it may save a group.
                 assert!(groups == 1 || !holds(groups - 1), "{mcs} {bytes} {groups}");
-                let grant = cell.grant_for(&Rat::Lte, mcs, bytes);
+                let grant = cell.grant_for(&Formats::Lte, mcs, bytes);
                 assert!(cell.grid.sizes.up_to(grant) == grant && grant <= 96);
-                assert!(Rat::Lte.uplink_bits(mcs, grant) >= bytes * 8 || grant == 96);
+                assert!(Formats::Lte.uplink_bits(mcs, grant) >= bytes * 8 || grant == 96);
             }
         }
     }

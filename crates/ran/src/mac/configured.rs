@@ -41,9 +41,9 @@ impl ConfiguredGrant {
     /// Returns whether a cell of `rat` with `prbs` resource blocks can grant it.
     pub fn is_valid(&self, rat: Rat, prbs: u16) -> bool {
         (1..=prbs / 2).contains(&self.prbs)
-            && self.mcs <= rat.best_mcs(Direction::Uplink)
-            && (1..rat.processes()).contains(&self.processes)
-            && rat.configurable(self.period)
+            && self.mcs <= rat.formats().best_mcs(Direction::Uplink)
+            && (1..rat.timing().processes()).contains(&self.processes)
+            && rat.timing().configurable(self.period)
     }
 
     /// Returns the process of a block in `slot`, of which a millisecond has `per_ms`.
@@ -86,8 +86,9 @@ pub(crate) struct Place {
 impl Places {
     /// Returns those of a cell of `rat` with `prbs` resource blocks.
     pub(crate) fn new(grant: ConfiguredGrant, rat: Rat, prbs: u16) -> Places {
-        let whole = rat.elements(Direction::Uplink);
-        let is_whole = |slot: &u16| rat.in_slot((*slot).into(), 0).elements(Direction::Uplink) == whole;
+        let formats = rat.formats();
+        let whole = formats.elements(Direction::Uplink);
+        let is_whole = |slot: &u16| formats.in_slot((*slot).into(), 0).elements(Direction::Uplink) == whole;
         Places {
             grant,
             offsets: (0..grant.period).filter(is_whole).collect(),

@@ -65,8 +65,8 @@ impl Control {
     /// Returns those of a carrier of `rat` with `prbs` resource blocks, on which `most` assignments fit into a slot, or as many
     /// as its control channel elements suffice for.
     pub(crate) fn new(rat: Rat, prbs: u16, most: Option<u16>) -> Control {
-        let fit = || rat.control_elements(prbs) / AGGREGATION;
-        let most = if rat.limits_control() { most.map_or_else(fit, u32::from).max(2) } else { u32::MAX / 512 };
+        let fit = || rat.grid(prbs).control_elements / AGGREGATION;
+        let most = if rat.wants().limits_control() { most.map_or_else(fit, u32::from).max(2) } else { u32::MAX / 512 };
         Control { most, pattern: pattern(rat), until: u64::MAX, used: 0, needed: 0 }
     }
 
@@ -142,21 +142,23 @@ impl Control {
 
 /// Returns [`Control::pattern`].
 fn pattern(rat: Rat) -> Box<[(Place, Target)]> {
-    let slots = rat.pattern_slots();
+    let (timing, formats) = (rat.timing(), rat.formats());
+    let slots = timing.pattern_slots();
     if slots == 1 {
         return Box::new([]);
     }
-    let carries = |sent| rat.in_slot(sent, 0).carries(Direction::Uplink);
-    let is_whole = |sent: &u64| carries(*sent) && rat.in_slot(*sent, 0).is_longest(Direction::Uplink);
-    let last = (0..slots).rev().find(|slot| rat.granted_in(*slot).any(carries)).unwrap_or(slots - 1);
-    let end = rat.granted_in(last).last().unwrap_or(last);
+    let carries = |sent| formats.in_slot(sent, 0).carries(Direction::Uplink);
+    let is_whole = |sent: &u64| carries(*sent) && formats.in_slot(*sent, 0).is_longest(Direction::Uplink);
+    let last = (0..slots).rev().find(|slot| timing.granted_in(*slot).any(carries)).unwrap_or(slots - 1);
+    let end = timing.granted_in(last).last().unwrap_or(last);
     let target = |sent: u64| {
         let after = (sent + 1..=at_or_after(sent, slots, end)).filter(is_whole).count() as u8;
         Target { is_whole: is_whole(&sent), after }
     };
     let place = |slot: u64| {
         let until = at_or_after(slot, slots, last);
-        let channels = |to: u64| (until + 1 - slots..=to).filter(|slot| rat.carries_grants(*slot)).count().max(1) as u8;
+        let channels =
+            |to: u64| (until + 1 - slots..=to).filter(|slot| timing.carries_grants(*slot)).count().max(1) as u8;
         Place { ahead: (until - slot) as u8, so_far: channels(slot), all: channels(until) }
     };
     // The second pattern: the period of its first slot begins in the first one.
@@ -177,12 +179,12 @@ mod tests {
     fn control_channels_have_the_elements_of_the_standards() {
         // Two symbols have 5 resource element groups in each resource block, of which PCFICH takes 4 and PHICH 3 for each eight
         // resource blocks; nine make an element: (30 - 4 - 3) / 9, (125 - 4 - 12) / 9, and so on.
-        let lte = [6, 15, 25, 50, 75, 100].map(|prbs| Rat::Lte.control_elements(prbs));
+        let lte = [6, 15, 25, 50, 75, 100].map(|prbs| Rat::Lte.grid(prbs).control_elements);
         assert_eq!(lte, [2, 7, 12, 25, 37, 50]);
         // Six resource blocks of a symbol make an element.
         let symbols = |symbols| Rat::Nr(Nr::new(Numerology::Khz30, Duplex::Fdd).with_control(symbols, 1));
-        assert_eq!([1, 2, 3].map(|n| symbols(n).control_elements(106)), [17, 34, 51]);
-        assert_eq!([24, 273].map(|prbs| symbols(1).control_elements(prbs)), [4, 45]);
+        assert_eq!([1, 2, 3].map(|n| symbols(n).grid(106).control_elements), [17, 34, 51]);
+        assert_eq!([24, 273].map(|prbs| symbols(1).grid(prbs).control_elements), [4, 45]);
     }
 
     #[test]

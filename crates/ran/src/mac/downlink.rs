@@ -25,7 +25,7 @@ use crate::mac::harq::{Transport, carrier_of, number};
 use crate::mac::outer_loop::Chosen;
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
-use crate::rat::Rat;
+use crate::rat::Formats;
 use crate::stats::{Event, Sink, Transmission};
 
 /// MAC overhead of a UE's first SDU: its subheader.
@@ -34,11 +34,11 @@ const HEADER: u32 = 1;
 impl<P: Packet> Ran<P> {
     /// Chooses the blocks that `cell` sends in slot `tti`: [`Ran::send_downlinks`] sends them.
     pub(crate) fn schedule_downlink<D: Drops<P>, S: Sink>(&mut self, cell: usize, tti: u64, io: &mut Io<'_, D, S>) {
-        let rat = self.cells[cell].rat_in(tti);
-        if !rat.carries(Direction::Downlink) {
+        let formats = self.cells[cell].formats_in(tti);
+        if !formats.carries(Direction::Downlink) {
             return;
         }
-        let Cell { slots, mac: MacConfig { rat: whole_rat, link, .. }, grid, .. } = self.cells[cell];
+        let Cell { slots, mac: MacConfig { link, .. }, formats: whole, wants, grid, .. } = self.cells[cell];
         let (now, groups) = (slots.start(tti), grid.groups);
         let mut first = 0;
         let begin = self.on_air.len();
@@ -56,14 +56,15 @@ impl<P: Packet> Ran<P> {
                 waits = true;
                 let data = || ue.backlog(Direction::Downlink, now);
                 // The cell's power suffices for all resource blocks.
-                let may_send =
-                    |block: &Transport| block.is_repeated_in(&rat, Direction::Downlink, (grid.prbs, u16::MAX), data);
+                let may_send = |block: &Transport| {
+                    block.is_repeated_in(&formats, Direction::Downlink, (grid.prbs, u16::MAX), data)
+                };
                 if let Some(process) = ue.down[carrier].harq.again_if(may_send) {
                     let transport = &ue.down[carrier].harq.processes[usize::from(process)];
-                    let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
+                    let prbs = transport.prbs_in(formats.elements(Direction::Downlink)).min(grid.prbs);
                     let want = self.cells[cell].groups_of(prbs);
                     if want <= groups - first && self.on_air.len() - begin < most {
-                        self.assign((cell, rat), index, process, (first, want), tti);
+                        self.assign((cell, formats), index, process, (first, want), tti);
                         first += want;
                     }
                     return true;
@@ -73,7 +74,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return waits;
             }
-            ue.report_channel(cell, (&whole_rat, &link), grid.group, tti);
+            ue.report_channel(cell, (&whole, &link), grid.group, tti);
             let out_of_range = ue.down[carrier].link.is_out_of_range(tti) || ue.is_unheard();
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
@@ -84,22 +85,21 @@ impl<P: Packet> Ran<P> {
             }
             if ue.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let is_short = rat.is_short(Direction::Downlink);
-                let scheme = ue.down[carrier].link.scheme_in(&whole_rat, is_short, tti);
+                let is_short = formats.is_short(Direction::Downlink);
+                let scheme = ue.down[carrier].link.scheme_in(&whole, is_short, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
-                let words = u32::from(rat.words(scheme.layers));
-                let whole = scheme.within(&rat, grid.prbs, word).bits(&rat, grid.prbs);
-                if !rat.is_longest(Direction::Downlink) && !scheme.carries(&rat, grid.prbs) {
+                let words = u32::from(formats.words(scheme.layers));
+                let most = scheme.within(&formats, grid.prbs, word).bits(&formats, grid.prbs);
+                if !formats.is_longest(Direction::Downlink) && !scheme.carries(&formats, grid.prbs) {
                     // The UE waits for a slot with more symbols.
                     return true;
                 }
-                let rate = whole as f32;
+                let rate = most as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down_past, tti);
-                let groups_for = |bytes| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes);
+                let groups_for = |bytes| cell.groups_for(&formats, (scheme.mcs, scheme.layers), bytes);
                 let mut least = 1;
                 if ue.has_transparent && !out_of_range {
-                    let most = whole / 8;
-                    let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
+                    let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most / 8, now, io.drops);
                     if fits == 0 {
                         // The UE waits for a better channel.
                         return true;
@@ -108,9 +108,9 @@ impl<P: Packet> Ran<P> {
                     least = groups_for(bytes.div_ceil(words));
                 }
                 let bytes = backlog.saturating_add(HEADER).div_ceil(words).min(word / 8);
-                let want = rat.downlink_want(|| groups_for(bytes), groups);
+                let want = wants.downlink(|| groups_for(bytes), groups);
                 if cell.downlink.scheduler.divides_equally() {
-                    least = least.max(groups_for(rat.least_bytes(Direction::Downlink)).min(want));
+                    least = least.max(groups_for(formats.least_bytes(Direction::Downlink)).min(want));
                 }
                 candidates.push(Candidate { least, scheme, ..Candidate::new(index, metric, want) });
             }
@@ -120,8 +120,8 @@ impl<P: Packet> Ran<P> {
         let most = most - (self.on_air.len() - begin);
         self.cells[cell].downlink.scheduler.divide_among(most, groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
-            if let Some(process) = self.fill_downlink((cell, &rat), c, first, tti, io) {
-                self.assign((cell, rat), c.ue, process, (first, c.got), tti);
+            if let Some(process) = self.fill_downlink((cell, &formats), c, first, tti, io) {
+                self.assign((cell, formats), c.ue, process, (first, c.got), tti);
                 first += c.got;
             }
         }
@@ -156,11 +156,11 @@ impl<P: Packet> Ran<P> {
     }
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.
-    fn assign(&mut self, (cell, rat): (usize, Rat), index: u32, process: u8, groups: (u16, u16), tti: u64) {
+    fn assign(&mut self, (cell, formats): (usize, Formats), index: u32, process: u8, groups: (u16, u16), tti: u64) {
         let ue = &mut self.ues[index as usize];
         let carrier = ue.carrier_in(cell);
         ue.down[carrier].harq.sent(process);
-        self.on_air.push(OnAir { cell, rat, tti, ue: index, process, groups });
+        self.on_air.push(OnAir { cell, formats, tti, ue: index, process, groups });
     }
 
     /// Sends the blocks that all cells have assigned.
@@ -173,7 +173,7 @@ impl<P: Packet> Ran<P> {
     /// Builds a new block; returns its process, or `None` if there is nothing to send.
     fn fill_downlink<D: Drops<P>, S: Sink>(
         &mut self,
-        (cell, rat): (usize, &Rat),
+        (cell, formats): (usize, &Formats),
         c: &Candidate,
         first: u16,
         tti: u64,
@@ -187,28 +187,29 @@ impl<P: Packet> Ran<P> {
         let process = ue.down[carrier].harq.idle()?;
         let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         transport.clear();
-        let permitted = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let mut scheme = permitted.usable(rat, prbs);
+        let permitted = c.scheme.within(formats, prbs, ue.category.downlink_word_bits(c.scheme.layers));
+        let mut scheme = permitted.usable(formats, prbs);
         if c.got == here.grid.groups {
             // There is no more than the carrier: repetitions must do the rest.
-            scheme = scheme.at_least(rat, prbs, rat.least_bytes(Direction::Downlink) * 8);
+            scheme = scheme.at_least(formats, prbs, formats.least_bytes(Direction::Downlink) * 8);
         }
         transport.mcs = scheme.mcs;
         transport.chosen = match scheme.mcs {
             mcs if mcs > c.scheme.mcs => Chosen::Raised,
-            mcs if mcs == rat.best_mcs(Direction::Downlink) || permitted.mcs < c.scheme.mcs => Chosen::Highest,
+            mcs if mcs == formats.best_mcs(Direction::Downlink) || permitted.mcs < c.scheme.mcs => Chosen::Highest,
             _ => Chosen::Freely,
         };
-        if rat.is_short(Direction::Downlink) {
+        if formats.is_short(Direction::Downlink) {
             transport.chosen = Chosen::Small;
         }
         transport.layers = scheme.layers;
         transport.prbs = prbs;
-        transport.elements = rat.elements(Direction::Downlink) * u32::from(prbs);
-        transport.bits = scheme.bits(rat, prbs);
+        transport.elements = formats.elements(Direction::Downlink) * u32::from(prbs);
+        transport.bits = scheme.bits(formats, prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
-        let left = ue.fill(Direction::Downlink, number(carrier, process), bytes, rat.adds_headers(), now, io.drops);
+        let left =
+            ue.fill(Direction::Downlink, number(carrier, process), bytes, here.reports.adds_headers(), now, io.drops);
         let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         if transport.parcels().is_empty() {
             return None;
@@ -224,8 +225,8 @@ impl<P: Packet> Ran<P> {
 
     /// Sends a block, for the first time or again.
     fn send_downlink<D: Drops<P>, S: Sink>(&mut self, block: OnAir, io: &mut Io<'_, D, S>) {
-        let OnAir { cell, rat, tti, ue: index, process, groups } = block;
-        let Cell { slots, decoding, .. } = self.cells[cell];
+        let OnAir { cell, formats, tti, ue: index, process, groups } = block;
+        let Cell { slots, timing, decoding, .. } = self.cells[cell];
         let now = slots.start(tti);
         let mut blocks = self.cells[cell].blocks(groups.0, groups.1);
         let ue = &mut self.ues[index as usize];
@@ -247,15 +248,15 @@ impl<P: Packet> Ran<P> {
         };
         let transport = &mut down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller than where the block was first sent.
-        blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.elements(Direction::Downlink)));
+        blocks.end = blocks.end.min(blocks.start + transport.prbs_in(formats.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
         ue.down_past.served(tti, transport.bits);
         let mcs = transport.mcs;
-        let word = transport.bits / u32::from(rat.words(layers));
+        let word = transport.bits / u32::from(formats.words(layers));
         let scheme = (Direction::Downlink, mcs, layers);
         let each = if layers > 1 { &down.share } else { sinr };
-        let error = down.errors.transmit(&rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
+        let error = down.errors.transmit(&formats, scheme, word, (each, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
         self.cells[cell].used += u64::from(prbs);
@@ -274,7 +275,7 @@ impl<P: Packet> Ran<P> {
                 decoded,
                 mcs,
                 layers,
-                cqi: down.link.scheme(&self.cells[cell].mac.rat, tti).cqi,
+                cqi: down.link.scheme(&self.cells[cell].formats, tti).cqi,
                 sinr_cdb: (decibels(f64::from(sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
@@ -285,7 +286,7 @@ impl<P: Packet> Ran<P> {
             io.sink.event(now, &Event::Transmission(event));
         }
         if let Some(drx) = ue.drx_at(tti) {
-            drx.assigned(rat, number, tti);
+            drx.assigned(timing, number, tti);
             if attempt == 1 {
                 drx.new_block(tti, Direction::Downlink);
             }
@@ -293,7 +294,7 @@ impl<P: Packet> Ran<P> {
         if decoded {
             self.note_at(self.cells[cell].decoded(tti), index, Kind::DownlinkDecoded, number);
         }
-        self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
+        self.note(timing.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
         if attempt == 1 && self.ues[index as usize].acknowledges() {
             // Filling the block has started timers.
             self.note_rlc(index);

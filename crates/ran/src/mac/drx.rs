@@ -34,7 +34,7 @@ use channel::Direction;
 use units::Span;
 
 use crate::mac::harq;
-use crate::rat::Rat;
+use crate::rat::Timing;
 use crate::slots::{Slots, at_or_after, at_or_before};
 
 /// Symbols of a slot, the unit of NR's HARQ RTT timers.
@@ -188,8 +188,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Creates the state of the UE number `index`, which is configured by a cell of `rat` in slot `began`.
-    pub(crate) fn new(config: &Drx, (rat, slots): (Rat, Slots), index: u32, began: u64) -> State {
+    /// Creates the state of the UE number `index`, which is configured by a cell of this `timing` in slot `began`.
+    pub(crate) fn new(config: &Drx, (timing, slots): (Timing, Slots), index: u32, began: u64) -> State {
         let millisecond = Span::from_millis(1);
         // A multiplicative hash by the golden ratio spreads any number of successive UEs.
         let spread = || {
@@ -202,7 +202,7 @@ impl State {
             (cycle, cycle * u64::from(short.count))
         });
         let symbols = |symbols: u8| u64::from(symbols).div_ceil(SYMBOLS);
-        let uplink = if rat.is_nr() { config.uplink_retransmission.into() } else { 1 };
+        let uplink = timing.uplink_listening(config.uplink_retransmission);
         State {
             on: slots.spanning(config.on_duration),
             inactivity: slots.spanning(config.inactivity),
@@ -242,9 +242,10 @@ impl State {
     }
 
     /// A downlink block of `process` is assigned in `slot`.
-    pub(crate) fn assigned(&mut self, rat: Rat, process: u8, slot: u64) {
+    pub(crate) fn assigned(&mut self, timing: Timing, process: u8, slot: u64) {
         self.timers[Direction::Downlink as usize].stop(process, slot);
-        self.rtt_ends[usize::from(process)] = rat.downlink_retransmission(slot, self.rtt[Direction::Downlink as usize]);
+        self.rtt_ends[usize::from(process)] =
+            timing.downlink_retransmission(slot, self.rtt[Direction::Downlink as usize]);
     }
 
     /// The cell learns in `slot` that the downlink block of `process` was not decoded.
@@ -260,9 +261,9 @@ impl State {
     }
 
     /// The uplink block of `process` is sent in `slot`, and may be repeated.
-    pub(crate) fn transmitted(&mut self, rat: Rat, process: u8, slot: u64) {
+    pub(crate) fn transmitted(&mut self, timing: Timing, process: u8, slot: u64) {
         let way = Direction::Uplink as usize;
-        let from = rat.uplink_retransmission(slot, self.rtt[way]);
+        let from = timing.uplink_retransmission(slot, self.rtt[way]);
         self.timers[way].start(process, (from, from + self.retransmission[way]));
     }
 

@@ -13,7 +13,7 @@ use channel::{Direction, Soft};
 
 use crate::mac::outer_loop::Chosen;
 use crate::mac::requests::Report;
-use crate::rat::Rat;
+use crate::rat::Formats;
 use crate::rlc::Block;
 
 /// Number of carriers that a UE can receive.
@@ -89,21 +89,21 @@ impl Transport {
         self.elements.div_ceil(elements) as u16
     }
 
-    /// Returns whether it is sent again in a slot of `rat`, of whose resource blocks it can have `most`, and the sender's power
+    /// Returns whether it is sent again in a slot of `formats`, of whose resource blocks it can have `most`, and the sender's power
     /// suffices for `full_power`, to a UE or by one with `waiting` bytes of further data.
     ///
     /// A UE has one block in a slot. A small block would displace the data that a long slot can hold, and waits for a short
     /// one. A block waits for a longer slot if that gives it more than twice the energy.
     pub(crate) fn is_repeated_in(
         &self,
-        rat: &Rat,
+        formats: &Formats,
         way: Direction,
         (most, full_power): (u16, u16),
         waiting: impl FnOnce() -> u32,
     ) -> bool {
-        let (elements, longest) = (rat.elements(way), rat.most_elements(way));
+        let (elements, longest) = (formats.elements(way), formats.most_elements(way));
         let energy = |prbs: u16, elements: u32| u32::from(prbs.min(full_power)) * elements;
-        match (self.chosen, rat.is_short(way)) {
+        match (self.chosen, formats.is_short(way)) {
             (Chosen::Small, is_short) => is_short || waiting() <= self.bits / 8,
             _ if elements >= longest => true,
             _ => 2 * energy(self.prbs_in(elements).min(most), elements) >= energy(self.prbs_in(longest), longest),
@@ -122,12 +122,12 @@ impl Transport {
     }
 
     /// Starts a new uplink block in `slot` on `prbs` resource blocks from the first one on.
-    pub(crate) fn begin_uplink(&mut self, rat: &Rat, mcs: u8, (first, prbs): (u16, u16), slot: u64) {
+    pub(crate) fn begin_uplink(&mut self, formats: &Formats, mcs: u8, (first, prbs): (u16, u16), slot: u64) {
         self.clear();
         self.mcs = mcs;
         (self.first_prb, self.prbs) = (first, prbs);
-        self.elements = rat.elements(Direction::Uplink) * u32::from(prbs);
-        self.bits = rat.uplink_bits(mcs, prbs);
+        self.elements = formats.elements(Direction::Uplink) * u32::from(prbs);
+        self.bits = formats.uplink_bits(mcs, prbs);
         self.built = slot;
     }
 

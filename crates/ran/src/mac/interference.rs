@@ -382,7 +382,7 @@ impl Means {
         let mut beams = self.beams.iter_mut().peekable();
         let loads = Arc::make_mut(&mut self.loads);
         for (index, (activity, cell)) in self.cells.iter_mut().zip(cells).enumerate() {
-            let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
+            let had = |way, at| cell.formats.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
             let mut window = |way: Direction| {
                 let blocks = had(way, end).saturating_sub(activity.had[way as usize]);
                 activity.had[way as usize] = had(way, end + WINDOW * windows);

@@ -13,8 +13,8 @@ impl<P: Packet> Ran<P> {
     /// Gives `index` at `now` a place in its serving cell, if that has one left.
     pub(crate) fn configure_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
-        let Cell { mac, places: Some(places), .. } = &mut self.cells[ue.serving] else { return };
-        ue.configured = places.take(mac.rat.ungranted_from(ue.slots.next_after(now))).map(Box::new);
+        let Cell { timing, places: Some(places), .. } = &mut self.cells[ue.serving] else { return };
+        ue.configured = places.take(timing.ungranted_from(ue.slots.next_after(now))).map(Box::new);
     }
 
     /// Takes back the place of `index`, which leaves its serving cell at `now`, and gives it to the first UE there that has
@@ -56,7 +56,7 @@ impl<P: Packet> Ran<P> {
                 .iter()
                 .any(|other| (other.ue, other.epoch, other.kind) == (entry.ue, entry.epoch, Kind::UplinkTransmit));
             let slot = ue.slots.next_at(tick);
-            let Cell { mac, places: Some(places), .. } = &self.cells[ue.serving] else { continue };
+            let Cell { formats, places: Some(places), .. } = &self.cells[ue.serving] else { continue };
             let Some(place) = &mut ue.configured else { continue };
             place.noted = false;
             if ue.had_data == 0 {
@@ -67,11 +67,11 @@ impl<P: Packet> Ran<P> {
             let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
             if is_free && !is_granted {
                 place.start_timer(grant, process, slot);
-                let least = mac.rat.least_mcs(grant.prbs);
-                let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
+                let least = formats.least_mcs(grant.prbs);
+                let mcs = formats.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);
                 let transport = &mut ue.up.harq.processes[usize::from(process)];
-                transport.begin_uplink(&mac.rat, mcs, blocks, slot);
+                transport.begin_uplink(formats, mcs, blocks, slot);
                 ue.up.past.served(slot, transport.bits);
                 ue.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };

@@ -1,6 +1,6 @@
 //! The occasions of scheduling requests.
 
-use crate::rat::Rat;
+use crate::rat::Timing;
 use crate::slots::at_or_after;
 
 /// The slots in which the UEs of a cell may send scheduling requests: in each period, a UE has the slot at its offset
@@ -15,40 +15,41 @@ pub(crate) struct Occasions {
 }
 
 impl Occasions {
-    /// Returns those of a cell of `rat` with a period of `period` slots.
-    pub(crate) fn new(rat: Rat, period: u16) -> Occasions {
+    /// Returns those of a cell with a period of `period` slots.
+    pub(crate) fn new(timing: Timing, period: u16) -> Occasions {
         let period = period.max(1);
-        let occurs = |offset: &u16| occasion(rat, u64::from(*offset), u64::from(period)).is_some();
+        let occurs = |offset: &u16| occasion(timing, u64::from(*offset), u64::from(period)).is_some();
         Occasions { period: period.into(), offsets: (0..period).filter(occurs).collect() }
     }
 
     /// Returns the first occasion of `ue` at or after `slot`.
     #[inline]
-    pub(crate) fn next(&self, rat: Rat, ue: u32, slot: u64) -> u64 {
+    pub(crate) fn next(&self, timing: Timing, ue: u32, slot: u64) -> u64 {
         let offset = self.offsets[ue as usize % self.offsets.len()];
         let nominal = at_or_after(slot, self.period, offset.into());
-        occasion(rat, nominal, self.period).expect("an offset has occasions")
+        occasion(timing, nominal, self.period).expect("an offset has occasions")
     }
 }
 
 /// Returns the first slot from `slot` on, in steps of `period`, in which requests can be sent, if there is one.
 #[inline]
-fn occasion(rat: Rat, slot: u64, period: u64) -> Option<u64> {
+fn occasion(timing: Timing, slot: u64, period: u64) -> Option<u64> {
     // The steps reach the same slots of the pattern again after as many as it has.
-    (0..rat.pattern_slots()).map(|steps| slot + steps * period).find(|slot| rat.carries_requests(*slot))
+    (0..timing.pattern_slots()).map(|steps| slot + steps * period).find(|slot| timing.carries_requests(*slot))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Duplex, Nr, Pattern};
+    use crate::{Duplex, Nr, Pattern, Rat};
     use channel::tables::nr::Numerology;
 
     /// The occasions of `ue` in the first `slots` slots.
     fn occasions(rat: Rat, period: u16, ue: u32, slots: u64) -> Vec<u64> {
-        let occasions = Occasions::new(rat, period);
+        let timing = rat.timing();
+        let occasions = Occasions::new(timing, period);
         let mut next: Vec<u64> =
-            (0..slots).map(|slot| occasions.next(rat, ue, slot)).filter(|at| *at < slots).collect();
+            (0..slots).map(|slot| occasions.next(timing, ue, slot)).filter(|at| *at < slots).collect();
         next.dedup();
         next
     }

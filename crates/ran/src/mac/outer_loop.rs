@@ -27,7 +27,7 @@ pub(crate) enum Chosen {
     Highest,
     /// It was raised above that choice, so that headers leave room for data.
     Raised,
-    /// The block was first sent in a short slot ([`crate::Rat::is_short`]).
+    /// The block was first sent in a short slot ([`crate::rat::Formats::is_short`]).
     Small,
 }
 

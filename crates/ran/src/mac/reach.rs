@@ -11,7 +11,7 @@
 
 use channel::{Direction, Soft};
 
-use crate::rat::Rat;
+use crate::rat::{Formats, Rat};
 
 /// The range in dB in which the SINR is sought, and steps that halve it.
 const RANGE_DB: (f64, f64) = (-40.0, 40.0);
@@ -20,26 +20,27 @@ const HALVINGS: u32 = 20;
 /// Returns the SINR in dB on one resource block below which a cell of `rat` does not hear a UE: the most robust block fails in
 /// all of its `transmissions` with a probability of more than 90 %. Negative infinity if feedback is ideal.
 pub(crate) fn least_sinr_db(rat: Rat, transmissions: u8) -> f64 {
-    if !rat.reports_buffers() {
+    if !rat.reports().include_buffers() {
         return f64::NEG_INFINITY;
     }
+    let formats = rat.formats();
     let (mut below, mut above) = RANGE_DB;
     for _ in 0..HALVINGS {
         let middle = (below + above) / 2.0;
-        if is_lost(rat, transmissions, middle) { below = middle } else { above = middle }
+        if is_lost(&formats, transmissions, middle) { below = middle } else { above = middle }
     }
     above
 }
 
-fn is_lost(rat: Rat, transmissions: u8, sinr_db: f64) -> bool {
-    let mcs = rat.least_mcs(1);
-    let modulation = rat.modulation(Direction::Uplink, mcs);
+fn is_lost(formats: &Formats, transmissions: u8, sinr_db: f64) -> bool {
+    let mcs = formats.least_mcs(1);
+    let modulation = formats.modulation(Direction::Uplink, mcs);
     let information = channel::mutual_information(modulation, channel::linear(sinr_db) as f32);
     let mut soft = Soft::default();
     for _ in 0..transmissions {
-        soft.add(information, rat.coded_bits(Direction::Uplink, modulation, 1, 1));
+        soft.add(information, formats.coded_bits(Direction::Uplink, modulation, 1, 1));
     }
-    rat.block_error(Direction::Uplink, mcs, rat.uplink_bits(mcs, 1), &soft) > 1.0 - channel::phy::TARGET
+    formats.block_error(Direction::Uplink, mcs, formats.uplink_bits(mcs, 1), &soft) > 1.0 - channel::phy::TARGET
 }
 
 #[cfg(test)]

@@ -345,7 +345,7 @@ impl BufferEstimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rat::Rat;
+    use crate::rat::Reports;
 
     #[test]
     fn requests_respect_the_prohibit_timer_and_end_in_random_access() {
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_report_counts_less_what_was_granted_since_it_was_written() {
         let mut estimate = BufferEstimate::default();
-        let report = Rat::Lte.report([0, 0, 0, 5000, 0, 0, 0, 0]);
+        let report = Reports::Lte.report([0, 0, 0, 5000, 0, 0, 0, 0]);
         estimate.grant((20 - 4, 20), 1000);
         estimate.grant((22 - 4, 22), 2000);
         estimate.grant((24 - 4, 24), 500);
@@ -403,7 +403,7 @@ mod tests {
     fn a_report_is_as_long_as_the_groups_that_have_data_need() {
         let size = |waiting: [u32; 4]| {
             let [a, b, c, d] = waiting;
-            Rat::Lte.report_size(&[a, b, c, d, 0, 0, 0, 0])
+            Reports::Lte.report_size(&[a, b, c, d, 0, 0, 0, 0])
         };
         assert_eq!([[0, 0, 0, 10], [0; 4], [1, 0, 0, 10]].map(size), [SHORT_BSR, SHORT_BSR, LONG_BSR]);
     }

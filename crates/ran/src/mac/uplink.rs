@@ -18,13 +18,15 @@ use crate::mac::adaptation::decibels;
 use crate::mac::blocks::{Blocks, Free};
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
+use crate::mac::filling;
 use crate::mac::harq::Transport;
+use crate::mac::needs::{self, Need};
 use crate::mac::outer_loop::Chosen;
 use crate::mac::power::Reported;
 use crate::mac::requests::{Opportunity, SHORT_BSR};
 use crate::mac::sched;
 use crate::network::{Io, Ran, emit};
-use crate::rat::{Need, Rat, Sizes};
+use crate::rat::{Formats, Sizes};
 use crate::stats::{Event, Sink, Transmission};
 use crate::ue::Ue;
 
@@ -40,7 +42,7 @@ impl<P: Packet> Ran<P> {
         let new = with_data & !ue.had_data;
         let old = core::mem::replace(&mut ue.had_data, with_data) & with_data;
         let serving = ue.serving;
-        if !self.cells[serving].mac.rat.reports_buffers() {
+        if !self.cells[serving].reports.include_buffers() {
             if with_data != 0 {
                 self.cells.activate(serving, Direction::Uplink, index);
             }
@@ -62,14 +64,14 @@ impl<P: Packet> Ran<P> {
         if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
             request_state.opportunity_noted = true;
             let cell = &self.cells[*serving];
-            let slot = cell.occasions.next(cell.mac.rat, index, from);
+            let slot = cell.occasions.next(cell.timing, index, from);
             self.note(slot, index, Kind::SchedulingRequest, 0);
         }
     }
 
     pub(crate) fn request_opportunity<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
-        let Cell { mac: MacConfig { rat, requests, .. }, decoding, .. } = &self.cells[ue.serving];
+        let Cell { mac: MacConfig { requests, .. }, timing, decoding, .. } = &self.cells[ue.serving];
         ue.request_state.opportunity_noted = false;
         ue.drx_at(tti);
         // It may have been given a configured grant meanwhile.
@@ -79,7 +81,7 @@ impl<P: Packet> Ran<P> {
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
                     emit(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
-                    let known = rat.request_known(tti, *decoding);
+                    let known = timing.request_known(tti, *decoding);
                     ue.request_state.sent(tti, known);
                     self.note(known, index, Kind::SchedulingRequestReceived, 0);
                 }
@@ -152,18 +154,18 @@ impl<P: Packet> Ran<P> {
 
     /// Makes the grants of `tti`.
     pub(crate) fn schedule_uplink(&mut self, cell: usize, tti: u64) {
-        for sent in self.cells[cell].mac.rat.granted_in(tti) {
+        for sent in self.cells[cell].timing.granted_in(tti) {
             self.grant_slot(cell, tti, sent);
         }
     }
 
     /// Grants in `tti` the uplink of slot `sent`.
     fn grant_slot(&mut self, cell: usize, tti: u64, sent: u64) {
-        let rat = self.uplink_slot(cell, tti, sent);
-        if !rat.carries(Direction::Uplink) {
+        let formats = self.uplink_slot(cell, tti, sent);
+        if !formats.carries(Direction::Uplink) {
             return;
         }
-        let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
+        let Cell { mac: MacConfig { link, transmissions, .. }, timing, reports, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
         let waiting = self.cells[cell].uplink.active.ues().len();
         let control = &mut self.cells[cell].control;
@@ -186,14 +188,14 @@ impl<P: Packet> Ran<P> {
             self.work += 1;
             let ue = &mut self.ues[index as usize];
             let mut waits = false;
-            if rat.repetition(tti).is_none() && ue.up.harq.again().is_some() {
+            if timing.repetition(tti).is_none() && ue.up.harq.again().is_some() {
                 waits = true;
                 let (full_power, data) = (ue.uplink.strength(tti).full_power_prbs(), || ue.estimate.waiting);
                 let may_send =
-                    |block: &Transport| block.is_repeated_in(&rat, Direction::Uplink, (most, full_power), data);
+                    |block: &Transport| block.is_repeated_in(&formats, Direction::Uplink, (most, full_power), data);
                 if let Some(process) = ue.up.harq.again_if(may_send) {
                     let transport = &ue.up.harq.processes[usize::from(process)];
-                    let prbs = transport.prbs_in(rat.elements(Direction::Uplink)).min(most);
+                    let prbs = transport.prbs_in(formats.elements(Direction::Uplink)).min(most);
                     let (first, found) = free.find(prbs);
                     if found == prbs && repetitions.len() < grants {
                         free.remove(first, prbs);
@@ -205,22 +207,22 @@ impl<P: Packet> Ran<P> {
                     return true;
                 }
             }
-            let need = match rat.uplink_need(ue, tti) {
+            let need = match needs::need(reports, ue, tti) {
                 Need::Nothing => return waits,
                 Need::Later => return true,
                 Need::Bytes(need) => need.min(ue.category.uplink_block_bits / 8),
             };
-            match rat.uplink_process(sent) {
+            match timing.uplink_process(sent) {
                 Some(process) if ue.up.harq.is_busy(process) => return true,
                 None if ue.idle_uplink().is_none() => return true,
                 _ => {}
             }
-            ue.sound(&link, &rat, factor, tti);
-            if ue.uplink.is_out_of_range(&rat, transmissions, tti) {
+            ue.sound(&link, reports, factor, tti);
+            if ue.uplink.is_out_of_range(&formats, transmissions, tti) {
                 // The UE waits for a better channel.
                 return true;
             }
-            candidates.extend(rat.uplink_candidate(self, index, (need, count), tti));
+            candidates.extend(needs::candidate(&formats, &self.cells[cell], (index, ue), (need, count), tti));
             // If it wants nothing any more, it leaves in the next slot.
             true
         });
@@ -240,7 +242,7 @@ impl<P: Packet> Ran<P> {
             }
         }
         self.repetitions = repetitions;
-        granted += self.grant_candidates(&candidates, (grid.sizes, &mut free), (&rat, tti, sent));
+        granted += self.grant_candidates(&candidates, (grid.sizes, &mut free), (&formats, tti, sent));
         self.cells[cell].control.take(tti, granted);
         candidates.clear();
         self.candidates = candidates;
@@ -251,7 +253,7 @@ impl<P: Packet> Ran<P> {
         &mut self,
         candidates: &[sched::Candidate],
         (sizes, free): (Sizes, &mut Free),
-        slot: (&Rat, u64, u64),
+        slot: (&Formats, u64, u64),
     ) -> usize {
         let mut granted = 0;
         for c in candidates.iter().take_while(|c| c.got > 0) {
@@ -273,16 +275,16 @@ impl<P: Packet> Ran<P> {
         granted
     }
 
-    /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
+    /// Returns the formats of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
     /// uplink gets as many symbols as the UEs that can be granted need with all resource blocks, and as the weakest of
     /// them needs with those for which its power suffices. If the downlink needs the rest, the directions share the slot by
     /// their numbers of UEs, or the slots if either could not use its share.
-    fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Rat {
-        let Cell { mac: MacConfig { rat, link, transmissions, .. }, grid, .. } = self.cells[cell];
-        if rat.uplink_symbols(0).is_none() {
-            return rat.in_slot(sent, 0);
+    fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Formats {
+        let Cell { mac: MacConfig { link, transmissions, .. }, formats, reports, grid, .. } = self.cells[cell];
+        if formats.uplink_symbols(0).is_none() {
+            return formats.in_slot(sent, 0);
         }
-        let whole = rat.elements(Direction::Uplink);
+        let whole = formats.elements(Direction::Uplink);
         let prbs = u32::from(grid.prbs);
         // Resource elements of all, and of a resource block for the weakest, and for little of its data.
         let (mut all, mut weakest, mut least, mut ues) = (0, 0, 0, 0);
@@ -299,7 +301,7 @@ impl<P: Packet> Ran<P> {
                 ues += 1;
                 return true;
             }
-            let need = match rat.uplink_need(ue, tti) {
+            let need = match needs::need(reports, ue, tti) {
                 Need::Nothing => return false,
                 Need::Later => return true,
                 Need::Bytes(need) => need,
@@ -307,20 +309,20 @@ impl<P: Packet> Ran<P> {
             if ue.idle_uplink().is_none() {
                 return true;
             }
-            ue.sound(&link, &rat, factor, tti);
-            if ue.uplink.is_out_of_range(&rat, transmissions, tti) {
+            ue.sound(&link, reports, factor, tti);
+            if ue.uplink.is_out_of_range(&formats, transmissions, tti) {
                 return true;
             }
             // A block was too small for data: how many symbols suffice is not known.
             needs_whole |= ue.estimate.least().is_some();
-            let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes(Direction::Uplink));
+            let need = need.min(ue.category.uplink_block_bits / 8).max(formats.least_bytes(Direction::Uplink));
             let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
-            let mcs = ue.uplink.scheme(&rat, most, tti);
-            let elements = |bytes| u32::from(self.cells[cell].grant_for(&rat, mcs, bytes)) * whole;
+            let mcs = ue.uplink.scheme(&formats, most, tti);
+            let elements = |bytes| u32::from(self.cells[cell].grant_for(&formats, mcs, bytes)) * whole;
             all += elements(need);
             ues += 1;
             weakest = weakest.max(elements(need).div_ceil(most.into()));
-            least = least.max(elements(need.min(2 * rat.least_bytes(Direction::Uplink))).div_ceil(most.into()));
+            least = least.max(elements(need.min(2 * formats.least_bytes(Direction::Uplink))).div_ceil(most.into()));
             true
         });
         self.cells[cell].uplink.active = active;
@@ -329,12 +331,12 @@ impl<P: Packet> Ran<P> {
         if ues > most {
             all = (u64::from(all) * u64::from(most) / u64::from(ues)) as u32;
         }
-        let symbols = |elements: u32| rat.uplink_symbols(elements).unwrap_or(0);
+        let symbols = |elements: u32| formats.uplink_symbols(elements).unwrap_or(0);
         let free = symbols(u32::MAX);
         let wanted = if needs_whole { free } else { symbols(all.div_ceil(prbs).max(weakest)) };
         let mut granted = wanted;
         if granted > symbols(1) || granted > free - symbols(1) {
-            let (waiting, needed) = self.downlink_need(cell, &rat, tti);
+            let (waiting, needed) = self.downlink_need(cell, &formats, tti);
             let share = (u32::from(free) * ues).div_ceil(ues + waiting) as u8;
             let left = free.saturating_sub(symbols(needed.div_ceil(prbs)));
             granted = granted.min(share.max(left)).max(symbols(1));
@@ -346,20 +348,20 @@ impl<P: Packet> Ran<P> {
         }
         let symbols = granted;
         self.cells[cell].grant_symbols(sent, symbols);
-        rat.in_slot(sent, symbols)
+        formats.in_slot(sent, symbols)
     }
 
     /// Returns the number of UEs with data in the downlink, and the resource elements that they need for it.
-    fn downlink_need(&mut self, cell: usize, rat: &Rat, tti: u64) -> (u32, u32) {
+    fn downlink_need(&mut self, cell: usize, formats: &Formats, tti: u64) -> (u32, u32) {
         let here = &self.cells[cell];
         let now = here.slots.start(tti);
         let elements = |index: &u32| {
             let ue = &mut self.ues[*index as usize];
             let carrier = ue.carrier_in(cell);
-            let scheme = ue.down[carrier].link.scheme(rat, tti);
+            let scheme = ue.down[carrier].link.scheme(formats, tti);
             let bits = ue.backlog(Direction::Downlink, now).saturating_mul(8);
-            let whole = u64::from(scheme.bits(rat, here.grid.prbs).max(1));
-            let carrier = u64::from(rat.elements(Direction::Downlink) * u32::from(here.grid.prbs));
+            let whole = u64::from(scheme.bits(formats, here.grid.prbs).max(1));
+            let carrier = u64::from(formats.elements(Direction::Downlink) * u32::from(here.grid.prbs));
             u64::from(bits) * carrier / whole
         };
         let sum: u64 = here.downlink.active.ues().iter().map(elements).sum();
@@ -382,17 +384,18 @@ impl<P: Packet> Ran<P> {
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
-    fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (&Rat, u64, u64)) {
+    fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (formats, tti, sent): (&Formats, u64, u64)) {
         let ue = &mut self.ues[index as usize];
-        let Some(process) = rat.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
-        let (mcs, chosen) = ue.uplink.fitted(rat, prbs, tti);
+        let Cell { timing, reports, .. } = self.cells[ue.serving];
+        let Some(process) = timing.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
+        let (mcs, chosen) = ue.uplink.fitted(formats, prbs, tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
-        transport.begin_uplink(rat, mcs, (first, prbs), sent);
-        transport.chosen = if rat.is_short(Direction::Uplink) { Chosen::Small } else { chosen };
+        transport.begin_uplink(formats, mcs, (first, prbs), sent);
+        transport.chosen = if formats.is_short(Direction::Uplink) { Chosen::Small } else { chosen };
         let bytes = transport.bits / 8;
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
-        ue.estimate.grant((tti, sent), rat.uplink_payload(bytes));
+        ue.estimate.grant((tti, sent), needs::payload(reports, bytes));
         if let Some(drx) = ue.drx_at(tti) {
             drx.granted(process, tti);
             drx.new_block(tti, Direction::Uplink);
@@ -431,7 +434,8 @@ impl<P: Packet> Ran<P> {
         }
         let ue = &mut self.ues[index as usize];
         let cell = &self.cells[ue.serving];
-        let (slots, decoding, rat, serving) = (cell.slots, cell.decoding, cell.rat_in(tti), ue.serving);
+        let Cell { slots, decoding, timing, reports, .. } = *cell;
+        let (formats, serving) = (cell.formats_in(tti), ue.serving);
         let known = cell.decoded(tti);
         let now = slots.start(tti);
         let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(process)];
@@ -447,7 +451,7 @@ impl<P: Packet> Ran<P> {
         transport.attempts += 1;
         let (mcs, bits) = (transport.mcs, transport.bits);
         let scheme = (Direction::Uplink, mcs, 1);
-        let error = ue.up.errors.transmit(&rat, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
+        let error = ue.up.errors.transmit(&formats, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let (attempt, decoded, padding) = (transport.attempts, transport.decoded, transport.padding);
         let stats = &mut ue.stats.uplink;
@@ -477,12 +481,12 @@ impl<P: Packet> Ran<P> {
         if decoded {
             self.note_at(known, index, Kind::UplinkDecoded, process);
         } else {
-            self.note(rat.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
+            self.note(timing.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
         }
         if let Some(drx) = &mut self.ues[index as usize].drx
-            && (rat.repetition(tti).is_none() || attempt < self.cells[serving].mac.transmissions)
+            && (timing.repetition(tti).is_none() || attempt < self.cells[serving].mac.transmissions)
         {
-            drx.transmitted(rat, process, tti);
+            drx.transmitted(timing, process, tti);
             self.extended(index, tti);
         }
         if is_new {
@@ -490,7 +494,7 @@ impl<P: Packet> Ran<P> {
                 // Filling the block has started timers.
                 self.note_rlc(index);
             }
-            if self.ues[index as usize].had_data != 0 && rat.reports_buffers() {
+            if self.ues[index as usize].had_data != 0 && reports.include_buffers() {
                 self.note_retx(index);
             }
         }
@@ -498,9 +502,8 @@ impl<P: Packet> Ran<P> {
 
     /// Builds the block that the UE sends with its grant.
     fn fill_uplink<D: Drops<P>, S: Sink>(&mut self, index: u32, process: u8, tti: u64, io: &mut Io<'_, D, S>) {
-        let rat = self.cells[self.ues[index as usize].serving].mac.rat;
-        let left = rat.fill_uplink(self, index, process, tti, io);
         let ue = &mut self.ues[index as usize];
+        let left = filling::fill(&self.cells[ue.serving], ue, process, tti, io.drops);
         let now = ue.slots.start(tti);
         ue.hand_down(Direction::Uplink, now, io.drops);
         ue.had_data = ue.with_uplink_data(now);
@@ -520,26 +523,26 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let mac = &self.cells[ue.serving].mac;
-        let rat = mac.rat;
+        let cell = &self.cells[ue.serving];
+        let (mac, reports) = (&cell.mac, cell.reports);
         ue.up.harq.finished(process);
         ue.estimate.decoded();
         ue.adapt_uplink(mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
         if let Some((level, prbs)) = transport.headroom {
-            ue.uplink.power.learn(rat.headroom_db(level), prbs, transport.built);
+            ue.uplink.power.learn(reports.headroom_db(level), prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
-        let reports = transport.report.is_some_and(|report| report.bytes > 0);
-        ue.estimate.carried(transport.room, !transport.parcels().is_empty(), reports);
+        let has_more = transport.report.is_some_and(|report| report.bytes > 0);
+        ue.estimate.carried(transport.room, !transport.parcels().is_empty(), has_more);
         if let Some(report) = transport.report {
             ue.estimate.learn(&report, transport.built);
             emit(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
-        } else if transport.padding < SHORT_BSR && rat.reports_buffers() {
+        } else if transport.padding < SHORT_BSR && reports.include_buffers() {
             // There was no room to report the waiting data.
             ue.estimate.full_without_report(transport.built, transport.bits / 8);
         }
-        if rat.reports_buffers() {
+        if reports.include_buffers() {
             self.update_uplink_activity(index);
         }
         self.receive(index, Direction::Uplink, process, now, io);
@@ -558,7 +561,7 @@ impl<P: Packet> Ran<P> {
         ue.adapt_uplink(&cell.mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts < cell.mac.transmissions {
-            if let Some(again) = cell.mac.rat.repetition(tti) {
+            if let Some(again) = cell.timing.repetition(tti) {
                 self.cells.reserve(serving, Blocks::run(transport.first_prb, transport.prbs));
                 ue.up.past.served(tti, transport.bits);
                 self.note(again, index, Kind::UplinkTransmit, process);
@@ -569,7 +572,7 @@ impl<P: Packet> Ran<P> {
         } else {
             let now = ue.slots.start(tti);
             ue.up.harq.finished(process);
-            if cell.mac.rat.reports_buffers() {
+            if cell.reports.include_buffers() {
                 if ue.estimate.lost(&cell.mac.requests, tti) {
                     // What the UE has reported of its power may be what is wrong.
                     ue.uplink.power = Reported::default();
@@ -595,7 +598,7 @@ mod tests {
 
     use super::*;
     use crate::rlc::{self, Mode, NrAm};
-    use crate::{Above, BearerConfig, CellConfig, Config, Duplex, Filter, Nr, Room, UeConfig, pdcp};
+    use crate::{Above, BearerConfig, CellConfig, Config, Duplex, Filter, Nr, Rat, Room, UeConfig, pdcp};
 
     /// A UE behind a path loss of 100 dB in an NR cell with slots of 1 ms.
     fn network() -> Ran<TestPacket> {
@@ -635,12 +638,12 @@ mod tests {
     fn a_headroom_counts_for_the_resource_blocks_that_it_was_written_for() {
         let mut ran = network();
         let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
-        let rat = ran.cells[0].mac.rat;
-        ran.ues[0].up.harq.processes[0].begin_uplink(&rat, 5, (0, 4), 10);
+        let (timing, formats) = (ran.cells[0].timing, ran.cells[0].formats);
+        ran.ues[0].up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), 10);
         ran.uplink_transmit(0, 0, 10, &mut io);
         // The block is repeated on 16 resource blocks of a shorter slot.
         ran.grant_again(0, 0, (0, 16), (14, 15));
-        ran.uplink_decoded(0, 0, Time::ZERO + rat.slot() * 17, &mut io);
+        ran.uplink_decoded(0, 0, Time::ZERO + timing.slot() * 17, &mut io);
         // 23 dBm less -80 dBm and 100 dB, and less 6 dB on four: -3.02 dB is reported as -4 dB.
         let one_block_db = ran.ues[0].uplink.power.one_block_db;
         assert!((one_block_db - (-4.0 + 6.02)).abs() < 0.01, "{one_block_db}");
@@ -649,18 +652,18 @@ mod tests {
     fn what_a_ue_has_reported_of_its_power_is_forgotten_after_five_lost_blocks_in_a_row() {
         let mut ran = network();
         let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
-        let rat = ran.cells[0].mac.rat;
+        let (timing, formats) = (ran.cells[0].timing, ran.cells[0].formats);
         ran.ues[0].uplink.power.learn(12.0, 1, 0);
         // Blocks are lost, of which the fifth is decoded after all.
         for (slot, is_decoded, one_block_db) in (1..)
             .zip([false; 4].into_iter().chain([true]).chain([false; 5]))
             .map(|(n, is_decoded)| (n * 10, is_decoded, if n < 10 { 12.0 } else { 0.0 }))
         {
-            ran.ues[0].up.harq.processes[0].begin_uplink(&rat, 5, (0, 4), slot);
+            ran.ues[0].up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), slot);
             ran.ues[0].up.harq.sent(0);
             ran.ues[0].up.harq.processes[0].attempts = ran.cells[0].mac.transmissions;
             if is_decoded {
-                ran.uplink_decoded(0, 0, Time::ZERO + rat.slot() * (slot + 1), &mut io);
+                ran.uplink_decoded(0, 0, Time::ZERO + timing.slot() * (slot + 1), &mut io);
             } else {
                 ran.uplink_nack(0, 0, slot, &mut io);
             }

@@ -1,5 +1,6 @@
-//! The words in which technologies answer: grids, sizes and needs.
+//! The division of a carrier.
 
+use super::lte::sizes;
 use crate::mac::blocks::Blocks;
 
 /// The division of a carrier among UEs.
@@ -15,6 +16,8 @@ pub(crate) struct Grid {
     pub(crate) shared: Blocks,
     /// The valid sizes of uplink grants.
     pub(crate) sizes: Sizes,
+    /// Control channel elements of a slot.
+    pub(crate) control_elements: u32,
 }
 
 /// The numbers of resource blocks that an uplink grant may have.
@@ -26,13 +29,22 @@ pub(crate) enum Sizes {
     Any,
 }
 
-/// A UE's demand for the uplink scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// None, until it is activated again.
-    Nothing,
-    /// None in this slot.
-    Later,
-    /// A block for this many bytes.
-    Bytes(u32),
+impl Sizes {
+    /// Returns the largest size of at most `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn up_to(self, prbs: u16) -> u16 {
+        match self {
+            Sizes::Smooth => sizes::uplink_size(prbs),
+            Sizes::Any => prbs,
+        }
+    }
+
+    /// Returns the smallest size of at least `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn from(self, prbs: u16) -> u16 {
+        match self {
+            Sizes::Smooth => sizes::uplink_size_from(prbs),
+            Sizes::Any => prbs,
+        }
+    }
 }

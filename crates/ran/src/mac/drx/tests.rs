@@ -97,7 +97,7 @@ fn config([on, inactivity, cycle, short, retransmission]: [u8; 5]) -> Drx {
 }
 
 /// An event and the slots until the next, as in a cell: what is known before a change is counted first.
-fn event(state: &mut State, model: &mut Model, rat: Rat, kind: u8, slot: u64) {
+fn event(state: &mut State, model: &mut Model, timing: Timing, kind: u8, slot: u64) {
     let process = kind / 8 % USED;
     let (down, up) = (Direction::Downlink as usize, Direction::Uplink as usize);
     let place = usize::from(process);
@@ -111,8 +111,8 @@ fn event(state: &mut State, model: &mut Model, rat: Rat, kind: u8, slot: u64) {
             }
         }
         2 => {
-            state.assigned(rat, process, slot);
-            model.rtt_ends[place] = rat.downlink_retransmission(slot, model.rtt[down]);
+            state.assigned(timing, process, slot);
+            model.rtt_ends[place] = timing.downlink_retransmission(slot, model.rtt[down]);
             model.timers[down][place].1 = model.timers[down][place].1.min(slot + 1);
         }
         3 => {
@@ -125,8 +125,8 @@ fn event(state: &mut State, model: &mut Model, rat: Rat, kind: u8, slot: u64) {
             model.timers[up][place].1 = model.timers[up][place].1.min(slot + 1);
         }
         5 => {
-            state.transmitted(rat, process, slot);
-            let from = rat.uplink_retransmission(slot, model.rtt[up]);
+            state.transmitted(timing, process, slot);
+            let from = timing.uplink_retransmission(slot, model.rtt[up]);
             model.timers[up][place] = (from, from + model.retransmission[up]);
         }
         6 if kind & 64 == 0 => {
@@ -146,13 +146,13 @@ fn the_active_time_is_that_of_a_model_slot_by_slot() {
     check!().with_type::<([u8; 5], bool, Vec<(u8, u8)>)>().for_each(|(numbers, is_nr, events)| {
         let config = config(*numbers);
         assert!(config.is_valid(), "{config:?}");
-        let rat = if *is_nr {
-            Rat::Nr(crate::Nr::new(channel::tables::nr::Numerology::Khz15, crate::Duplex::Fdd))
+        let timing = if *is_nr {
+            crate::Rat::Nr(crate::Nr::new(channel::tables::nr::Numerology::Khz15, crate::Duplex::Fdd)).timing()
         } else {
-            Rat::Lte
+            Timing::Lte
         };
         let began = u64::from(numbers[3] % 32);
-        let mut state = State::new(&config, (rat, Slots::LTE), 0, began);
+        let mut state = State::new(&config, (timing, Slots::LTE), 0, began);
         let symbols = |symbols: u8| u64::from(symbols / 14);
         let uplink = if *is_nr { config.uplink_retransmission.into() } else { 1 };
         let mut model = Model {
@@ -173,7 +173,7 @@ fn the_active_time_is_that_of_a_model_slot_by_slot() {
             if kind % 8 == 7 {
                 requested = if kind & 64 == 0 { NEVER } else { slot + u64::from(kind / 8 % 4) };
             }
-            event(&mut state, &mut model, rat, kind, slot);
+            event(&mut state, &mut model, timing, kind, slot);
             let next = (slot..).find(|slot| model.is_active(*slot, requested)).expect("a cycle is not long");
             assert_eq!(state.next_active(slot, requested), next, "from slot {slot} on");
             let end = slot + u64::from(pause % 32);
@@ -208,13 +208,13 @@ fn the_active_time_is_that_of_a_model_slot_by_slot() {
 #[test]
 fn cycles_begin_at_different_slots_of_different_ues() {
     let config = Drx { cycle: ms(160), ..Drx::default() };
-    let offset = |index| State::new(&config, (Rat::Lte, Slots::LTE), index, 0).offset;
+    let offset = |index| State::new(&config, (Timing::Lte, Slots::LTE), index, 0).offset;
     let mut offsets: Vec<u64> = (0..16).map(offset).collect();
     offsets.sort_unstable();
     assert!(offsets[15] < 160 && offsets[0] < 10, "{offsets:?}");
     assert!(offsets.windows(2).all(|pair| (4..=20).contains(&(pair[1] - pair[0]))), "{offsets:?}");
     let set = Drx { offset: Some(ms(7)), ..config };
-    assert_eq!(State::new(&set, (Rat::Lte, Slots::LTE), 5, 0).offset, 7);
+    assert_eq!(State::new(&set, (Timing::Lte, Slots::LTE), 5, 0).offset, 7);
 }
 
 #[test]
