@@ -24,13 +24,13 @@
 //!
 //! # The path of a packet
 //! In the downlink:
-//! 1. *PDCP queue*: the packet's priority selects the bearer (`Ue::bearer_of`), whose queue discipline takes the packet
+//! 1. *PDCP queue*: the packet's priority selects the bearer (`Bearers::bearer_of` of `ue/bearers.rs`), whose queue discipline takes the packet
 //!    (`Sdus::enqueue`, [`pdcp`]). A bearer may have a queue above PDCP's, which then serves as the buffer below it
 //!    ([`Above`]). The UE becomes active in its cell.
 //! 2. *Grant*: in the next slot, `Ran::schedule_downlink` (`mac/downlink.rs`) determines the possible rate of each active UE
 //!    (`mac/adaptation.rs`, from the CQI reports of [`channel::Air`]), and the scheduler assigns resource block groups
 //!    (`mac/sched.rs`).
-//! 3. *RLC*: `Ue::fill` serves the bearers in order of priority, and `Bearer::build` ([`rlc`]) dequeues packets and segments
+//! 3. *RLC*: `Bearers::fill` serves the bearers in order of priority, and `Bearer::build` ([`rlc`]) dequeues packets and segments
 //!    them into PDUs. No bytes are copied: a PDU is a range of bytes.
 //! 4. *HARQ* (`mac/harq.rs`): the mutual information accumulated over all transmissions of a block determines the probability
 //!    that it is decoded, and one random number decides. After the last transmission, `Ran::give_up` informs RLC.
@@ -38,7 +38,7 @@
 //!    [`Ran::poll_delivery`].
 //!
 //! In the uplink:
-//! 1. *Host queue*: [`Ran::handle_uplink`] enqueues the packet in the host's queue discipline. `Ue::hand_down` moves packets to the
+//! 1. *Host queue*: [`Ran::handle_uplink`] enqueues the packet in the host's queue discipline. `Bearers::hand_down` moves packets to the
 //!    *modem*, the uplink queues of the bearers, while the modem has room.
 //! 2. *SR and BSR* (`mac/requests.rs`): data that arrives in an empty buffer triggers a buffer status report. Without a grant for
 //!    it, the UE sends a scheduling request at its next opportunity, or starts a random access after too many. The cell's
@@ -47,7 +47,7 @@
 //!    that time, with a report if one is due or padding leaves room. HARQ and RLC follow as in the downlink.
 //!
 //! Between cells, `mobility.rs` implements the procedure, `handover.rs` its triggers, and `signalling.rs` the RRC messages, which are
-//! SDUs of SRB1 (`Ue::srb`). A UE's state moves with it. A [`Sink`] receives transmissions, reports and handovers.
+//! SDUs of SRB1 (`Bearers::srb`). A UE's state moves with it. A [`Sink`] receives transmissions, reports and handovers.
 //!
 //! # What is not modelled
 //! Measurement gaps, more than two downlink carriers or one uplink carrier of a UE, guaranteed bit rates, subband CQI,

@@ -28,7 +28,7 @@ use crate::network::{self, Delivery, Io, Ran, strongest};
 use crate::pdcp::Keep;
 use crate::signalling::{self, Message, Signal};
 use crate::stats::{Event, Sink, Step};
-use crate::ue::{Link, Ue};
+use crate::ue::{Link, Phy, Ue};
 
 /// Interval between attempts to reach a cell.
 const RETRY: Span = Span::from_millis(10);
@@ -71,7 +71,7 @@ impl<P: Packet> Ran<P> {
     pub fn hand_over(&mut self, ue: u32, cell: u32, now: Time, sink: &mut impl Sink) -> Result<(), Refused> {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
-        match state.link {
+        match state.rrc.link {
             _ if cell as usize >= self.serving_cells => return Err(Refused::NoSuchCell),
             Link::Searching { .. } => return Err(Refused::NotServed),
             Link::Preparing { target } | Link::Commanded { target } | Link::Moving { target, .. } => {
@@ -86,7 +86,7 @@ impl<P: Packet> Ran<P> {
 
     /// Prepares the handover to `target` in the old cell.
     fn prepare<S: Sink>(&mut self, ue: u32, target: usize, now: Time, sink: &mut S) {
-        self.ues[ue as usize].link = Link::Preparing { target };
+        self.ues[ue as usize].rrc.link = Link::Preparing { target };
         emit(sink, now, ue, Step::Preparing { target: target as u32 });
         self.note_after(self.handover.preparation, now, ue, Kind::Mobility);
     }
@@ -95,9 +95,9 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn wake(&mut self, ue: u32, now: Time) {
         let state = &mut self.ues[ue as usize];
         let slot = state.slots.next_after(now);
-        if core::mem::take(&mut state.dormant) {
+        if core::mem::take(&mut state.rrc.dormant) {
             self.note(slot, ue, Kind::Mobility, 0);
-        } else if state.is_served() {
+        } else if state.rrc.is_served() {
             self.note_measurement(ue, slot);
         }
     }
@@ -112,8 +112,8 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn note_measurement(&mut self, ue: u32, slot: u64) {
         let state = &mut self.ues[ue as usize];
         let now = state.slots.start(slot);
-        if !state.measures && self.measuring_matters(ue, now) {
-            self.ues[ue as usize].measures = true;
+        if !state.rrc.measures && self.measuring_matters(ue, now) {
+            self.ues[ue as usize].rrc.measures = true;
             self.note(slot, ue, Kind::Measure, 0);
         }
     }
@@ -121,16 +121,17 @@ impl<P: Packet> Ran<P> {
     /// Returns whether measurements from `now` on may change the link of `ue` or its cell.
     fn measuring_matters(&mut self, ue: u32, now: Time) -> bool {
         let state = &mut self.ues[ue as usize];
-        if state.air.varies() {
+        if state.phy.air.varies() {
             return true;
         }
-        if !state.is_served() {
+        if !state.rrc.is_served() {
             return false;
         }
-        let Ue { air, measurements, serving, .. } = state;
-        let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
+        let (air, serving) = (&mut state.phy.air, state.serving);
+        let settled =
+            state.rrc.measurements.are_settled(self.handover.a3.as_ref(), serving, |cell| air.rsrp(cell, now));
         !settled
-            || state.sync.is_t310_running()
+            || state.rrc.sync.is_t310_running()
             || self.least_sinr_db(ue, now) < self.handover.link.q_out_db
             || !self.is_heard(ue, now)
     }
@@ -138,15 +139,15 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
-        ue.measures = false;
+        ue.rrc.measures = false;
         ue.hear(&self.interference);
-        ue.measurements.measured(ue.air.rsrps(now));
+        ue.rrc.measurements.measured(ue.phy.air.rsrps(now));
         if S::MEASURES {
             // Loads of cells that others do not hear have no versions.
-            self.interference.load(&mut ue.air);
+            self.interference.load(&mut ue.phy.air);
             for cell in 0..self.serving_cells {
-                let (rsrp_dbm, rsrq_db) = (ue.air.rsrp(cell, now), ue.air.rsrq(cell, now));
-                let serving = cell == ue.serving && ue.is_served();
+                let (rsrp_dbm, rsrq_db) = (ue.phy.air.rsrp(cell, now), ue.phy.air.rsrq(cell, now));
+                let serving = cell == ue.serving && ue.rrc.is_served();
                 let event = Event::Measured { ue: index, cell: cell as u32, rsrp_dbm, rsrq_db, serving };
                 io.sink.event(now, &event);
             }
@@ -154,10 +155,10 @@ impl<P: Packet> Ran<P> {
         let is_heard = self.is_heard(index, now);
         let sinr_db = if is_heard { self.sinr_db(index, now) } else { f64::NEG_INFINITY };
         let ue = &mut self.ues[index as usize];
-        ue.is_heard = is_heard;
-        if ue.is_served() && ue.sync.indicate(&self.handover.link, sinr_db, now) {
+        ue.rrc.is_heard = is_heard;
+        if ue.rrc.is_served() && ue.rrc.sync.indicate(&self.handover.link, sinr_db, now) {
             self.handle_link_failure(index, now, io);
-        } else if ue.is_served() {
+        } else if ue.rrc.is_served() {
             self.evaluate_a3(index, now, io);
         }
         self.note_measurement(index, next);
@@ -166,7 +167,7 @@ impl<P: Packet> Ran<P> {
     fn evaluate_a3<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         if let Some(a3) = &self.handover.a3
-            && let Some(report) = ue.measurements.a3(a3, ue.serving, now)
+            && let Some(report) = ue.rrc.measurements.a3(a3, ue.serving, now)
         {
             emit(io.sink, now, index, Step::Triggered { target: report.best as u32 });
             self.signal(index, Direction::Uplink, Message::Report(report), now, io);
@@ -174,10 +175,10 @@ impl<P: Packet> Ran<P> {
     }
 
     pub(crate) fn mobility_step<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
-        match self.ues[index as usize].link {
+        match self.ues[index as usize].rrc.link {
             Link::Connected | Link::Commanded { .. } => {}
             Link::Preparing { target } => {
-                self.ues[index as usize].link = Link::Commanded { target };
+                self.ues[index as usize].rrc.link = Link::Commanded { target };
                 let command = Message::Command { target, bytes: self.handover.command_bytes };
                 self.signal(index, Direction::Downlink, command, now, io);
             }
@@ -191,7 +192,7 @@ impl<P: Packet> Ran<P> {
                 } else {
                     let ue = &mut self.ues[index as usize];
                     ue.stats.handover_failures += 1;
-                    ue.link = Link::Searching { since };
+                    ue.rrc.link = Link::Searching { since };
                     emit(io.sink, now, index, Step::Failed);
                     let found = deadline.saturating_since(now) + self.handover.reestablishment;
                     self.note_after(found, now, index, Kind::Mobility);
@@ -199,13 +200,13 @@ impl<P: Packet> Ran<P> {
             }
             Link::Searching { since } => {
                 let cells = self.serving_cells;
-                let target = strongest(&mut self.ues[index as usize].air, cells, now);
+                let target = strongest(&mut self.ues[index as usize].phy.air, cells, now);
                 if self.reaches(index, target, now) {
                     self.connect(index, since, now, io);
                 } else if self.may_reach(index, target, now) {
                     self.note_after(RETRY, now, index, Kind::Mobility);
                 } else {
-                    self.ues[index as usize].dormant = true;
+                    self.ues[index as usize].rrc.dormant = true;
                 }
             }
         }
@@ -225,7 +226,7 @@ impl<P: Packet> Ran<P> {
         if !reports.carry_signalling() {
             return self.handle_message(index, message, now, io);
         }
-        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer(mac.rat)));
+        let srb = ue.bearers.srb.get_or_insert_with(|| Box::new(signalling::bearer(mac.rat)));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
             Direction::Downlink => self.activate_downlink(index),
@@ -248,7 +249,7 @@ impl<P: Packet> Ran<P> {
 
     fn handle_message<D: Drops<P>, S: Sink>(&mut self, index: u32, message: Message, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &self.ues[index as usize];
-        match (message, ue.link) {
+        match (message, ue.rrc.link) {
             (Message::Report(report), Link::Connected) => self.prepare(index, report.best, now, io.sink),
             (Message::Command { target, .. }, Link::Commanded { .. }) => {
                 let source = ue.serving as u32;
@@ -271,12 +272,12 @@ impl<P: Packet> Ran<P> {
     ) {
         let Ran { ues, messages, .. } = self;
         let ue = &mut ues[index as usize];
-        if let Some(srb) = &mut ue.srb {
+        if let Some(srb) = &mut ue.bearers.srb {
             let mut deliver = |_, signal: Signal, _| messages.push(signal.message);
             srb.reestablish(Keep::Nothing, Keep::All, now, &mut deliver, &mut |_, _| {});
         }
-        if matches!(ue.link, Link::Commanded { .. }) {
-            ue.link = Link::Connected;
+        if matches!(ue.rrc.link, Link::Commanded { .. }) {
+            ue.rrc.link = Link::Connected;
             emit(io.sink, now, index, Step::CommandLost);
         }
         self.handle_messages(index, now, io);
@@ -285,7 +286,7 @@ impl<P: Packet> Ran<P> {
     /// Handles a radio link failure of `index`.
     pub(crate) fn handle_link_failure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
-        if !ue.is_served() {
+        if !ue.rrc.is_served() {
             return;
         }
         ue.stats.link_failures += 1;
@@ -298,16 +299,16 @@ impl<P: Packet> Ran<P> {
         self.release_grant(index, now);
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
-        ue.stop_drx(now);
+        ue.mac.stop_drx(ue.slots, now);
         for cell in [Some(ue.serving), ue.secondary].into_iter().flatten() {
             cells[cell].downlink.remove(index);
         }
         cells[ue.serving].uplink.remove(index);
         ue.leave();
-        ue.link = link;
+        ue.rrc.link = link;
         // Data that the UE has not sent successfully stays with the UE; the network's data has to be forwarded.
         let downlink = if handover.forwarding { Keep::All } else { Keep::Nothing };
-        for bearer in &mut ue.bearers {
+        for bearer in &mut ue.bearers.data {
             bearer.rlc.reestablish(
                 downlink,
                 Keep::All,
@@ -318,8 +319,8 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
-        ue.hand_down(Direction::Downlink, now, io.drops);
-        ue.hand_down(Direction::Uplink, now, io.drops);
+        ue.bearers.hand_down(Direction::Downlink, now, io.drops);
+        ue.bearers.hand_down(Direction::Uplink, now, io.drops);
         let slots = ue.slots;
         self.note_rlc(index);
         self.note_measurement(index, slots.next_after(now) + slots.spanning(self.handover.period).max(1));
@@ -331,14 +332,14 @@ impl<P: Packet> Ran<P> {
         self.configure_grant(index, now);
         let Ran { ues, cells, outbox, .. } = self;
         let ue = &mut ues[index as usize];
-        let is_handover = matches!(ue.link, Link::Moving { .. });
-        ue.link = Link::Connected;
-        if ue.served_by != ue.serving {
-            ue.served_by = ue.serving;
-            ue.connected = (now, ue.stats.downlink);
+        let is_handover = matches!(ue.rrc.link, Link::Moving { .. });
+        ue.rrc.link = Link::Connected;
+        if ue.rrc.served_by != ue.serving {
+            ue.rrc.served_by = ue.serving;
+            ue.rrc.connected = (now, ue.stats.downlink);
         }
-        ue.start_drx(&cells[ue.serving], now);
-        if let Some(drx) = &mut ue.drx {
+        ue.mac.start_drx(&cells[ue.serving], now);
+        if let Some(drx) = &mut ue.mac.drx {
             if is_handover {
                 drx.arrived();
             } else {
@@ -347,16 +348,16 @@ impl<P: Packet> Ran<P> {
         }
         // Nothing has been sent since the UE left its old cell: everything is kept.
         let mut deliver = |direction, packet, times| outbox.push_back(Delivery { ue: index, direction, packet, times });
-        ue.adopt(cells[ue.serving].mac.rat, now, &mut deliver, io.drops);
+        ue.bearers.adopt(cells[ue.serving].mac.rat.is_nr(), now, &mut deliver, io.drops);
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
         emit(io.sink, now, index, step);
         self.touched(index, now, io);
         self.wake(index, now);
         let ue = &mut self.ues[index as usize];
         let Cell { mac, reports, .. } = &self.cells[ue.serving];
-        if ue.is_served() && ue.had_data != 0 && reports.include_buffers() {
+        if ue.rrc.is_served() && ue.mac.had_data != 0 && reports.include_buffers() {
             // The message that completes the handover carries a report.
-            ue.estimate.asked = mac.requests.first_grant;
+            ue.mac.estimate.asked = mac.requests.first_grant;
             self.update_uplink_activity(index);
         }
     }
@@ -369,7 +370,7 @@ impl<P: Packet> Ran<P> {
 
     /// Returns whether the serving cell hears `index`.
     fn is_heard(&mut self, index: u32, now: Time) -> bool {
-        let Ue { air, serving, .. } = &mut self.ues[index as usize];
+        let Ue { phy: Phy { air, .. }, serving, .. } = &mut self.ues[index as usize];
         let least = self.cells[*serving].least_uplink_db;
         least == f64::NEG_INFINITY || air.uplink_sinr_db(*serving, now) >= least
     }
@@ -378,13 +379,13 @@ impl<P: Packet> Ran<P> {
     /// may fall silent.
     fn may_reach(&mut self, index: u32, target: usize, now: Time) -> bool {
         let is_shared = self.interference.is_shared(target, Direction::Downlink) && self.is_heard(index, now);
-        let air = &mut self.ues[index as usize].air;
+        let air = &mut self.ues[index as usize].phy.air;
         air.varies() || is_shared && decibels(air.greatest_sinr(target, now)) >= self.handover.link.q_out_db
     }
 
     /// Returns the lowest SINR in dB that interference may cause at a UE whose channel is constant.
     fn least_sinr_db(&mut self, index: u32, now: Time) -> f64 {
-        let Ue { air, serving, .. } = &mut self.ues[index as usize];
+        let Ue { phy: Phy { air, .. }, serving, .. } = &mut self.ues[index as usize];
         if self.interference.is_shared(*serving, Direction::Downlink) && !self.interference.is_quiet() {
             return decibels(air.least_sinr(*serving, now)).min(self.sinr_db(index, now));
         }
@@ -396,7 +397,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         ue.hear(&self.interference);
         ue.measure_downlink(now);
-        decibels(f64::from(ue.down[0].sinr.mean()))
+        decibels(f64::from(ue.mac.down[0].sinr.mean()))
     }
 }
 

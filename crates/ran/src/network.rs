@@ -19,7 +19,7 @@ use crate::mac::sched::Candidate;
 use crate::pdcp::Times;
 use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{DirectionStats, Event, Sink, UeStats};
-use crate::ue::{self, Ue};
+use crate::ue::{Rrc, Ue};
 
 /// The purpose of a random stream. Each UE has its own, so that adding a UE does not change another's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +139,8 @@ impl<P: Packet> Ran<P> {
             let serving = ue.cell.unwrap_or(best);
             assert!(serving < serving_cells, "a UE starts in a cell that exists");
             let random = random(Stream::Decoding(index));
-            let mut ue = Ue::new(index, ue, (air, random), measurements, (serving, &cells[serving]));
-            ue.is_constant = are_alone && !ue.air.varies();
+            let is_constant = are_alone && !air.varies();
+            let ue = Ue::new(index, ue, (air, random, is_constant), measurements, (serving, &cells[serving]));
             ues.push(ue);
         }
         let mut ran = Ran {
@@ -174,13 +174,13 @@ impl<P: Packet> Ran<P> {
     pub fn handle_downlink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
-        if !state.is_served() && !self.handover.forwarding {
+        if !state.rrc.is_served() && !self.handover.forwarding {
             // It goes to a cell that the UE has left.
             drops.dropped(packet, DropReason::Loss);
             return;
         }
-        state.enqueue_downlink(packet, now, drops);
-        if state.is_served() {
+        state.bearers.enqueue_downlink(packet, now, drops);
+        if state.rrc.is_served() {
             self.activate_downlink(ue);
         }
         self.note_discard(ue);
@@ -190,28 +190,28 @@ impl<P: Packet> Ran<P> {
     pub fn handle_uplink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
-        state.host.gate.enqueue(packet, now, drops);
-        state.hand_down(Direction::Uplink, now, drops);
+        state.bearers.host.gate.enqueue(packet, now, drops);
+        state.bearers.hand_down(Direction::Uplink, now, drops);
         self.check_uplink_buffers(ue, now);
         self.note_discard(ue);
     }
 
     /// Has [`Ran::poll_released`] return the packets of `ue` from now on.
     pub fn note_released(&mut self, ue: u32) {
-        self.ues[ue as usize].note_released();
+        self.ues[ue as usize].bearers.note_released();
     }
 
     /// Returns the tag ([`aqm::Packet::tag`]) of a packet that has left the queue of the host at `ue` for the modem, which may
     /// since have dropped it; in no order. To be called after each call of [`Ran::handle_uplink`] and [`Ran::handle_timeout`], until there is none.
     #[inline]
     pub fn poll_released(&mut self, ue: u32) -> Option<u64> {
-        self.ues[ue as usize].poll_released()
+        self.ues[ue as usize].bearers.poll_released()
     }
 
     /// Returns whether the queue of the host at `ue` would drop a packet of `len` bytes and this priority after `ahead`, which
     /// is still to arrive there.
     pub fn is_host_full(&self, ue: u32, len: u32, priority: u8, ahead: Backlog) -> bool {
-        self.ues[ue as usize].host.gate.is_full(len, priority, ahead)
+        self.ues[ue as usize].bearers.host.gate.is_full(len, priority, ahead)
     }
 
     /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of
@@ -237,14 +237,14 @@ impl<P: Packet> Ran<P> {
     pub fn set_sinr(&mut self, ue: u32, sinr_db: Option<f64>, now: Time) {
         self.reach(now);
         self.report_until_now(ue);
-        self.ues[ue as usize].air.set_sinr(sinr_db);
+        self.ues[ue as usize].phy.air.set_sinr(sinr_db);
         self.wake(ue, now);
     }
 
     /// Makes the measurements due before a change, which does not affect them.
     fn report_until_now(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
-        if state.is_served() {
+        if state.rrc.is_served() {
             for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
                 let Cell { slots, mac, formats, grid, .. } = &self.cells[cell];
                 state.report_channel(cell, (formats, &mac.link), grid.group, slots.next_at(self.next_tick));
@@ -253,7 +253,7 @@ impl<P: Packet> Ran<P> {
             let next = slots.next_at(self.next_tick);
             state.sound(&mac.link, *reports, self.interference.uplink_factor(state.serving), next);
         }
-        state.invalidate_sinr();
+        state.mac.invalidate_sinr();
     }
 
     /// Returns when [`Ran::handle_timeout`] is next due; `None` if nothing is pending.
@@ -282,11 +282,11 @@ impl<P: Packet> Ran<P> {
     /// [`Ran::poll_delivery`].
     pub fn held(&self) -> u64 {
         let inside = |ue: &Ue<P>| {
-            let bearers = ue.bearers.iter().flat_map(|b| {
+            let bearers = ue.bearers.data.iter().flat_map(|b| {
                 [Direction::Downlink, Direction::Uplink]
                     .map(|way| b.rlc.queue(way).packets + b.rlc.in_transit(way) as u64)
             });
-            let above = [Direction::Downlink, Direction::Uplink].map(|way| ue.above(way).packets);
+            let above = [Direction::Downlink, Direction::Uplink].map(|way| ue.bearers.above(way).packets);
             above.iter().sum::<u64>() + bearers.sum::<u64>()
         };
         self.outbox.len() as u64 + self.ues.iter().map(inside).sum::<u64>()
@@ -294,22 +294,22 @@ impl<P: Packet> Ran<P> {
 
     /// Returns the backlog above RLC: a UE's host queue, or in the eNodeB the queues above its bearers' buffers.
     pub fn above_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
-        self.ues[ue as usize].above(direction)
+        self.ues[ue as usize].bearers.above(direction)
     }
 
     /// Returns how many bytes the byte queue limits allow in RLC; `None` without such limits.
     pub fn quota(&self, ue: u32, direction: Direction) -> Option<u64> {
-        self.ues[ue as usize].quota(direction)
+        self.ues[ue as usize].bearers.quota(direction)
     }
 
     /// Returns the backlog of a UE in RLC and PDCP in one direction that has not been sent in part.
     pub fn rlc_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
-        self.ues[ue as usize].queued(direction)
+        self.ues[ue as usize].bearers.queued(direction)
     }
 
     /// Returns the bytes that PDCP and RLC hold for a UE in one direction ([`crate::rlc::Bearer::occupancy`]).
     pub fn occupancy(&self, ue: u32, direction: Direction) -> u64 {
-        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.occupancy(direction)).sum()
+        self.ues[ue as usize].bearers.data.iter().map(|bearer| bearer.rlc.occupancy(direction)).sum()
     }
 
     /// Returns a UE's counters.
@@ -320,55 +320,55 @@ impl<P: Packet> Ran<P> {
     /// Returns what the cell that serves a UE, or served it last, has done for it in the downlink since `since`, when the
     /// UE's counters were `before`.
     pub fn downlink_of_cell(&self, ue: u32, since: Time, before: DirectionStats) -> DirectionStats {
-        let Ue { stats, connected: (at, then), .. } = &self.ues[ue as usize];
+        let Ue { stats, rrc: Rrc { connected: (at, then), .. }, .. } = &self.ues[ue as usize];
         stats.downlink - if *at > since { *then } else { before }
     }
 
     /// Returns the RLC counters of a UE, over all its bearers.
     pub fn rlc_stats(&self, ue: u32, direction: Direction) -> crate::rlc::Stats {
-        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.stats(direction)).sum()
+        self.ues[ue as usize].bearers.data.iter().map(|bearer| bearer.rlc.stats(direction)).sum()
     }
 
     /// Returns the cell that serves a UE, if any.
     pub fn serving(&self, ue: u32) -> Option<u32> {
         let state = &self.ues[ue as usize];
-        state.is_served().then_some(state.serving as u32)
+        state.rrc.is_served().then_some(state.serving as u32)
     }
 
     /// Returns where `ue` is at `now`: metres east, metres north and metres above ground.
     pub fn position(&self, ue: u32, now: Time) -> [f64; 3] {
-        let at = self.ues[ue as usize].air.position(now);
+        let at = self.ues[ue as usize].phy.air.position(now);
         [at.x, at.y, at.z]
     }
 
     /// Returns the distance in metres of `ue` at `now` from the cell that serves it or served it last.
     pub fn distance_m(&self, ue: u32, now: Time) -> f64 {
-        let Ue { air, serving, .. } = &self.ues[ue as usize];
-        air.distance_m(*serving, now)
+        let Ue { phy, serving, .. } = &self.ues[ue as usize];
+        phy.air.distance_m(*serving, now)
     }
 
     /// Returns the classes (QCI or 5QI) of the bearers of `ue`: the default bearer's, then the dedicated ones'.
     pub fn classes(&self, ue: u32) -> impl Iterator<Item = u8> {
-        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.qci)
+        self.ues[ue as usize].bearers.data.iter().map(|bearer| bearer.qci)
     }
 
     /// Returns what `ue` receives at `now`.
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();
         let state = &mut self.ues[ue as usize];
-        state.hear_at(now, &self.interference, &self.cells);
+        state.phy.hear_at(now, &self.interference, &self.cells);
         let mut sinr = Sinr::default();
-        state.air.downlink(state.serving, now, &mut sinr);
+        state.phy.air.downlink(state.serving, now, &mut sinr);
         let formats = self.cells[state.serving].formats;
-        let reported = state.reported_scheme(&formats, now, self.next_tick).map(|scheme| scheme.cqi);
+        let reported = state.mac.reported_scheme((&formats, state.slots), now, self.next_tick).map(|scheme| scheme.cqi);
         Heard {
-            rsrp_dbm: state.air.rsrp(state.serving, now),
-            rsrq_db: state.air.rsrq(state.serving, now),
+            rsrp_dbm: state.phy.air.rsrp(state.serving, now),
+            rsrq_db: state.phy.air.rsrq(state.serving, now),
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
             cqi: reported.unwrap_or_else(|| formats.cqi(&sinr, None)),
-            is_los: state.air.is_los(state.serving, now),
-            beams: state.air.beam(state.serving, now),
-            blocked_db: state.air.blocked_db(state.serving, now),
+            is_los: state.phy.air.is_los(state.serving, now),
+            beams: state.phy.air.beam(state.serving, now),
+            blocked_db: state.phy.air.blocked_db(state.serving, now),
         }
     }
 
@@ -377,10 +377,10 @@ impl<P: Packet> Ran<P> {
         self.serving(ue)?;
         let state = &mut self.ues[ue as usize];
         let Cell { formats, grid, .. } = self.cells[state.serving];
-        let scheme = state.reported_scheme(&formats, now, self.next_tick).unwrap_or_else(|| {
-            state.hear_at(now, &self.interference, &self.cells);
+        let scheme = state.mac.reported_scheme((&formats, state.slots), now, self.next_tick).unwrap_or_else(|| {
+            state.phy.hear_at(now, &self.interference, &self.cells);
             let mut sinr = Sinr::default();
-            state.air.downlink(state.serving, now, &mut sinr);
+            state.phy.air.downlink(state.serving, now, &mut sinr);
             adaptation::Scheme::first(&formats, &sinr)
         });
         let bits_per_block = f64::from(scheme.bits(&formats, grid.prbs)) / f64::from(grid.prbs);
@@ -389,7 +389,7 @@ impl<P: Packet> Ran<P> {
 
     /// Returns the number in events of the secondary carrier of `cell` that `ue` uses when this cell serves it.
     pub fn secondary(&self, ue: u32, cell: u32) -> Option<u32> {
-        self.secondary_of(cell).filter(|_| self.ues[ue as usize].aggregates_in(&self.cells[cell as usize]))
+        self.secondary_of(cell).filter(|_| self.ues[ue as usize].mac.aggregates_in(&self.cells[cell as usize]))
     }
 
     /// Returns the number in events of the secondary carrier of `cell`.
@@ -545,21 +545,21 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn touched<D: Drops<P>, S: Sink>(&mut self, ue: u32, now: Time, io: &mut Io<'_, D, S>) {
         let state = &mut self.ues[ue as usize];
-        if state.bearers.iter().any(|b| b.rlc.failed().is_some()) {
+        if state.bearers.data.iter().any(|b| b.rlc.failed().is_some()) {
             self.handle_link_failure(ue, now, io);
             return;
         }
-        match state.srb.as_ref().and_then(|srb| srb.failed()) {
+        match state.bearers.srb.as_ref().and_then(|srb| srb.failed()) {
             Some(Direction::Uplink) => return self.handle_link_failure(ue, now, io),
             Some(Direction::Downlink) => self.handle_command_failure(ue, now, io),
             None => {}
         }
         let state = &mut self.ues[ue as usize];
-        if state.uses_status {
-            state.hand_down(Direction::Downlink, now, io.drops);
-            state.hand_down(Direction::Uplink, now, io.drops);
+        if state.bearers.uses_status {
+            state.bearers.hand_down(Direction::Downlink, now, io.drops);
+            state.bearers.hand_down(Direction::Uplink, now, io.drops);
         }
-        if state.is_served() && state.has_data(Direction::Downlink, now) {
+        if state.rrc.is_served() && state.bearers.has_data(Direction::Downlink, now) {
             self.activate_downlink(ue);
         }
         self.check_uplink_buffers(ue, now);
@@ -570,13 +570,13 @@ impl<P: Packet> Ran<P> {
     fn is_up_to_date(&self, ue: u32, now: Time) -> bool {
         let state = &self.ues[ue as usize];
         let Cell { reports, downlink, uplink, .. } = &self.cells[state.serving];
-        let with_data = state.with_uplink_data(now);
+        let with_data = state.bearers.with_uplink_data(now);
         let is_known = match reports.include_buffers() {
-            true => with_data == state.had_data,
+            true => with_data == state.mac.had_data,
             false => with_data == 0 || uplink.active.ues().contains(&ue),
         };
-        let is_active = !state.has_data(Direction::Downlink, now) || downlink.active.ues().contains(&ue);
-        !state.is_served() || is_known && is_active
+        let is_active = !state.bearers.has_data(Direction::Downlink, now) || downlink.active.ues().contains(&ue);
+        !state.rrc.is_served() || is_known && is_active
     }
 
     /// Marks `ue` as active in the downlink of the cells that send to it.
@@ -592,7 +592,7 @@ impl<P: Packet> Ran<P> {
     /// Adds a calendar entry if an SDU that has arrived may be the next to be discarded: it changes no other timer.
     #[inline]
     fn note_discard(&mut self, ue: u32) {
-        if self.ues[ue as usize].discards {
+        if self.ues[ue as usize].bearers.discards {
             self.note_rlc(ue);
         }
     }
@@ -601,13 +601,13 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn note_rlc(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
-        let signalling = state.srb.as_ref().and_then(|srb| srb.poll_timeout());
-        let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
-        if let Some(next) = next.filter(|next| *next < state.rlc_noted) {
+        let signalling = state.bearers.srb.as_ref().and_then(|srb| srb.poll_timeout());
+        let next = state.bearers.data.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
+        if let Some(next) = next.filter(|next| *next < state.bearers.noted) {
             let slot = state.slots.next_after(next).max(state.slots.next_at(self.next_tick));
             let due = state.slots.start(slot);
-            if due < state.rlc_noted {
-                state.rlc_noted = due;
+            if due < state.bearers.noted {
+                state.bearers.noted = due;
                 self.note(slot, ue, Kind::Rlc, 0);
             }
         }
@@ -616,12 +616,12 @@ impl<P: Packet> Ran<P> {
     fn rlc_timeout<D: Drops<P>, S: Sink>(&mut self, ue: u32, now: Time, io: &mut Io<'_, D, S>) {
         let Ran { ues, outbox, messages, .. } = self;
         let state = &mut ues[ue as usize];
-        if state.rlc_noted != now {
+        if state.bearers.noted != now {
             // It was replaced by an earlier one.
             return;
         }
-        state.rlc_noted = Time::MAX;
-        for bearer in &mut state.bearers {
+        state.bearers.noted = Time::MAX;
+        for bearer in &mut state.bearers.data {
             if bearer.rlc.poll_timeout().is_some_and(|due| due <= now) {
                 bearer.rlc.handle_timeout(
                     now,
@@ -630,13 +630,13 @@ impl<P: Packet> Ran<P> {
                 );
             }
         }
-        if let Some(srb) = &mut state.srb {
+        if let Some(srb) = &mut state.bearers.srb {
             // AM delivers nothing when a timer expires.
             srb.handle_timeout(now, &mut |_, signal: Signal, _| messages.push(signal.message), &mut |_, _| {});
         }
         // PDCP's discards have made room.
-        state.hand_down(Direction::Downlink, now, io.drops);
-        state.hand_down(Direction::Uplink, now, io.drops);
+        state.bearers.hand_down(Direction::Downlink, now, io.drops);
+        state.bearers.hand_down(Direction::Uplink, now, io.drops);
         self.touched(ue, now, io);
     }
 
@@ -651,17 +651,17 @@ impl<P: Packet> Ran<P> {
     ) {
         let Ran { ues, outbox, messages, .. } = self;
         let state = &mut ues[ue as usize];
-        let may_answer = state.acknowledges() || state.uses_status || state.drx.is_some();
-        let Ue { bearers, srb, down, up, .. } = state;
-        for parcel in ue::block_of((down, up), way, process).parcels() {
+        let may_answer = state.bearers.acknowledges() || state.bearers.uses_status || state.mac.drx.is_some();
+        let Ue { bearers, mac, .. } = state;
+        for parcel in mac.block(way, process).parcels() {
             if parcel.bearer == SRB {
-                if let Some(srb) = srb {
+                if let Some(srb) = &mut bearers.srb {
                     let mut deliver = |_, signal: Signal, _| messages.push(signal.message);
                     srb.receive(way, &parcel.block, now, &mut deliver, &mut |_, _| {});
                 }
                 continue;
             }
-            bearers[usize::from(parcel.bearer)].rlc.receive(
+            bearers.data[usize::from(parcel.bearer)].rlc.receive(
                 way,
                 &parcel.block,
                 now,
@@ -681,10 +681,10 @@ impl<P: Packet> Ran<P> {
 
     /// Informs RLC that HARQ has abandoned a block.
     pub(crate) fn give_up<D: Drops<P>>(&mut self, ue: u32, way: Direction, process: u8, drops: &mut D) {
-        let Ue { bearers, down, up, stats, .. } = &mut self.ues[ue as usize];
+        let Ue { bearers, mac, stats, .. } = &mut self.ues[ue as usize];
         let data = |parcel: &&Parcel| parcel.bearer != SRB;
-        for parcel in ue::block_of((down, up), way, process).parcels().iter().filter(data) {
-            bearers[usize::from(parcel.bearer)].rlc.lost(way, &parcel.block, drops);
+        for parcel in mac.block(way, process).parcels().iter().filter(data) {
+            bearers.data[usize::from(parcel.bearer)].rlc.lost(way, &parcel.block, drops);
         }
         stats.of(way).residual_errors += 1;
     }

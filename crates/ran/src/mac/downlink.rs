@@ -52,15 +52,15 @@ impl<P: Packet> Ran<P> {
             ue.hear(&self.interference);
             let carrier = ue.carrier_in(cell);
             let mut waits = false;
-            if ue.down[carrier].harq.again().is_some() {
+            if ue.mac.down[carrier].harq.again().is_some() {
                 waits = true;
-                let data = || ue.backlog(Direction::Downlink, now);
+                let data = || ue.bearers.backlog(Direction::Downlink, now);
                 // The cell's power suffices for all resource blocks.
                 let may_send = |block: &Transport| {
                     block.is_repeated_in(&formats, Direction::Downlink, (grid.prbs, u16::MAX), data)
                 };
-                if let Some(process) = ue.down[carrier].harq.again_if(may_send) {
-                    let transport = &ue.down[carrier].harq.processes[usize::from(process)];
+                if let Some(process) = ue.mac.down[carrier].harq.again_if(may_send) {
+                    let transport = &ue.mac.down[carrier].harq.processes[usize::from(process)];
                     let prbs = transport.prbs_in(formats.elements(Direction::Downlink)).min(grid.prbs);
                     let want = self.cells[cell].groups_of(prbs);
                     if want <= groups - first && self.on_air.len() - begin < most {
@@ -70,24 +70,24 @@ impl<P: Packet> Ran<P> {
                     return true;
                 }
             }
-            let mut backlog = ue.backlog(Direction::Downlink, now);
+            let mut backlog = ue.bearers.backlog(Direction::Downlink, now);
             if backlog == 0 {
                 return waits;
             }
             ue.report_channel(cell, (&whole, &link), grid.group, tti);
-            let out_of_range = ue.down[carrier].link.is_out_of_range(tti) || ue.is_unheard();
+            let out_of_range = ue.mac.down[carrier].link.is_out_of_range(tti) || ue.rrc.is_unheard();
             if out_of_range {
-                backlog = ue.signalling_backlog(Direction::Downlink, now);
+                backlog = ue.bearers.signalling_backlog(Direction::Downlink, now);
                 if backlog == 0 {
                     // Its data waits for a report of a better channel.
                     return true;
                 }
             }
-            if ue.down[carrier].harq.idle().is_some() {
+            if ue.mac.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
                 let is_short = formats.is_short(Direction::Downlink);
-                let scheme = ue.down[carrier].link.scheme_in(&whole, is_short, tti);
-                let word = ue.category.downlink_word_bits(scheme.layers);
+                let scheme = ue.mac.down[carrier].link.scheme_in(&whole, is_short, tti);
+                let word = ue.mac.category.downlink_word_bits(scheme.layers);
                 let words = u32::from(formats.words(scheme.layers));
                 let most = scheme.within(&formats, grid.prbs, word).bits(&formats, grid.prbs);
                 if !formats.is_longest(Direction::Downlink) && !scheme.carries(&formats, grid.prbs) {
@@ -95,11 +95,11 @@ impl<P: Packet> Ran<P> {
                     return true;
                 }
                 let rate = most as f32;
-                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down_past, tti);
+                let metric = rate * cell.downlink.scheduler.weight(&mut ue.mac.down_past, tti);
                 let groups_for = |bytes| cell.groups_for(&formats, (scheme.mcs, scheme.layers), bytes);
                 let mut least = 1;
-                if ue.has_transparent && !out_of_range {
-                    let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most / 8, now, io.drops);
+                if ue.bearers.has_transparent && !out_of_range {
+                    let (fits, bytes) = ue.bearers.fitting_backlog(Direction::Downlink, most / 8, now, io.drops);
                     if fits == 0 {
                         // The UE waits for a better channel.
                         return true;
@@ -152,14 +152,14 @@ impl<P: Packet> Ran<P> {
     /// Returns the beam with which the block at this place is sent.
     fn beam_of_slot(&mut self, place: usize, now: Time) -> Option<u32> {
         let first = self.on_air.get(place)?;
-        self.ues[first.ue as usize].air.sent_beam(first.cell, now)
+        self.ues[first.ue as usize].phy.air.sent_beam(first.cell, now)
     }
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.
     fn assign(&mut self, (cell, formats): (usize, Formats), index: u32, process: u8, groups: (u16, u16), tti: u64) {
         let ue = &mut self.ues[index as usize];
         let carrier = ue.carrier_in(cell);
-        ue.down[carrier].harq.sent(process);
+        ue.mac.down[carrier].harq.sent(process);
         self.on_air.push(OnAir { cell, formats, tti, ue: index, process, groups });
     }
 
@@ -184,10 +184,10 @@ impl<P: Packet> Ran<P> {
         let prbs = here.blocks(first, c.got).len() as u16;
         let ue = &mut self.ues[c.ue as usize];
         let carrier = ue.carrier_in(cell);
-        let process = ue.down[carrier].harq.idle()?;
-        let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
+        let process = ue.mac.down[carrier].harq.idle()?;
+        let transport = &mut ue.mac.down[carrier].harq.processes[usize::from(process)];
         transport.clear();
-        let permitted = c.scheme.within(formats, prbs, ue.category.downlink_word_bits(c.scheme.layers));
+        let permitted = c.scheme.within(formats, prbs, ue.mac.category.downlink_word_bits(c.scheme.layers));
         let mut scheme = permitted.usable(formats, prbs);
         if c.got == here.grid.groups {
             // There is no more than the carrier: repetitions must do the rest.
@@ -209,13 +209,13 @@ impl<P: Packet> Ran<P> {
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
         let left =
-            ue.fill(Direction::Downlink, number(carrier, process), bytes, here.reports.adds_headers(), now, io.drops);
-        let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
+            ue.fill(Direction::Downlink, number(carrier, process), (bytes, here.reports.adds_headers()), now, io.drops);
+        let transport = &mut ue.mac.down[carrier].harq.processes[usize::from(process)];
         if transport.parcels().is_empty() {
             return None;
         }
         transport.padding = left;
-        ue.hand_down(Direction::Downlink, now, io.drops);
+        ue.bearers.hand_down(Direction::Downlink, now, io.drops);
         let stats = &mut ue.stats.downlink;
         stats.blocks += 1;
         stats.bits += u64::from(bits);
@@ -232,17 +232,17 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let carrier = ue.carrier_in(cell);
         let number = number(carrier, process);
-        let down = &mut ue.down[carrier];
+        let down = &mut ue.mac.down[carrier];
         let layers = down.harq.processes[usize::from(process)].layers;
         let sinr = if self.interference.is_shared(cell, Direction::Downlink) {
-            let sinr = self.interference.downlink(&mut ue.air, cell, now);
+            let sinr = self.interference.downlink(&mut ue.phy.air, cell, now);
             if layers > 1 {
                 divide(sinr, layers, &mut down.share);
                 down.divided = 0;
             }
             sinr
         } else {
-            down.measure(&mut ue.air, cell, now);
+            down.measure(&mut ue.phy.air, cell, now);
             down.divide_among(layers);
             &down.sinr
         };
@@ -251,13 +251,13 @@ impl<P: Packet> Ran<P> {
         blocks.end = blocks.end.min(blocks.start + transport.prbs_in(formats.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
-        ue.down_past.served(tti, transport.bits);
+        ue.mac.down_past.served(tti, transport.bits);
         let mcs = transport.mcs;
         let word = transport.bits / u32::from(formats.words(layers));
         let scheme = (Direction::Downlink, mcs, layers);
         let each = if layers > 1 { &down.share } else { sinr };
         let error = down.errors.transmit(&formats, scheme, word, (each, blocks.clone()), &mut transport.soft);
-        transport.decoded = !happens(error, &mut ue.random);
+        transport.decoded = !happens(error, &mut ue.phy.random);
         let decoded = transport.decoded;
         self.cells[cell].used += u64::from(prbs);
         let stats = &mut ue.stats.downlink;
@@ -281,11 +281,11 @@ impl<P: Packet> Ran<P> {
                 prbs,
                 bits,
                 padding,
-                queued: ue.waits(Direction::Downlink, now),
+                queued: ue.bearers.waits(Direction::Downlink, now),
             };
             io.sink.event(now, &Event::Transmission(event));
         }
-        if let Some(drx) = ue.drx_at(tti) {
+        if let Some(drx) = ue.mac.drx_at(tti) {
             drx.assigned(timing, number, tti);
             if attempt == 1 {
                 drx.new_block(tti, Direction::Downlink);
@@ -295,7 +295,7 @@ impl<P: Packet> Ran<P> {
             self.note_at(self.cells[cell].decoded(tti), index, Kind::DownlinkDecoded, number);
         }
         self.note(timing.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
-        if attempt == 1 && self.ues[index as usize].acknowledges() {
+        if attempt == 1 && self.ues[index as usize].bearers.acknowledges() {
             // Filling the block has started timers.
             self.note_rlc(index);
         }
@@ -323,7 +323,7 @@ impl<P: Packet> Ran<P> {
         // Only a UE with a secondary has blocks on its second carrier.
         let cell = if carrier == 0 { ue.serving } else { ue.secondary.unwrap_or(ue.serving) };
         let mac = &self.cells[cell].mac;
-        let down = &mut ue.down[carrier];
+        let down = &mut ue.mac.down[carrier];
         let transport = &down.harq.processes[usize::from(process)];
         let (decoded, attempts) = (transport.decoded, transport.attempts);
         if attempts == 1 {
@@ -334,16 +334,16 @@ impl<P: Packet> Ran<P> {
             return;
         }
         let (slot, may_repeat) = (ue.slots.next_after(now), attempts < mac.transmissions);
-        if let Some(drx) = ue.drx_at(slot) {
+        if let Some(drx) = ue.mac.drx_at(slot) {
             drx.failed(number, slot);
             self.extended(index, slot);
         }
         if may_repeat {
-            self.ues[index as usize].down[carrier].harq.failed(process);
+            self.ues[index as usize].mac.down[carrier].harq.failed(process);
             self.cells.activate(cell, Direction::Downlink, index);
         } else {
             self.give_up(index, Direction::Downlink, number, io.drops);
-            self.ues[index as usize].down[carrier].harq.finished(process);
+            self.ues[index as usize].mac.down[carrier].harq.finished(process);
             self.touched(index, now, io);
         }
     }

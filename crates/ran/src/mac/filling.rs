@@ -14,8 +14,8 @@ pub(crate) fn fill<P: Packet>(cell: &Cell, ue: &mut Ue<P>, process: u8, tti: u64
     if cell.reports.include_buffers() {
         return fill_reporting(cell, ue, process, tti, drops);
     }
-    let bytes = ue.up.harq.processes[usize::from(process)].bits / 8;
-    ue.fill(Direction::Uplink, process, bytes, false, ue.slots.start(tti), drops)
+    let bytes = ue.mac.up.harq.processes[usize::from(process)].bits / 8;
+    ue.fill(Direction::Uplink, process, (bytes, false), ue.slots.start(tti), drops)
 }
 
 /// 36.321 5.4.3, 5.4.5.
@@ -23,27 +23,27 @@ pub(crate) fn fill<P: Packet>(cell: &Cell, ue: &mut Ue<P>, process: u8, tti: u64
 fn fill_reporting<P: Packet>(cell: &Cell, ue: &mut Ue<P>, process: u8, tti: u64, drops: &mut impl Drops<P>) -> u32 {
     let (slots, mac, reports) = (cell.slots, &cell.mac, cell.reports);
     let now = slots.start(tti);
-    let transport = &ue.up.harq.processes[usize::from(process)];
+    let transport = &ue.mac.up.harq.processes[usize::from(process)];
     let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
-    ue.request_state.granted(&mac.requests, slots, tti);
-    let before = ue.uplink_groups(now);
+    ue.mac.request_state.granted(&mac.requests, slots, tti);
+    let before = ue.bearers.uplink_groups(now);
     let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
     // A report that would displace the last of the data is not sent.
-    let is_reported = ue.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
+    let is_reported = ue.mac.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
     if is_reported {
         bytes = bytes.saturating_sub(reports.report_size(&before));
     }
     // 36.321 5.4.3.1: after the buffer status report, before data.
     let mut headroom = None;
-    let path_loss_db = ue.air.path_loss_db(ue.serving, now);
-    if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= reports.headroom_report() {
+    let path_loss_db = ue.phy.air.path_loss_db(ue.serving, now);
+    if ue.mac.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= reports.headroom_report() {
         bytes -= reports.headroom_report();
-        headroom = Some((reports.headroom_level(ue.air.headroom_db(ue.serving, now, prbs)), prbs));
-        ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
+        headroom = Some((reports.headroom_level(ue.phy.air.headroom_db(ue.serving, now, prbs)), prbs));
+        ue.mac.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
     }
-    ue.up.harq.processes[usize::from(process)].room = bytes;
-    let mut left = ue.fill(Direction::Uplink, process, bytes, reports.adds_headers(), now, drops);
-    let after = ue.uplink_groups(now);
+    ue.mac.up.harq.processes[usize::from(process)].room = bytes;
+    let mut left = ue.fill(Direction::Uplink, process, (bytes, reports.adds_headers()), now, drops);
+    let after = ue.bearers.uplink_groups(now);
     let mut report = is_reported.then(|| reports.report(after));
     let size = reports.report_size(&after);
     if !is_reported && left >= size {
@@ -52,11 +52,11 @@ fn fill_reporting<P: Packet>(cell: &Cell, ue: &mut Ue<P>, process: u8, tti: u64,
         left -= size;
     }
     if report.is_some() {
-        ue.request_state.reported(&mac.requests, slots, tti);
+        ue.mac.request_state.reported(&mac.requests, slots, tti);
     } else if after == [0; GROUPS] {
-        ue.request_state.settled();
+        ue.mac.request_state.settled();
     }
-    let transport = &mut ue.up.harq.processes[usize::from(process)];
+    let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
     transport.report = report;
     transport.headroom = headroom;
     left

@@ -37,7 +37,7 @@ pub(crate) fn need<P: Packet>(reports: Reports, ue: &mut Ue<P>, slot: u64) -> Ne
     if !reports.include_buffers() {
         return known_need(reports, ue, slot);
     }
-    let estimate = &ue.estimate;
+    let estimate = &ue.mac.estimate;
     if !estimate.wants() {
         return Need::Nothing;
     }
@@ -47,11 +47,11 @@ pub(crate) fn need<P: Packet>(reports: Reports, ue: &mut Ue<P>, slot: u64) -> Ne
 /// Returns the known backlog minus pending grants.
 #[inline]
 fn known_need<P: Packet>(reports: Reports, ue: &mut Ue<P>, slot: u64) -> Need {
-    let known = reports.report(ue.uplink_groups(ue.slots.start(slot))).bytes;
+    let known = reports.report(ue.bearers.uplink_groups(ue.slots.start(slot))).bytes;
     if known == 0 {
         return Need::Nothing;
     }
-    match known.saturating_sub(ue.estimate.granted_from_now(slot)) {
+    match known.saturating_sub(ue.mac.estimate.granted_from_now(slot)) {
         0 => Need::Later,
         bytes => Need::Bytes(bytes),
     }
@@ -77,17 +77,20 @@ pub(crate) fn candidate<P: Packet>(
         return Some(Candidate::new(index, 0.0, free));
     }
     let sizes = cell.grid.sizes;
-    let strength = ue.uplink.strength(tti);
+    let strength = ue.mac.uplink.strength(tti);
     let spread = Spread { strength, rates: formats.uplink_rates() };
     let most = spread.most_prbs();
     // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block. In a slot
     // of a few symbols, one block is too small for the channel's scheme.
-    let one =
-        if formats.slots_differ() { ue.uplink.scheme_at(formats, 1, tti) } else { ue.uplink.scheme(formats, 1, tti) };
+    let one = if formats.slots_differ() {
+        ue.mac.uplink.scheme_at(formats, 1, tti)
+    } else {
+        ue.mac.uplink.scheme(formats, 1, tti)
+    };
     let need = need.max(formats.least_bytes(Direction::Uplink));
     let mut few = cell.grant_for(formats, one, need).min(most);
     if formats.slots_differ() {
-        match ue.uplink.carrying(formats, (few, most.min(cell.grid.prbs)), tti) {
+        match ue.mac.uplink.carrying(formats, (few, most.min(cell.grid.prbs)), tti) {
             Some(enough) => few = enough,
             // It waits for a slot with more symbols.
             None if !formats.is_longest(Direction::Uplink) => return None,
@@ -95,30 +98,30 @@ pub(crate) fn candidate<P: Packet>(
             None => {}
         }
     }
-    let mcs = ue.uplink.scheme(formats, few, tti);
+    let mcs = ue.mac.uplink.scheme(formats, few, tti);
     let want = cell.grant_for(formats, mcs, need).min(sizes.up_to(most));
     let holds_all = formats.uplink_bits(mcs, want) >= need.saturating_mul(8);
-    if ue.estimate.waiting == 0 && formats.is_short(Direction::Uplink) && !holds_all {
+    if ue.mac.estimate.waiting == 0 && formats.is_short(Direction::Uplink) && !holds_all {
         // The answer to a request waits for a longer slot: what a part of it leaves could be granted only after a report.
         return None;
     }
     let fits_one = formats.uplink_bits(mcs, 1) >= formats.least_bytes(Direction::Uplink) * 8;
     let mut least =
         if fits_one { 1 } else { cell.grant_for(formats, mcs, formats.least_bytes(Direction::Uplink)).min(want) };
-    if let Some(bytes) = ue.estimate.least() {
-        let bits_at = |ue: &mut Ue<P>, prbs| formats.uplink_bits(ue.uplink.scheme(formats, prbs, tti), prbs);
+    if let Some(bytes) = ue.mac.estimate.least() {
+        let bits_at = |ue: &mut Ue<P>, prbs| formats.uplink_bits(ue.mac.uplink.scheme(formats, prbs, tti), prbs);
         let enough = bytes.saturating_mul(8);
         if bits_at(ue, want) < enough {
             let is_whole = formats.elements(Direction::Uplink) >= cell.formats.elements(Direction::Uplink);
             if is_whole {
-                ue.estimate.give_up();
+                ue.mac.estimate.give_up();
             }
             // Otherwise it waits for a slot with more symbols.
             return None;
         }
         least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);
     }
-    let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
+    let weight = cell.uplink.scheduler.weight(&mut ue.mac.up.past, tti);
     Some(if want <= strength.full_power_prbs() {
         let whole = sizes.up_to(free).max(1);
         let rate = formats.uplink_bits(mcs, whole) as f32 / f32::from(whole);

@@ -14,7 +14,7 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn configure_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
         let Cell { timing, places: Some(places), .. } = &mut self.cells[ue.serving] else { return };
-        ue.configured = places.take(timing.ungranted_from(ue.slots.next_after(now))).map(Box::new);
+        ue.mac.configured = places.take(timing.ungranted_from(ue.slots.next_after(now))).map(Box::new);
     }
 
     /// Takes back the place of `index`, which leaves its serving cell at `now`, and gives it to the first UE there that has
@@ -22,9 +22,9 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn release_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
         let cell = ue.serving;
-        let (Some(place), Some(places)) = (ue.configured.take(), &mut self.cells[cell].places) else { return };
+        let (Some(place), Some(places)) = (ue.mac.configured.take(), &mut self.cells[cell].places) else { return };
         places.give_back(&place);
-        let lacks_one = |ue: &Ue<P>| ue.serving == cell && ue.is_served() && ue.configured.is_none();
+        let lacks_one = |ue: &Ue<P>| ue.serving == cell && ue.rrc.is_served() && ue.mac.configured.is_none();
         let next = (0..self.ues.len() as u32).find(|next| *next != index && lacks_one(&self.ues[*next as usize]));
         if let Some(next) = next {
             self.configure_grant(next, now);
@@ -37,7 +37,7 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn note_occasion(&mut self, index: u32, slot: u64) {
         let ue = &mut self.ues[index as usize];
-        let (Some(place), Some(places)) = (&mut ue.configured, &self.cells[ue.serving].places) else { return };
+        let (Some(place), Some(places)) = (&mut ue.mac.configured, &self.cells[ue.serving].places) else { return };
         if !core::mem::replace(&mut place.noted, true) {
             let next = place.next(&places.grant, slot);
             self.note(next, index, Kind::Occasion, 0);
@@ -57,23 +57,23 @@ impl<P: Packet> Ran<P> {
                 .any(|other| (other.ue, other.epoch, other.kind) == (entry.ue, entry.epoch, Kind::UplinkTransmit));
             let slot = ue.slots.next_at(tick);
             let Cell { formats, places: Some(places), .. } = &self.cells[ue.serving] else { continue };
-            let Some(place) = &mut ue.configured else { continue };
+            let Some(place) = &mut ue.mac.configured else { continue };
             place.noted = false;
-            if ue.had_data == 0 {
+            if ue.mac.had_data == 0 {
                 continue;
             }
             let grant = &places.grant;
             let process = grant.process(slot, places.per_ms);
-            let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
+            let is_free = place.free_from[usize::from(process)] <= slot && !ue.mac.up.harq.is_busy(process);
             if is_free && !is_granted {
                 place.start_timer(grant, process, slot);
                 let least = formats.least_mcs(grant.prbs);
                 let mcs = formats.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);
-                let transport = &mut ue.up.harq.processes[usize::from(process)];
+                let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
                 transport.begin_uplink(formats, mcs, blocks, slot);
-                ue.up.past.served(slot, transport.bits);
-                ue.up.harq.sent(process);
+                ue.mac.up.past.served(slot, transport.bits);
+                ue.mac.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };
             }
             self.note_occasion(entry.ue, slot + 1);

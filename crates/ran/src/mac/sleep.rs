@@ -13,14 +13,14 @@ impl<P: Packet> Ran<P> {
     /// Returns how long `ue` has been outside its Active Time in slots of its cells that have begun before `now`
     /// ([`crate::Drx`]). Time without a cell does not count.
     pub fn time_asleep(&mut self, ue: u32, now: Time) -> Span {
-        if self.ues[ue as usize].drx.is_some() {
+        if self.ues[ue as usize].mac.drx.is_some() {
             self.reach(now);
         }
         let state = &mut self.ues[ue as usize];
         // Slots that have not been run may still extend the Active Time.
         let slot = state.slots.next_after(now).min(state.slots.next_at(self.next_tick));
-        let asleep = state.drx_at(slot).map_or(0, |drx| drx.asleep());
-        state.asleep_before + state.slots.length() * asleep
+        let asleep = state.mac.drx_at(slot).map_or(0, |drx| drx.asleep());
+        state.mac.asleep_before + state.slots.length() * asleep
     }
 
     /// Makes the UEs of `cell` inactive for which `slot` is not in the Active Time.
@@ -29,8 +29,8 @@ impl<P: Packet> Ran<P> {
             let mut active = core::mem::take(&mut self.cells[cell].side(way).active);
             active.retain(|index| {
                 let ue = &self.ues[index as usize];
-                let Some(drx) = &ue.drx else { return true };
-                let heard = ue.request_state.heard_from;
+                let Some(drx) = &ue.mac.drx else { return true };
+                let heard = ue.mac.request_state.heard_from;
                 if drx.is_active(slot, heard) {
                     return true;
                 }
@@ -46,7 +46,7 @@ impl<P: Packet> Ran<P> {
 
     /// Wakes `index` in slot `next`, if it does not wake before.
     fn note_wake(&mut self, index: u32, next: u64) {
-        if let Some(drx) = &mut self.ues[index as usize].drx
+        if let Some(drx) = &mut self.ues[index as usize].mac.drx
             && next < drx.wake
         {
             drx.wake = next;
@@ -57,8 +57,8 @@ impl<P: Packet> Ran<P> {
     /// Called when the Active Time of `index` was extended in `slot`.
     pub(crate) fn extended(&mut self, index: u32, slot: u64) {
         let ue = &mut self.ues[index as usize];
-        let heard = ue.request_state.heard_from;
-        let Some(drx) = &mut ue.drx else { return };
+        let heard = ue.mac.request_state.heard_from;
+        let Some(drx) = &mut ue.mac.drx else { return };
         if drx.wake == NEVER {
             // Nothing waits.
             return;
@@ -83,7 +83,7 @@ impl<P: Packet> Ran<P> {
     /// The calendar's entry to wake `index`.
     pub(crate) fn wake_up(&mut self, index: u32, slot: u64) {
         let ue = &mut self.ues[index as usize];
-        if let Some(drx) = &mut ue.drx
+        if let Some(drx) = &mut ue.mac.drx
             && drx.wake == slot
         {
             // If the Active Time has become shorter, it is woken later.

@@ -28,26 +28,26 @@ use crate::mac::sched;
 use crate::network::{Io, Ran, emit};
 use crate::rat::{Formats, Sizes};
 use crate::stats::{Event, Sink, Transmission};
-use crate::ue::Ue;
+use crate::ue::{self, Ue};
 
 impl<P: Packet> Ran<P> {
     /// Checks for uplink data that has to be reported to the cell.
     #[inline]
     pub(crate) fn check_uplink_buffers(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
-        if !ue.is_served() {
+        if !ue.rrc.is_served() {
             return;
         }
-        let with_data = ue.with_uplink_data(now);
-        let new = with_data & !ue.had_data;
-        let old = core::mem::replace(&mut ue.had_data, with_data) & with_data;
+        let with_data = ue.bearers.with_uplink_data(now);
+        let new = with_data & !ue.mac.had_data;
+        let old = core::mem::replace(&mut ue.mac.had_data, with_data) & with_data;
         let serving = ue.serving;
         if !self.cells[serving].reports.include_buffers() {
             if with_data != 0 {
                 self.cells.activate(serving, Direction::Uplink, index);
             }
-        } else if new != 0 && ue.is_urgent(new, old) {
-            ue.request_state.trigger();
+        } else if new != 0 && ue.bearers.is_urgent(new, old) {
+            ue.mac.request_state.trigger();
             let next = ue.slots.next_at(self.next_tick);
             self.note_opportunity(index, next);
         }
@@ -57,10 +57,10 @@ impl<P: Packet> Ran<P> {
     /// occasion of a configured grant.
     #[inline]
     fn note_opportunity(&mut self, index: u32, from: u64) {
-        if self.ues[index as usize].configured.is_some() {
+        if self.ues[index as usize].mac.configured.is_some() {
             return self.note_occasion(index, from);
         }
-        let Ue { request_state, serving, .. } = &mut self.ues[index as usize];
+        let Ue { mac: ue::Mac { request_state, .. }, serving, .. } = &mut self.ues[index as usize];
         if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
             request_state.opportunity_noted = true;
             let cell = &self.cells[*serving];
@@ -72,23 +72,23 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn request_opportunity<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         let Cell { mac: MacConfig { requests, .. }, timing, decoding, .. } = &self.cells[ue.serving];
-        ue.request_state.opportunity_noted = false;
-        ue.drx_at(tti);
+        ue.mac.request_state.opportunity_noted = false;
+        ue.mac.drx_at(tti);
         // It may have been given a configured grant meanwhile.
-        if ue.configured.is_none() && !ue.estimate.has_grant(tti) {
-            match ue.request_state.opportunity_comes(requests, tti) {
+        if ue.mac.configured.is_none() && !ue.mac.estimate.has_grant(tti) {
+            match ue.mac.request_state.opportunity_comes(requests, tti) {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
                     emit(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
                     let known = timing.request_known(tti, *decoding);
-                    ue.request_state.sent(tti, known);
+                    ue.mac.request_state.sent(tti, known);
                     self.note(known, index, Kind::SchedulingRequestReceived, 0);
                 }
                 Opportunity::Exhausted => {
                     ue.stats.random_accesses += 1;
                     let done = tti + ue.slots.spanning(requests.random_access);
-                    let access = ue.request_state.accesses;
+                    let access = ue.mac.request_state.accesses;
                     self.note(done, index, Kind::RandomAccessDone, access);
                 }
             }
@@ -98,18 +98,18 @@ impl<P: Packet> Ran<P> {
 
     pub(crate) fn request_received(&mut self, index: u32, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        ue.estimate.requested(&self.cells[ue.serving].mac.requests, tti);
+        ue.mac.estimate.requested(&self.cells[ue.serving].mac.requests, tti);
         self.update_uplink_activity(index);
         self.extended(index, tti);
     }
 
     pub(crate) fn random_access_done(&mut self, index: u32, access: u8, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        if ue.request_state.random_access && ue.request_state.accesses == access {
-            ue.request_state.random_access = false;
-            ue.estimate.asked = self.cells[ue.serving].mac.requests.first_grant;
+        if ue.mac.request_state.random_access && ue.mac.request_state.accesses == access {
+            ue.mac.request_state.random_access = false;
+            ue.mac.estimate.asked = self.cells[ue.serving].mac.requests.first_grant;
             let slots = ue.slots;
-            if let Some(drx) = ue.drx_at(tti) {
+            if let Some(drx) = ue.mac.drx_at(tti) {
                 drx.accessed(tti, slots);
             }
             self.update_uplink_activity(index);
@@ -120,14 +120,14 @@ impl<P: Packet> Ran<P> {
     /// retxBSR-Timer: the timer may have been restarted since the entry was made.
     pub(crate) fn retx_bsr(&mut self, index: u32, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        ue.request_state.retx_noted = false;
-        if ue.had_data == 0 {
+        ue.mac.request_state.retx_noted = false;
+        if ue.mac.had_data == 0 {
             return;
         }
-        if tti >= ue.request_state.retx_due {
-            ue.request_state.trigger();
+        if tti >= ue.mac.request_state.retx_due {
+            ue.mac.request_state.trigger();
             let retx = self.cells[ue.serving].mac.requests.bsr_retx;
-            ue.request_state.retx_due = tti + ue.slots.spanning(retx);
+            ue.mac.request_state.retx_due = tti + ue.slots.spanning(retx);
             self.note_opportunity(index, tti + 1);
         }
         self.note_retx(index);
@@ -135,7 +135,7 @@ impl<P: Packet> Ran<P> {
 
     #[inline]
     fn note_retx(&mut self, index: u32) {
-        let request_state = &mut self.ues[index as usize].request_state;
+        let request_state = &mut self.ues[index as usize].mac.request_state;
         if !request_state.retx_noted && request_state.retx_due != u64::MAX {
             request_state.retx_noted = true;
             let due = request_state.retx_due;
@@ -147,7 +147,7 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn update_uplink_activity(&mut self, index: u32) {
         let ue = &self.ues[index as usize];
-        if ue.estimate.wants() {
+        if ue.mac.estimate.wants() {
             self.cells.activate(ue.serving, Direction::Uplink, index);
         }
     }
@@ -188,13 +188,13 @@ impl<P: Packet> Ran<P> {
             self.work += 1;
             let ue = &mut self.ues[index as usize];
             let mut waits = false;
-            if timing.repetition(tti).is_none() && ue.up.harq.again().is_some() {
+            if timing.repetition(tti).is_none() && ue.mac.up.harq.again().is_some() {
                 waits = true;
-                let (full_power, data) = (ue.uplink.strength(tti).full_power_prbs(), || ue.estimate.waiting);
+                let (full_power, data) = (ue.mac.uplink.strength(tti).full_power_prbs(), || ue.mac.estimate.waiting);
                 let may_send =
                     |block: &Transport| block.is_repeated_in(&formats, Direction::Uplink, (most, full_power), data);
-                if let Some(process) = ue.up.harq.again_if(may_send) {
-                    let transport = &ue.up.harq.processes[usize::from(process)];
+                if let Some(process) = ue.mac.up.harq.again_if(may_send) {
+                    let transport = &ue.mac.up.harq.processes[usize::from(process)];
                     let prbs = transport.prbs_in(formats.elements(Direction::Uplink)).min(most);
                     let (first, found) = free.find(prbs);
                     if found == prbs && repetitions.len() < grants {
@@ -210,15 +210,15 @@ impl<P: Packet> Ran<P> {
             let need = match needs::need(reports, ue, tti) {
                 Need::Nothing => return waits,
                 Need::Later => return true,
-                Need::Bytes(need) => need.min(ue.category.uplink_block_bits / 8),
+                Need::Bytes(need) => need.min(ue.mac.category.uplink_block_bits / 8),
             };
             match timing.uplink_process(sent) {
-                Some(process) if ue.up.harq.is_busy(process) => return true,
-                None if ue.idle_uplink().is_none() => return true,
+                Some(process) if ue.mac.up.harq.is_busy(process) => return true,
+                None if ue.mac.idle_uplink().is_none() => return true,
                 _ => {}
             }
             ue.sound(&link, reports, factor, tti);
-            if ue.uplink.is_out_of_range(&formats, transmissions, tti) {
+            if ue.mac.uplink.is_out_of_range(&formats, transmissions, tti) {
                 // The UE waits for a better channel.
                 return true;
             }
@@ -293,9 +293,9 @@ impl<P: Packet> Ran<P> {
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             let ue = &mut self.ues[index as usize];
-            if let Some(process) = ue.up.harq.again() {
-                let elements = ue.up.harq.processes[usize::from(process)].elements;
-                let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
+            if let Some(process) = ue.mac.up.harq.again() {
+                let elements = ue.mac.up.harq.processes[usize::from(process)].elements;
+                let most = ue.mac.uplink.strength(tti).full_power_prbs().min(grid.prbs);
                 all += elements;
                 weakest = weakest.max(elements.div_ceil(most.into()));
                 ues += 1;
@@ -306,18 +306,18 @@ impl<P: Packet> Ran<P> {
                 Need::Later => return true,
                 Need::Bytes(need) => need,
             };
-            if ue.idle_uplink().is_none() {
+            if ue.mac.idle_uplink().is_none() {
                 return true;
             }
             ue.sound(&link, reports, factor, tti);
-            if ue.uplink.is_out_of_range(&formats, transmissions, tti) {
+            if ue.mac.uplink.is_out_of_range(&formats, transmissions, tti) {
                 return true;
             }
             // A block was too small for data: how many symbols suffice is not known.
-            needs_whole |= ue.estimate.least().is_some();
-            let need = need.min(ue.category.uplink_block_bits / 8).max(formats.least_bytes(Direction::Uplink));
-            let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
-            let mcs = ue.uplink.scheme(&formats, most, tti);
+            needs_whole |= ue.mac.estimate.least().is_some();
+            let need = need.min(ue.mac.category.uplink_block_bits / 8).max(formats.least_bytes(Direction::Uplink));
+            let most = ue.mac.uplink.strength(tti).full_power_prbs().min(grid.prbs);
+            let mcs = ue.mac.uplink.scheme(&formats, most, tti);
             let elements = |bytes| u32::from(self.cells[cell].grant_for(&formats, mcs, bytes)) * whole;
             all += elements(need);
             ues += 1;
@@ -358,8 +358,8 @@ impl<P: Packet> Ran<P> {
         let elements = |index: &u32| {
             let ue = &mut self.ues[*index as usize];
             let carrier = ue.carrier_in(cell);
-            let scheme = ue.down[carrier].link.scheme(formats, tti);
-            let bits = ue.backlog(Direction::Downlink, now).saturating_mul(8);
+            let scheme = ue.mac.down[carrier].link.scheme(formats, tti);
+            let bits = ue.bearers.backlog(Direction::Downlink, now).saturating_mul(8);
             let whole = u64::from(scheme.bits(formats, here.grid.prbs).max(1));
             let carrier = u64::from(formats.elements(Direction::Downlink) * u32::from(here.grid.prbs));
             u64::from(bits) * carrier / whole
@@ -371,14 +371,14 @@ impl<P: Packet> Ran<P> {
     /// Grants the repetition of the block of `process` on these resource blocks of slot `sent`.
     fn grant_again(&mut self, index: u32, process: u8, (first, prbs): (u16, u16), (tti, sent): (u64, u64)) {
         let ue = &mut self.ues[index as usize];
-        let transport = &mut ue.up.harq.processes[usize::from(process)];
+        let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
         (transport.first_prb, transport.prbs) = (first, prbs);
-        ue.up.past.served(tti, transport.bits);
-        ue.up.harq.sent(process);
-        if let (Some(place), Some(places)) = (&mut ue.configured, &self.cells[ue.serving].places) {
+        ue.mac.up.past.served(tti, transport.bits);
+        ue.mac.up.harq.sent(process);
+        if let (Some(place), Some(places)) = (&mut ue.mac.configured, &self.cells[ue.serving].places) {
             place.start_timer(&places.grant, process, tti);
         }
-        if let Some(drx) = ue.drx_at(tti) {
+        if let Some(drx) = ue.mac.drx_at(tti) {
             drx.granted(process, tti);
         }
         self.note(sent, index, Kind::UplinkTransmit, process);
@@ -387,16 +387,16 @@ impl<P: Packet> Ran<P> {
     fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (formats, tti, sent): (&Formats, u64, u64)) {
         let ue = &mut self.ues[index as usize];
         let Cell { timing, reports, .. } = self.cells[ue.serving];
-        let Some(process) = timing.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
-        let (mcs, chosen) = ue.uplink.fitted(formats, prbs, tti);
-        let transport = &mut ue.up.harq.processes[usize::from(process)];
+        let Some(process) = timing.uplink_process(sent).or_else(|| ue.mac.idle_uplink()) else { return };
+        let (mcs, chosen) = ue.mac.uplink.fitted(formats, prbs, tti);
+        let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
         transport.begin_uplink(formats, mcs, (first, prbs), sent);
         transport.chosen = if formats.is_short(Direction::Uplink) { Chosen::Small } else { chosen };
         let bytes = transport.bits / 8;
-        ue.up.past.served(tti, transport.bits);
-        ue.up.harq.sent(process);
-        ue.estimate.grant((tti, sent), needs::payload(reports, bytes));
-        if let Some(drx) = ue.drx_at(tti) {
+        ue.mac.up.past.served(tti, transport.bits);
+        ue.mac.up.harq.sent(process);
+        ue.mac.estimate.grant((tti, sent), needs::payload(reports, bytes));
+        if let Some(drx) = ue.mac.drx_at(tti) {
             drx.granted(process, tti);
             drx.new_block(tti, Direction::Uplink);
         }
@@ -412,9 +412,9 @@ impl<P: Packet> Ran<P> {
         for entry in due.iter().filter(|entry| entry.kind == Kind::UplinkTransmit) {
             let ue = &mut self.ues[entry.ue as usize];
             if ue.epoch == entry.epoch && self.interference.is_shared(ue.serving, Direction::Uplink) {
-                let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(entry.process)];
+                let Transport { first_prb, prbs, .. } = ue.mac.up.harq.processes[usize::from(entry.process)];
                 let until = ue.slots.tick(ue.slots.next_at(tick) + 1);
-                self.interference.add_sender((entry.ue, &mut ue.air), ue.serving, (first_prb, prbs), (now, until));
+                self.interference.add_sender((entry.ue, &mut ue.phy.air), ue.serving, (first_prb, prbs), (now, until));
             }
         }
     }
@@ -427,8 +427,8 @@ impl<P: Packet> Ran<P> {
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) {
-        let is_new = self.ues[index as usize].up.harq.processes[usize::from(process)].attempts == 0;
-        self.ues[index as usize].drx_at(tti);
+        let is_new = self.ues[index as usize].mac.up.harq.processes[usize::from(process)].attempts == 0;
+        self.ues[index as usize].mac.drx_at(tti);
         if is_new {
             self.fill_uplink(index, process, tti, io);
         }
@@ -438,21 +438,22 @@ impl<P: Packet> Ran<P> {
         let (formats, serving) = (cell.formats_in(tti), ue.serving);
         let known = cell.decoded(tti);
         let now = slots.start(tti);
-        let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(process)];
+        let Transport { first_prb, prbs, .. } = ue.mac.up.harq.processes[usize::from(process)];
         let blocks = first_prb..first_prb + prbs;
-        ue.air.uplink(ue.serving, now, prbs, &mut ue.up_sinr);
-        if self.interference.is_shared(ue.serving, Direction::Uplink) && !ue.air.is_set() {
-            let (serving, mut sinr) = (ue.serving, core::mem::take(&mut ue.up_sinr));
-            self.interference.uplink(serving, blocks.clone(), |ue| &self.ues[ue as usize].air, &mut sinr);
-            self.ues[index as usize].up_sinr = sinr;
+        ue.phy.air.uplink(ue.serving, now, prbs, &mut ue.phy.up_sinr);
+        if self.interference.is_shared(ue.serving, Direction::Uplink) && !ue.phy.air.is_set() {
+            let (serving, mut sinr) = (ue.serving, core::mem::take(&mut ue.phy.up_sinr));
+            self.interference.uplink(serving, blocks.clone(), |ue| &self.ues[ue as usize].phy.air, &mut sinr);
+            self.ues[index as usize].phy.up_sinr = sinr;
         }
         let ue = &mut self.ues[index as usize];
-        let transport = &mut ue.up.harq.processes[usize::from(process)];
+        let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
         transport.attempts += 1;
         let (mcs, bits) = (transport.mcs, transport.bits);
         let scheme = (Direction::Uplink, mcs, 1);
-        let error = ue.up.errors.transmit(&formats, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
-        transport.decoded = !happens(error, &mut ue.random);
+        let error =
+            ue.mac.up.errors.transmit(&formats, scheme, bits, (&ue.phy.up_sinr, blocks.clone()), &mut transport.soft);
+        transport.decoded = !happens(error, &mut ue.phy.random);
         let (attempt, decoded, padding) = (transport.attempts, transport.decoded, transport.padding);
         let stats = &mut ue.stats.uplink;
         stats.prbs += u64::from(prbs);
@@ -469,12 +470,12 @@ impl<P: Packet> Ran<P> {
                 mcs,
                 cqi: 0,
                 layers: 1,
-                sinr_cdb: (decibels(f64::from(ue.up_sinr.mean_over(blocks))) * 100.0) as i32,
+                sinr_cdb: (decibels(f64::from(ue.phy.up_sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
                 bits,
                 padding,
-                queued: ue.waits(Direction::Uplink, now),
+                queued: ue.bearers.waits(Direction::Uplink, now),
             };
             io.sink.event(now, &Event::Transmission(event));
         }
@@ -483,18 +484,18 @@ impl<P: Packet> Ran<P> {
         } else {
             self.note(timing.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
         }
-        if let Some(drx) = &mut self.ues[index as usize].drx
+        if let Some(drx) = &mut self.ues[index as usize].mac.drx
             && (timing.repetition(tti).is_none() || attempt < self.cells[serving].mac.transmissions)
         {
             drx.transmitted(timing, process, tti);
             self.extended(index, tti);
         }
         if is_new {
-            if self.ues[index as usize].acknowledges() {
+            if self.ues[index as usize].bearers.acknowledges() {
                 // Filling the block has started timers.
                 self.note_rlc(index);
             }
-            if self.ues[index as usize].had_data != 0 && reports.include_buffers() {
+            if self.ues[index as usize].mac.had_data != 0 && reports.include_buffers() {
                 self.note_retx(index);
             }
         }
@@ -505,9 +506,9 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let left = filling::fill(&self.cells[ue.serving], ue, process, tti, io.drops);
         let now = ue.slots.start(tti);
-        ue.hand_down(Direction::Uplink, now, io.drops);
-        ue.had_data = ue.with_uplink_data(now);
-        let transport = &mut ue.up.harq.processes[usize::from(process)];
+        ue.bearers.hand_down(Direction::Uplink, now, io.drops);
+        ue.mac.had_data = ue.bearers.with_uplink_data(now);
+        let transport = &mut ue.mac.up.harq.processes[usize::from(process)];
         transport.padding = left;
         let stats = &mut ue.stats.uplink;
         stats.blocks += 1;
@@ -525,22 +526,22 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let cell = &self.cells[ue.serving];
         let (mac, reports) = (&cell.mac, cell.reports);
-        ue.up.harq.finished(process);
-        ue.estimate.decoded();
-        ue.adapt_uplink(mac, process);
-        let transport = &ue.up.harq.processes[usize::from(process)];
+        ue.mac.up.harq.finished(process);
+        ue.mac.estimate.decoded();
+        ue.mac.adapt_uplink(mac, process);
+        let transport = &ue.mac.up.harq.processes[usize::from(process)];
         if let Some((level, prbs)) = transport.headroom {
-            ue.uplink.power.learn(reports.headroom_db(level), prbs, transport.built);
+            ue.mac.uplink.power.learn(reports.headroom_db(level), prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         let has_more = transport.report.is_some_and(|report| report.bytes > 0);
-        ue.estimate.carried(transport.room, !transport.parcels().is_empty(), has_more);
+        ue.mac.estimate.carried(transport.room, !transport.parcels().is_empty(), has_more);
         if let Some(report) = transport.report {
-            ue.estimate.learn(&report, transport.built);
+            ue.mac.estimate.learn(&report, transport.built);
             emit(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
         } else if transport.padding < SHORT_BSR && reports.include_buffers() {
             // There was no room to report the waiting data.
-            ue.estimate.full_without_report(transport.built, transport.bits / 8);
+            ue.mac.estimate.full_without_report(transport.built, transport.bits / 8);
         }
         if reports.include_buffers() {
             self.update_uplink_activity(index);
@@ -558,27 +559,27 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let serving = ue.serving;
         let cell = &self.cells[serving];
-        ue.adapt_uplink(&cell.mac, process);
-        let transport = &ue.up.harq.processes[usize::from(process)];
+        ue.mac.adapt_uplink(&cell.mac, process);
+        let transport = &ue.mac.up.harq.processes[usize::from(process)];
         if transport.attempts < cell.mac.transmissions {
             if let Some(again) = cell.timing.repetition(tti) {
                 self.cells.reserve(serving, Blocks::run(transport.first_prb, transport.prbs));
-                ue.up.past.served(tti, transport.bits);
+                ue.mac.up.past.served(tti, transport.bits);
                 self.note(again, index, Kind::UplinkTransmit, process);
             } else {
-                ue.up.harq.failed(process);
+                ue.mac.up.harq.failed(process);
                 self.cells.activate(serving, Direction::Uplink, index);
             }
         } else {
             let now = ue.slots.start(tti);
-            ue.up.harq.finished(process);
+            ue.mac.up.harq.finished(process);
             if cell.reports.include_buffers() {
-                if ue.estimate.lost(&cell.mac.requests, tti) {
+                if ue.mac.estimate.lost(&cell.mac.requests, tti) {
                     // What the UE has reported of its power may be what is wrong.
-                    ue.uplink.power = Reported::default();
-                    if ue.configured.is_some() {
+                    ue.mac.uplink.power = Reported::default();
+                    if ue.mac.configured.is_some() {
                         // It will not request, and its configured scheme may be what is wrong.
-                        ue.estimate.requested(&cell.mac.requests, tti);
+                        ue.mac.estimate.requested(&cell.mac.requests, tti);
                     }
                 }
                 self.update_uplink_activity(index);
@@ -639,13 +640,13 @@ mod tests {
         let mut ran = network();
         let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
         let (timing, formats) = (ran.cells[0].timing, ran.cells[0].formats);
-        ran.ues[0].up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), 10);
+        ran.ues[0].mac.up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), 10);
         ran.uplink_transmit(0, 0, 10, &mut io);
         // The block is repeated on 16 resource blocks of a shorter slot.
         ran.grant_again(0, 0, (0, 16), (14, 15));
         ran.uplink_decoded(0, 0, Time::ZERO + timing.slot() * 17, &mut io);
         // 23 dBm less -80 dBm and 100 dB, and less 6 dB on four: -3.02 dB is reported as -4 dB.
-        let one_block_db = ran.ues[0].uplink.power.one_block_db;
+        let one_block_db = ran.ues[0].mac.uplink.power.one_block_db;
         assert!((one_block_db - (-4.0 + 6.02)).abs() < 0.01, "{one_block_db}");
     }
     #[test]
@@ -653,21 +654,21 @@ mod tests {
         let mut ran = network();
         let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
         let (timing, formats) = (ran.cells[0].timing, ran.cells[0].formats);
-        ran.ues[0].uplink.power.learn(12.0, 1, 0);
+        ran.ues[0].mac.uplink.power.learn(12.0, 1, 0);
         // Blocks are lost, of which the fifth is decoded after all.
         for (slot, is_decoded, one_block_db) in (1..)
             .zip([false; 4].into_iter().chain([true]).chain([false; 5]))
             .map(|(n, is_decoded)| (n * 10, is_decoded, if n < 10 { 12.0 } else { 0.0 }))
         {
-            ran.ues[0].up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), slot);
-            ran.ues[0].up.harq.sent(0);
-            ran.ues[0].up.harq.processes[0].attempts = ran.cells[0].mac.transmissions;
+            ran.ues[0].mac.up.harq.processes[0].begin_uplink(&formats, 5, (0, 4), slot);
+            ran.ues[0].mac.up.harq.sent(0);
+            ran.ues[0].mac.up.harq.processes[0].attempts = ran.cells[0].mac.transmissions;
             if is_decoded {
                 ran.uplink_decoded(0, 0, Time::ZERO + timing.slot() * (slot + 1), &mut io);
             } else {
                 ran.uplink_nack(0, 0, slot, &mut io);
             }
-            assert_eq!(ran.ues[0].uplink.power.one_block_db, one_block_db, "slot {slot}");
+            assert_eq!(ran.ues[0].mac.uplink.power.one_block_db, one_block_db, "slot {slot}");
         }
     }
 }
