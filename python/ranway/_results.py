@@ -162,7 +162,7 @@ class Results:
             raise ValueError(f"unknown table {name!r}; the tables are {', '.join(_ranway.TABLES)}")
         if name not in self._tables:
             frame = pl.read_parquet(io.BytesIO(self._inner.parquet(name)))
-            self._tables[name] = _with_swept(frame, self.points)
+            self._tables[name] = _with_swept(frame, self.points, 2)
         return _as(self._tables[name], as_)
 
     @overload
@@ -181,8 +181,8 @@ class Results:
         another column, such as `loss`, has the column `sweep.loss`; one whose values are amounts with units has another
         column of numbers, such as `rate_mbps`. `as_` is as in `table`.
         """
-        swept = self.flows.columns[2 : 2 + len(_swept(self.points, ()))]
-        return _as(_summary.tidy(self.flows, self.rtts, self.owds, self.transfers, swept), as_)
+        frame = pl.read_parquet(io.BytesIO(self._inner.summary_frame()))
+        return _as(_with_swept(frame, self.points, 3), as_)
 
     @overload
     def means(
@@ -303,10 +303,10 @@ def _restore(files: dict[str, bytes]) -> Results:
     return Results(_ranway.Results.from_files(files))
 
 
-def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]]) -> pl.DataFrame:
-    """Returns the table with the columns of swept keys after `point` and `run`."""
+def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]], after: int) -> pl.DataFrame:
+    """Returns the table with the columns of swept keys after so many of its own."""
     columns = [column.gather(frame["point"]) for column in _swept(points, frame.columns)]
-    return pl.DataFrame([*frame[:, :2], *columns, *frame[:, 2:]]) if columns else frame
+    return pl.DataFrame([*frame[:, :after], *columns, *frame[:, after:]]) if columns else frame
 
 
 def _swept(points: list[dict[str, Any]], taken: Sequence[str]) -> list[pl.Series]:

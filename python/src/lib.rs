@@ -151,6 +151,13 @@ impl Results {
         py.detach(|| json(&self.0.summary()))
     }
 
+    /// Returns the summary of each flow in each run as the bytes of a Parquet file.
+    fn summary_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        py.detach(|| record::write_summary_frame(&self.0, &mut bytes))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     /// Returns means and their intervals as CSV, or as LaTeX.
     fn means(
         &self,

@@ -16,7 +16,6 @@ from pyarrow import parquet
 
 import ranway
 from conftest import TOML
-from ranway import _summary
 
 ROOT = Path(__file__).parents[2]
 TABLES = ["flows", "samples", "rtts", "owds", "queues", "links", "events", "transfers"]
@@ -319,13 +318,6 @@ traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "500 B" }
     # Half of it does not fit, and what fits has waited for ten packets of 4 ms.
     assert row["loss"] == pytest.approx(0.5, abs=0.03)
     assert row["owd_p50_ms"] == pytest.approx(10 + 4 * 11, rel=0.1)
-
-
-def test_a_count_that_a_sender_does_not_tell_stays_unknown(swept: ranway.Results) -> None:
-    unknown = swept.flows.with_columns(rtos=pl.lit(None, pl.UInt64), retransmitted=pl.lit(None, pl.UInt64))
-    frame = _summary.tidy(unknown, swept.rtts, swept.owds, swept.transfers, [])
-    assert all(frame[name].null_count() == frame.height for name in ("rtos", "retransmitted", "retransmission_rate"))
-    assert frame["segments_sent"].sum() == swept.flows["segments_sent"].sum()
 
 
 def test_a_notebook_shows_results_and_scenarios(swept: ranway.Results, scenario: ranway.Scenario) -> None:

@@ -1,8 +1,9 @@
 //! The catalogue of figures: what `summary.json` has of points, flows, links and UEs.
 //!
-//! A figure has one entry, from which are made: the columns of [`Means`](crate::Means), the report's choice of plots and its
-//! table of means (`web/src/generated/figures.ts`), the figures and labels of Python's plots (`python/ranway/_figures.py`), and
-//! the book's tables of figures. Tests find a figure of the summary without an entry, and generated files that are stale.
+//! A figure has one entry, from which are made: the columns of [`Means`](crate::Means), of
+//! [`summary_frame`](crate::summary_frame) and of the table on the terminal, the report's choice of plots and its table of
+//! means (`web/src/generated/figures.ts`), the figures and labels of Python's plots (`python/ranway/_figures.py`), and the
+//! book's tables of figures. Tests find a figure of the summary without an entry, and generated files that are stale.
 //!
 //! A figure is the mean over the runs of a point, with a confidence interval ([`Stat`]); [`Figure::copies`] tells how the
 //! copies of a flow are combined within a run.
@@ -169,6 +170,11 @@ pub const OF_FLOWS: [Figure<FlowSummary>; 14] = [
     .plot("Completion time, 95th percentile")
     .column("completion p95"),
 ];
+
+/// Returns the figure of a flow with this name.
+pub fn of_flows(name: &str) -> Option<&'static Figure<FlowSummary>> {
+    OF_FLOWS.iter().find(|figure| figure.name == name)
+}
 
 /// The figures of a link.
 pub const OF_LINKS: [Figure<LinkSummary>; 6] = [

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::figures::{Figure, OF_FLOWS};
+use crate::figures::{Figure, OF_FLOWS, of_flows};
 use crate::meta::text;
 use crate::summary::{FlowSummary, PointSummary, Stat};
 use crate::{Point, Results};
@@ -261,7 +261,7 @@ pub fn with_interval(mean: f64, ci95: Option<f64>) -> String {
 
 /// Returns the figure of this name.
 fn chosen(name: &str) -> Result<FlowFigure, String> {
-    OF_FLOWS.iter().find(|figure| figure.name == name).ok_or_else(|| {
+    of_flows(name).ok_or_else(|| {
         let names: Vec<&str> = OF_FLOWS.iter().map(|figure| figure.name).collect();
         format!("there is no figure `{name}`: there are {}", names.join(", "))
     })

@@ -278,6 +278,35 @@ pub(crate) fn by_run(results: &Results) -> BTreeMap<(u32, u32), PointSummary> {
     runs.into_iter().map(alone).collect()
 }
 
+/// A flow in a run.
+pub(crate) struct FlowInRun<'a> {
+    pub(crate) point: u32,
+    pub(crate) run: u32,
+    /// Its copies, one at least.
+    pub(crate) copies: Vec<FlowRow<'a>>,
+    /// The summary of this run alone.
+    pub(crate) summary: FlowSummary,
+    /// The round-trip times of all copies in ascending order, with their counts.
+    pub(crate) rtts: Vec<(f64, u64)>,
+    /// The same of the one-way delays.
+    pub(crate) owds: Vec<(f64, u64)>,
+}
+
+/// The flows of each run, by point, run and first appearance.
+pub(crate) fn flows_by_run(results: &Results) -> Vec<FlowInRun<'_>> {
+    let (_, strangers) = kinds(results);
+    let mut flows = Vec::new();
+    for ((point, run), rows) in gather(&results.tables) {
+        for name in in_order(rows.flows.iter().map(|flow| flow.flow)) {
+            let copies = rows.by_flow[name].clone();
+            let summary = flow_summary(&copies[0], &[rows.figures(&copies, Some(name), strangers)]);
+            let (rtts, owds) = (ascending(of_flow(&rows.rtts, Some(name))), ascending(of_flow(&rows.owds, Some(name))));
+            flows.push(FlowInRun { point, run, copies, summary, rtts, owds });
+        }
+    }
+    flows
+}
+
 /// Whether results are of real hosts, and whether their connections are those of strangers.
 fn kinds(results: &Results) -> (bool, bool) {
     let emulated = results.timing.lateness.is_some();
@@ -481,11 +510,17 @@ fn of_flow<'m, T>(map: &'m BTreeMap<&str, Vec<T>>, flow: Option<&str>) -> impl I
     all.into_iter().flatten().chain(one).flatten()
 }
 
+/// Samples in ascending order.
+fn ascending<'m>(samples: impl Iterator<Item = &'m (f64, u64)>) -> Vec<(f64, u64)> {
+    let mut samples: Vec<(f64, u64)> = samples.copied().collect();
+    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+    samples
+}
+
 /// The quantiles `q` of all samples together: of one copy those of its row, which are as good.
 fn quantiles<'m>(own: Option<[Option<f64>; 2]>, samples: impl Iterator<Item = &'m (f64, u64)>) -> [Option<f64>; 2] {
     own.unwrap_or_else(|| {
-        let mut samples: Vec<(f64, u64)> = samples.copied().collect();
-        samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let samples = ascending(samples);
         [rank_of_weighted(&samples, 0.5), rank_of_weighted(&samples, 0.95)]
     })
 }

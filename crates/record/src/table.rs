@@ -408,6 +408,12 @@ fn write_batches(
     Ok(())
 }
 
+/// Writes a batch that is a whole table.
+pub(crate) fn write_batch(mut to: impl Write + Send, batch: &RecordBatch) -> io::Result<()> {
+    let (rows, schema) = (batch.num_rows(), batch.schema());
+    write_batches(&mut to, schema, properties(rows), rows, &|range| batch.slice(range.start, range.len()))
+}
+
 /// Reads the batches of a table, as [`Table::read_thinned`] does, and returns the same number.
 fn read_batches(
     from: impl ChunkReader + 'static,
