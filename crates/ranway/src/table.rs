@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use console::{Term, measure_text_width};
+use record::figures::Figure;
 use record::means::with_interval;
 use record::tables::{FlowRow, TcpFlowRow};
 use record::{FlowSummary, Limited, Means, Point, Results, Stat, Summary, Timing};
@@ -16,31 +17,69 @@ const NARROWEST: usize = 40;
 const PADDING: usize = 2;
 
 /// A column of the table of flows.
-struct Column {
-    head: &'static str,
-    /// The name where the head alone would be ambiguous without its neighbour's.
-    name: &'static str,
-    cell: fn(&FlowSummary) -> Option<String>,
-    right: bool,
+enum Column {
+    /// A text: its head and its cell.
+    Text(&'static str, fn(&FlowSummary) -> Option<String>),
+    /// A figure of the catalogue: its name there, its head, and the digits of a value without an interval.
+    Number(&'static str, Head, usize),
 }
 
-const fn figure(head: &'static str, name: &'static str, cell: fn(&FlowSummary) -> Option<String>) -> Column {
-    Column { head, name, cell, right: true }
+/// The head of a figure's column.
+enum Head {
+    /// The catalogue's, with the unit.
+    Whole,
+    /// A shorter one, with the unit.
+    Short(&'static str),
+    /// The last word of the catalogue's: the rest and the unit are those of the column before.
+    Last,
 }
 
 const COLUMNS: [Column; 11] = [
-    Column { head: "flow", name: "flow", cell: |flow| Some(flow.flow.clone()), right: false },
-    Column { head: "cc", name: "cc", cell: |flow| flow.cc.clone(), right: false },
-    figure("goodput Mbit/s", "goodput", |flow| stat(flow.goodput_mbps.as_ref(), 2)),
-    figure("RTT p50 ms", "RTT p50", |flow| stat(flow.rtt_p50_ms.as_ref(), 1)),
-    figure("p95", "RTT p95", |flow| stat(flow.rtt_p95_ms.as_ref(), 1)),
-    figure("one-way p50 ms", "one-way p50", |flow| stat(flow.owd_p50_ms.as_ref(), 1)),
-    figure("p95", "one-way p95", |flow| stat(flow.owd_p95_ms.as_ref(), 1)),
-    figure("loss %", "loss", |flow| stat(flow.loss.map(percent).as_ref(), 2)),
-    figure("completion s", "completion", |flow| stat(flow.completion_s.as_ref(), 3)),
-    figure("retrans. %", "retransmissions", |flow| stat(flow.retransmission_rate.map(percent).as_ref(), 2)),
-    Column { head: "limited by", name: "limited by", cell: limits, right: false },
+    Column::Text("flow", |flow| Some(flow.flow.clone())),
+    Column::Text("cc", |flow| flow.cc.clone()),
+    Column::Number("goodput_mbps", Head::Whole, 2),
+    Column::Number("rtt_p50_ms", Head::Whole, 1),
+    Column::Number("rtt_p95_ms", Head::Last, 1),
+    Column::Number("owd_p50_ms", Head::Whole, 1),
+    Column::Number("owd_p95_ms", Head::Last, 1),
+    Column::Number("loss", Head::Whole, 2),
+    Column::Number("completion_s", Head::Whole, 3),
+    Column::Number("retransmission_rate", Head::Short("retrans."), 2),
+    Column::Text("limited by", limits),
 ];
+
+impl Column {
+    /// The head of the column.
+    fn head(&self) -> String {
+        match self {
+            Column::Text(head, _) => (*head).to_owned(),
+            Column::Number(name, Head::Whole, _) => format!("{} {}", figure(name).head, figure(name).shown_unit),
+            Column::Number(name, Head::Short(head), _) => format!("{head} {}", figure(name).shown_unit),
+            Column::Number(name, Head::Last, _) => figure(name).head.rsplit(' ').next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Its name where the columns beside it are not shown.
+    fn name(&self) -> &'static str {
+        match self {
+            Column::Text(head, _) => head,
+            Column::Number(name, ..) => figure(name).head,
+        }
+    }
+
+    fn cell(&self, flow: &FlowSummary) -> Option<String> {
+        match self {
+            Column::Text(_, cell) => cell(flow),
+            Column::Number(name, _, digits) => Some(stat((figure(name).of)(flow)?, figure(name).scale, *digits)),
+        }
+    }
+}
+
+/// The figure of this name.
+fn figure(name: &str) -> &'static Figure<FlowSummary> {
+    record::figures::of_flows(name).expect("the catalogue has it")
+}
+
 const ONE_WAY: [usize; 2] = [5, 6];
 
 /// The columns that are omitted on a narrow terminal, in this order.
@@ -85,7 +124,7 @@ pub(crate) fn of_summary(summary: &Summary, timing: &Timing, width: Option<usize
     }
     let all = || summary.points.iter().flat_map(|point| point.flows.iter().map(move |flow| (point, flow)));
     let rows = all().take(MAX_ROWS).map(|(point, flow)| {
-        let cells = COLUMNS.iter().map(|column| (column.cell)(flow)).collect();
+        let cells = COLUMNS.iter().map(|column| column.cell(flow)).collect();
         (Point { values: point.values.clone() }.label(), cells)
     });
     // For TCP, round-trip times are more informative than one-way delays.
@@ -263,7 +302,7 @@ impl Flows {
     fn columns_width(&self) -> usize {
         let width = |&column: &usize| {
             let cells = (0..self.rows.len()).map(|row| measure_text_width(self.cell(row, column)));
-            cells.chain([COLUMNS[column].head.len()]).max().unwrap_or(0) + PADDING
+            cells.chain([COLUMNS[column].head().len()]).max().unwrap_or(0) + PADDING
         };
         self.shown.iter().map(width).sum()
     }
@@ -309,17 +348,17 @@ impl Flows {
         }
         if !left_out.is_empty() {
             left_out.sort_unstable();
-            let names: Vec<&str> = left_out.iter().map(|&column| COLUMNS[column].name).collect();
+            let names: Vec<&str> = left_out.iter().map(|&column| COLUMNS[column].name()).collect();
             let note = format!("omitted for lack of space: {} (--wide shows all)", names.join(", "));
             wrap(&note, room).iter().for_each(|part| _ = writeln!(text, "{part}"));
         }
     }
 
     fn table(&self, labels: bool, width: Option<usize>) -> Table {
-        let heads = self.shown.iter().map(|&column| COLUMNS[column].head);
-        let mut table = table(&[&[""], &heads.collect::<Vec<_>>()[..]].concat(), width);
+        let heads: Vec<String> = self.shown.iter().map(|&column| COLUMNS[column].head()).collect();
+        let mut table = table(&[""].into_iter().chain(heads.iter().map(String::as_str)).collect::<Vec<_>>(), width);
         for (place, &column) in (1..).zip(&self.shown) {
-            if COLUMNS[column].right {
+            if matches!(COLUMNS[column], Column::Number(..)) {
                 table.column_mut(place).expect("the table has it").set_cell_alignment(CellAlignment::Right);
             }
         }
@@ -363,22 +402,12 @@ pub(crate) fn table(head: &[&str], width: Option<usize>) -> Table {
     table
 }
 
-/// Formats a value with its confidence interval, which tells its digits, if it has one.
-fn stat(stat: Option<&Stat>, digits: usize) -> Option<String> {
-    let stat = stat?;
-    Some(match stat.ci95 {
-        Some(_) => with_interval(stat.mean, stat.ci95),
-        None => format!("{:.digits$}", stat.mean),
-    })
-}
-
-fn percent(stat: Stat) -> Stat {
-    Stat {
-        mean: stat.mean * 100.0,
-        ci95: stat.ci95.map(|ci| ci * 100.0),
-        min: stat.min * 100.0,
-        max: stat.max * 100.0,
-        ..stat
+/// Formats a value in multiples of `1 / scale`, with its confidence interval, which tells its digits, if it has one.
+fn stat(stat: Stat, scale: f64, digits: usize) -> String {
+    let mean = stat.mean * scale;
+    match stat.ci95 {
+        Some(ci) => with_interval(mean, Some(ci * scale)),
+        None => format!("{mean:.digits$}"),
     }
 }
 
@@ -434,6 +463,17 @@ mod tests {
         let wide = written(None);
         assert!(!wide.contains("omitted") && wide.contains("pacing 50 %, cwnd 50 %"), "{wide}");
         assert!(wide.lines().all(|line| measure_text_width(line) > 200), "{wide}");
+    }
+
+    #[test]
+    fn heads_and_units_are_those_of_the_catalogue() {
+        let heads = COLUMNS.map(|column| column.head());
+        let numbers =
+            ["goodput Mbit/s", "RTT p50 ms", "p95", "one-way p50 ms", "p95", "loss %", "completion s", "retrans. %"];
+        assert_eq!(heads[2..10], numbers);
+        assert_eq!(COLUMNS[4].name(), "RTT p95");
+        let stat = Stat { n: 1, mean: 0.0123, ci95: None, min: 0.0123, max: 0.0123 };
+        assert_eq!(super::stat(stat, figure("loss").scale, 2), "1.23");
     }
 
     #[test]
