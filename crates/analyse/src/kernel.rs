@@ -99,7 +99,22 @@ fn push_counts(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, flow: 
             conn: one.conn,
             t_s: (flow.start + two[1].0).as_secs_f64(),
             goodput_mbps: Rate::over(Bytes::new(two[1].1.saturating_sub(two[0].1)), span).as_mbps(),
-            ..SampleRow::default()
+            run: 0,
+            // Without states of the kernel, nothing is known of the sender.
+            throughput_mbps: None,
+            cwnd_bytes: None,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            srtt_ms: None,
+            rtt_ms: None,
+            owd_ms: None,
+            lost: None,
+            rto_ms: None,
+            pacing_mbps: None,
+            limit: "",
+            state: "",
         });
     }
 }

@@ -81,8 +81,9 @@ fn sent_row<'a>(
     // What counts up begins at zero with the connection.
     let (zero, last) = (before.last(), samples.last());
     let since = |what: fn(&Sample) -> Option<u64>| Some(what(last?)?.saturating_sub(zero.and_then(what).unwrap_or(0)));
-    let shares = limits(measured, warm).shares();
-    let delivered = flow_row(far, which);
+    let [limited_app, limited_cwnd, limited_rwnd, limited_pacing, limited_sndbuf, limited_other] =
+        limits(measured, warm).shares().map_or([None; 6], |shares| shares.map(Some));
+    let (sent, delivered) = (flow_row_with(near, owds, which), flow_row(far, which));
     FlowRow {
         flow: &measured.flow.name,
         conn: measured.flow.copy,
@@ -101,7 +102,43 @@ fn sent_row<'a>(
         bytes: delivered.bytes,
         goodput_mbps: delivered.goodput_mbps,
         throughput_mbps: delivered.throughput_mbps,
-        ..flow_row_with(near, owds, which).with_limits(shares)
+        limited_app,
+        limited_cwnd,
+        limited_rwnd,
+        limited_pacing,
+        limited_sndbuf,
+        limited_other,
+        // What packets tell next to its sender.
+        point: sent.point,
+        run: sent.run,
+        transport: sent.transport,
+        from: sent.from,
+        start_s: sent.start_s,
+        rtt_min_ms: sent.rtt_min_ms,
+        rtt_p5_ms: sent.rtt_p5_ms,
+        rtt_p50_ms: sent.rtt_p50_ms,
+        rtt_mean_ms: sent.rtt_mean_ms,
+        rtt_p95_ms: sent.rtt_p95_ms,
+        rtt_p99_ms: sent.rtt_p99_ms,
+        rtt_max_ms: sent.rtt_max_ms,
+        owd_p5_ms: sent.owd_p5_ms,
+        owd_p25_ms: sent.owd_p25_ms,
+        owd_p50_ms: sent.owd_p50_ms,
+        owd_p75_ms: sent.owd_p75_ms,
+        owd_p95_ms: sent.owd_p95_ms,
+        retrans_fast: sent.retrans_fast,
+        retrans_rto: sent.retrans_rto,
+        retrans_tlp: sent.retrans_tlp,
+        retrans_control: sent.retrans_control,
+        undos: sent.undos,
+        dup_acks: sent.dup_acks,
+        max_dup_acks: sent.max_dup_acks,
+        ce_marks: sent.ce_marks,
+        lost_packets: sent.lost_packets,
+        jitter_ms: sent.jitter_ms,
+        mean_in_flight_bytes: sent.mean_in_flight_bytes,
+        max_in_flight_bytes: sent.max_in_flight_bytes,
+        teid: sent.teid,
     }
 }
 

@@ -5,7 +5,7 @@ use units::{Distribution, Time};
 use wire::SynOptions;
 
 use crate::Tables;
-use crate::tables::{FlowRow, SampleRow, SegmentRow, TcpFlowRow, TcpSampleRow, ms};
+use crate::tables::{Delays, FlowRow, SampleRow, SegmentRow, TcpFlowRow, TcpSampleRow, ms};
 
 /// Adds all rows of an observed flow.
 pub fn push(tables: &mut Tables, flow: &Flow, which: (u32, u32)) {
@@ -125,6 +125,7 @@ pub fn flow_row(flow: &Flow, which: (u32, u32)) -> FlowRow<'_> {
 pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32, u32)) -> FlowRow<'a> {
     let (from, to) = flow.measured;
     let counters = &flow.counters;
+    let delays = Delays::of(&flow.rtts, owds);
     FlowRow {
         point,
         run,
@@ -150,7 +151,36 @@ pub fn flow_row_with<'a>(flow: &'a Flow, owds: &Distribution, (point, run): (u32
         lost_packets: flow.lost,
         mean_in_flight_bytes: flow.mean_in_flight,
         max_in_flight_bytes: flow.max_in_flight,
-        ..FlowRow::with_delays(&flow.rtts, owds)
+        rtt_min_ms: delays.rtt_min_ms,
+        rtt_p5_ms: delays.rtt_p5_ms,
+        rtt_p50_ms: delays.rtt_p50_ms,
+        rtt_mean_ms: delays.rtt_mean_ms,
+        rtt_p95_ms: delays.rtt_p95_ms,
+        rtt_p99_ms: delays.rtt_p99_ms,
+        rtt_max_ms: delays.rtt_max_ms,
+        owd_p5_ms: delays.owd_p5_ms,
+        owd_p25_ms: delays.owd_p25_ms,
+        owd_p50_ms: delays.owd_p50_ms,
+        owd_p75_ms: delays.owd_p75_ms,
+        owd_p95_ms: delays.owd_p95_ms,
+        // Packets do not tell these.
+        cc: None,
+        completion_s: None,
+        retrans_fast: None,
+        retrans_rto: None,
+        retrans_tlp: None,
+        rtos: None,
+        undos: None,
+        max_dup_acks: None,
+        jitter_ms: None,
+        limited_app: None,
+        limited_cwnd: None,
+        limited_rwnd: None,
+        limited_pacing: None,
+        limited_sndbuf: None,
+        limited_other: None,
+        mean_cwnd_bytes: None,
+        max_cwnd_bytes: None,
     }
 }
 
@@ -169,6 +199,14 @@ pub fn sample_row<'a>(flow: &'a Flow, sample: &Sample, (point, run): (u32, u32))
         owd_ms: sample.owd.map(ms),
         lost: sample.lost,
         state: if sample.closed { "closed" } else { "" },
-        ..SampleRow::default()
+        // Packets do not tell these.
+        throughput_mbps: None,
+        cwnd_bytes: None,
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
+        ssthresh_bytes: None,
+        rto_ms: None,
+        pacing_mbps: None,
+        limit: "",
     }
 }

@@ -5,6 +5,9 @@
 //! by side (a page load has several). `conn` is the number of the copy within its flow, from 0, and a row is about all of
 //! that copy's connections together; in [`EventRow`] alone, `conn` is the number of the connection within the run. A rate
 //! in Mbit/s is 10^6 bits per second.
+//!
+//! Code that makes a row names every column, without `..default()`: a new column is a compile error wherever nobody has decided
+//! on its value. What a source does not know is missing, and a comment tells why. `default()` is for tests.
 
 mod all;
 mod measured;

@@ -6,7 +6,7 @@ use observe::modem::{CellSample, Technology, cell_changes};
 use units::{Bytes, Distribution, Rate, Span, Time};
 use wire::tcp_info::TcpInfo;
 
-use crate::tables::{FlowRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow};
+use crate::tables::{Delays, FlowRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow};
 use crate::{Tables, ms};
 
 /// Adds the rows of what modems told, with their times as they are, and of their changes of cell. What belongs to no point has none.
@@ -114,7 +114,8 @@ fn flow_row<'a>(flow: &'a Flow, end: Time, point: u32, told: &Told<'a>, rtts: &D
     let flights = || flow.under_way().map(|sample| bytes(sample, sample.info.in_flight()));
     let count = flow.under_way().count();
     let mean = |sum: u64| (count > 0).then(|| sum as f64 / count as f64);
-    let shares = flow.limits().and_then(|limits| limits.shares());
+    let [limited_app, limited_cwnd, limited_rwnd, limited_pacing, limited_sndbuf, limited_other] =
+        flow.limits().and_then(|limits| limits.shares()).map_or([None; 6], |shares| shares.map(Some));
     let since = |count: fn(&TcpInfo) -> Option<u32>| {
         let before = flow.before.as_ref().and_then(count).unwrap_or(0);
         last.as_ref().and_then(count).map(|now| u64::from(now.saturating_sub(before)))
@@ -122,9 +123,9 @@ fn flow_row<'a>(flow: &'a Flow, end: Time, point: u32, told: &Told<'a>, rtts: &D
     // The kernel has seen round trips that no sample fell on; of the receiver's, its own segments alone.
     let has_kernels = told.has_senders_rtt || flow.remote.has_rtts();
     let kernels = states.iter().filter(|_| has_kernels).filter_map(|sample| sample.info.min_rtt());
-    let delays = FlowRow::with_delays(rtts, &Distribution::default());
+    let delays = Delays::of(rtts, &Distribution::default());
     let least = delays.rtt_min_ms.map(|least| kernels.map(|us| f64::from(us) / 1e3).fold(least, f64::min));
-    let row = FlowRow {
+    FlowRow {
         point,
         run: 0,
         flow: told.flow,
@@ -146,17 +147,40 @@ fn flow_row<'a>(flow: &'a Flow, end: Time, point: u32, told: &Told<'a>, rtts: &D
         retransmitted: since(|info| Some(info.total_retrans)),
         rtos: since(|info| info.total_rto.map(u32::from)),
         rtt_min_ms: least,
-        ..delays.with_limits(shares)
-    };
-    if last.is_none() {
-        return row;
-    }
-    FlowRow {
-        mean_cwnd_bytes: mean(cwnds().fold(0, u64::saturating_add)),
-        max_cwnd_bytes: cwnds().max(),
-        mean_in_flight_bytes: mean(flights().fold(0, u64::saturating_add)),
-        max_in_flight_bytes: flights().max(),
-        ..row
+        mean_cwnd_bytes: mean(cwnds().fold(0, u64::saturating_add)).filter(|_| last.is_some()),
+        max_cwnd_bytes: cwnds().max().filter(|_| last.is_some()),
+        mean_in_flight_bytes: mean(flights().fold(0, u64::saturating_add)).filter(|_| last.is_some()),
+        max_in_flight_bytes: flights().max().filter(|_| last.is_some()),
+        rtt_p5_ms: delays.rtt_p5_ms,
+        rtt_p50_ms: delays.rtt_p50_ms,
+        rtt_mean_ms: delays.rtt_mean_ms,
+        rtt_p95_ms: delays.rtt_p95_ms,
+        rtt_p99_ms: delays.rtt_p99_ms,
+        rtt_max_ms: delays.rtt_max_ms,
+        owd_p5_ms: delays.owd_p5_ms,
+        owd_p25_ms: delays.owd_p25_ms,
+        owd_p50_ms: delays.owd_p50_ms,
+        owd_p75_ms: delays.owd_p75_ms,
+        owd_p95_ms: delays.owd_p95_ms,
+        limited_app,
+        limited_cwnd,
+        limited_rwnd,
+        limited_pacing,
+        limited_sndbuf,
+        limited_other,
+        // The kernel does not tell these.
+        completion_s: None,
+        retrans_fast: None,
+        retrans_rto: None,
+        retrans_tlp: None,
+        retrans_control: None,
+        undos: None,
+        dup_acks: None,
+        max_dup_acks: None,
+        ce_marks: None,
+        lost_packets: None,
+        jitter_ms: None,
+        teid: None,
     }
 }
 
@@ -177,45 +201,53 @@ fn sample_row<'a>(
         let total = |at: Time| flow.bytes.bytes_at(at.saturating_since(flow.start));
         Bytes::new((total(sample.at) - total(since)).max(0.0) as u64)
     };
-    let row = SampleRow {
+    let own_rtt = round_trip(info, told.has_senders_rtt);
+    let remote_rtts = flow.remote.has_rtts();
+    // What a server tells of its kernel counts until its next message.
+    let sender = match flow.remote.latest(sample.at) {
+        _ if told.at_sender => Some((before, sample, told.is_whole, told.has_state)),
+        Some((before, state)) => Some((before, state, !flow.remote.is_partial, !flow.remote.lacks_state)),
+        None => None,
+    };
+    let limit = sender.map_or("", |(before, sample, ..)| {
+        let span = sample.at.saturating_since(before.map_or(flow.start, |before| before.at));
+        let limits =
+            Limits::between(before.map(|before| &before.info), &sample.info, span, flow.is_paced(&sample.info));
+        let is_known = span > Span::ZERO && (told.at_sender || limits.is_known());
+        if is_known { limits.most() } else { "" }
+    });
+    let senders_rtt = sender.and_then(|(_, sample, ..)| round_trip(&sample.info, true));
+    // The state of a sender that tells its windows.
+    let whole = sender.filter(|(_, _, is_whole, _)| *is_whole);
+    let info = whole.map(|(_, sample, ..)| &sample.info);
+    let bytes = |segments: fn(&TcpInfo) -> Option<u32>| {
+        info.and_then(|info| Some(u64::from(segments(info)?) * u64::from(info.snd_mss)))
+    };
+    SampleRow {
         point,
         run: 0,
         flow: told.flow,
         conn: told.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, span).as_mbps(),
-        srtt_ms: round_trip(info, told.has_senders_rtt).map(ms),
-        ..SampleRow::default()
-    };
-    // What a server tells of its kernel counts until its next message.
-    let (before, sample, is_whole, has_state) = match flow.remote.latest(sample.at) {
-        _ if told.at_sender => (before, sample, told.is_whole, told.has_state),
-        Some((before, state)) => (before, state, !flow.remote.is_partial, !flow.remote.lacks_state),
-        None if flow.remote.has_rtts() => return SampleRow { srtt_ms: None, ..row },
-        None => return row,
-    };
-    let info = &sample.info;
-    let span = sample.at.saturating_since(before.map_or(flow.start, |before| before.at));
-    let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
-    let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced(info));
-    let is_known = span > Span::ZERO && (told.at_sender || limits.is_known());
-    let row = SampleRow {
-        srtt_ms: if flow.remote.has_rtts() { round_trip(info, true).map(ms) } else { row.srtt_ms },
-        limit: if is_known { limits.most() } else { "" },
-        ..row
-    };
-    if !is_whole {
-        return row;
-    }
-    SampleRow {
-        cwnd_bytes: Some(bytes(info.snd_cwnd)),
-        ssthresh_bytes: info.ssthresh().map(bytes),
-        in_flight_bytes: Some(bytes(info.in_flight())),
-        rto_ms: Some(f64::from(info.rto) / 1e3),
+        cwnd_bytes: bytes(|info| Some(info.snd_cwnd)),
+        ssthresh_bytes: bytes(TcpInfo::ssthresh),
+        in_flight_bytes: bytes(|info| Some(info.in_flight())),
+        srtt_ms: if remote_rtts { senders_rtt } else { own_rtt }.map(ms),
+        rto_ms: info.map(|info| f64::from(info.rto) / 1e3),
         // Of others the kernel tells a rate that it does not keep to.
-        pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced(info)).map(|rate| rate as f64 * 8e-6),
-        state: if has_state { state(sample, flow) } else { "" },
-        ..row
+        pacing_mbps: info
+            .and_then(|info| info.pacing_rate().filter(|_| flow.is_paced(info)))
+            .map(|rate| rate as f64 * 8e-6),
+        limit,
+        state: whole.filter(|(.., has_state)| *has_state).map_or("", |(_, sample, ..)| state(sample, flow)),
+        // The kernel does not tell these.
+        throughput_mbps: None,
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
+        rtt_ms: None,
+        owd_ms: None,
+        lost: None,
     }
 }
 

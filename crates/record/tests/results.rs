@@ -480,7 +480,17 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
 fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_back() {
     let template = made_up::single("an emulation", 10);
     let mut results = template.clone();
-    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: None, ..template.tables.flows.row(0) }.with_limits(None);
+    let flow = FlowRow {
+        flow: "tcp server:80 > ue:1",
+        cc: None,
+        limited_app: None,
+        limited_cwnd: None,
+        limited_rwnd: None,
+        limited_pacing: None,
+        limited_sndbuf: None,
+        limited_other: None,
+        ..template.tables.flows.row(0)
+    };
     let at = |from: f64| FlowRow { measured_from_s: from, measured_to_s: from + 5.0, bytes: 5_000_000, ..flow };
     let mut tables = record::Tables::default();
     tables.flows.push(&at(0.0));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use record::tables::{FlowRow, SampleRow};
+use record::tables::{Delays, FlowRow, SampleRow};
 use units::stats::upper_median;
 use units::{Distribution, Span};
 
@@ -67,18 +67,8 @@ pub(super) fn push(path: &Path, test: &Test, point: u32, all: &mut Collector<'_>
         let mut rtts = Distribution::default();
         let told = sum.parts.iter().filter_map(|part| part.srtt_ms);
         told.for_each(|ms| rtts.record(Span::from_secs_f64(ms.min(1e9) / 1e3)));
-        let row = flow(test, (point, *socket), named, sum, (is_udp, bytes, length_s));
-        let quantiles = FlowRow::with_delays(&rtts, &Distribution::default());
-        all.tables.flows.push(&FlowRow {
-            rtt_min_ms: row.rtt_min_ms.or(quantiles.rtt_min_ms),
-            rtt_p5_ms: quantiles.rtt_p5_ms,
-            rtt_p50_ms: quantiles.rtt_p50_ms,
-            rtt_mean_ms: row.rtt_mean_ms.or(quantiles.rtt_mean_ms),
-            rtt_p95_ms: quantiles.rtt_p95_ms,
-            rtt_p99_ms: quantiles.rtt_p99_ms,
-            rtt_max_ms: row.rtt_max_ms.or(quantiles.rtt_max_ms),
-            ..row
-        });
+        let row = flow(test, (point, *socket), named, sum, (is_udp, bytes, length_s), &rtts);
+        all.tables.flows.push(&row);
         all.tables.push_delays((point, 0), (&named.name, 0), &rtts, &Distribution::default());
         longest = longest.max(length_s);
         all.measured_s += length_s;
@@ -251,20 +241,56 @@ fn samples<'a>(
     whole: Option<(u64, f64)>,
 ) {
     let mut t_s = sum.from_s;
-    let mut push = |row: SampleRow<'a>| rows.push(SampleRow { point, flow: &named.name, ..row });
     if let Some((bytes, seconds)) = whole {
         let goodput_mbps = bytes as f64 * 8.0 / seconds / 1e6;
-        return push(SampleRow { t_s: t_s + seconds, goodput_mbps, ..SampleRow::default() });
+        return rows.push(SampleRow {
+            point,
+            flow: &named.name,
+            t_s: t_s + seconds,
+            goodput_mbps,
+            run: 0,
+            conn: 0,
+            // The receiver's count alone is known.
+            throughput_mbps: None,
+            cwnd_bytes: None,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            srtt_ms: None,
+            rtt_ms: None,
+            owd_ms: None,
+            lost: None,
+            rto_ms: None,
+            pacing_mbps: None,
+            limit: "",
+            state: "",
+        });
     }
     for part in &sum.parts {
         t_s += part.seconds;
-        push(SampleRow {
+        rows.push(SampleRow {
+            point,
+            flow: &named.name,
             t_s,
             goodput_mbps: part.bytes as f64 * 8.0 / part.seconds / 1e6,
             cwnd_bytes: part.cwnd,
             srtt_ms: part.srtt_ms,
             lost: part.lost,
-            ..SampleRow::default()
+            run: 0,
+            conn: 0,
+            // iperf3 does not tell these.
+            throughput_mbps: None,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            rtt_ms: None,
+            owd_ms: None,
+            rto_ms: None,
+            pacing_mbps: None,
+            limit: "",
+            state: "",
         });
     }
 }
@@ -276,6 +302,7 @@ fn flow<'a>(
     named: &'a Named<'_>,
     sum: &Sum,
     (is_udp, bytes, length_s): (bool, u64, f64),
+    smoothed: &Distribution,
 ) -> FlowRow<'a> {
     // A test that was interrupted, or failed, reports an error, or has no summary.
     let completed = test.error.is_none() && !test.end.streams.is_empty();
@@ -292,6 +319,7 @@ fn flow<'a>(
         None => [|of: &Total| of.min_rtt, |of: &Total| of.mean_rtt, |of: &Total| of.max_rtt]
             .map(|of| ms(sent.filter(|_| !has_omitted).and_then(of))),
     };
+    let delays = Delays::of(smoothed, &Distribution::default());
     let both = test.start.connected.len() > 1 && test.end.sum_received_bidir_reverse.is_some();
     let cc = if both && !named.sends { &test.end.receiver_tcp_congestion } else { &test.end.sender_tcp_congestion };
     FlowRow {
@@ -309,9 +337,13 @@ fn flow<'a>(
         bytes,
         goodput_mbps: mbps,
         throughput_mbps: mbps,
-        rtt_min_ms: rtts[0],
-        rtt_mean_ms: rtts[1],
-        rtt_max_ms: rtts[2],
+        rtt_min_ms: rtts[0].or(delays.rtt_min_ms),
+        rtt_p5_ms: delays.rtt_p5_ms,
+        rtt_p50_ms: delays.rtt_p50_ms,
+        rtt_mean_ms: rtts[1].or(delays.rtt_mean_ms),
+        rtt_p95_ms: delays.rtt_p95_ms,
+        rtt_p99_ms: delays.rtt_p99_ms,
+        rtt_max_ms: rtts[2].or(delays.rtt_max_ms),
         segments_sent: udp.and_then(|total| count(total.packets)).filter(|packets| *packets > 0),
         retransmitted: sum
             .retransmitted
@@ -328,7 +360,33 @@ fn flow<'a>(
             .filter(|ms| ms.is_finite() && *ms >= 0.0),
         mean_cwnd_bytes: sum.max_cwnd.filter(|_| sum.cwnd_seconds > 0.0).map(|_| sum.cwnd_area / sum.cwnd_seconds),
         max_cwnd_bytes: sum.max_cwnd,
-        ..FlowRow::default()
+        run: 0,
+        conn: 0,
+        // iperf3 does not tell these.
+        completion_s: None,
+        owd_p5_ms: None,
+        owd_p25_ms: None,
+        owd_p50_ms: None,
+        owd_p75_ms: None,
+        owd_p95_ms: None,
+        retrans_fast: None,
+        retrans_rto: None,
+        retrans_tlp: None,
+        retrans_control: None,
+        rtos: None,
+        undos: None,
+        dup_acks: None,
+        max_dup_acks: None,
+        ce_marks: None,
+        limited_app: None,
+        limited_cwnd: None,
+        limited_rwnd: None,
+        limited_pacing: None,
+        limited_sndbuf: None,
+        limited_other: None,
+        mean_in_flight_bytes: None,
+        max_in_flight_bytes: None,
+        teid: None,
     }
 }
 

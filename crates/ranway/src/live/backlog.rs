@@ -222,7 +222,29 @@ impl Interval {
     /// The values for the dashboard.
     fn rows(&self, t_s: f64, estimate: &Estimate) -> Tables {
         let mut rows = Tables::default();
-        rows.samples.push(&SampleRow { flow: "all traffic", t_s, goodput_mbps: self.mbps(), ..SampleRow::default() });
+        rows.samples.push(&SampleRow {
+            flow: "all traffic",
+            t_s,
+            goodput_mbps: self.mbps(),
+            point: 0,
+            run: 0,
+            conn: 0,
+            // Of all traffic together, only bytes are counted.
+            throughput_mbps: None,
+            cwnd_bytes: None,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            srtt_ms: None,
+            rtt_ms: None,
+            owd_ms: None,
+            lost: None,
+            rto_ms: None,
+            pacing_mbps: None,
+            limit: "",
+            state: "",
+        });
         rows.queues.push(&QueueRow {
             link: HOST,
             t_s,
@@ -231,7 +253,12 @@ impl Interval {
             dropped: self.since.dropped + self.since.overflowed,
             marked: self.since.marked,
             sojourn_ms: (self.since.packets > 0).then(|| waited_ms(&self.since)),
-            ..QueueRow::default()
+            point: 0,
+            run: 0,
+            // The queue's rates and its longest sojourn are not measured.
+            served_mbps: 0.0,
+            capacity_mbps: None,
+            sojourn_max_ms: None,
         });
         rows.queues.push(&QueueRow {
             link: MODEM,
@@ -239,7 +266,14 @@ impl Interval {
             bytes: estimate.bytes,
             capacity_mbps: estimate.rate.map(Rate::as_mbps),
             sojourn_ms: estimate.delay.map(record::ms),
-            ..QueueRow::default()
+            point: 0,
+            run: 0,
+            // What the modem drops and serves is not seen.
+            packets: 0,
+            dropped: 0,
+            marked: 0,
+            served_mbps: 0.0,
+            sojourn_max_ms: None,
         });
         rows
     }

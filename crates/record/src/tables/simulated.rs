@@ -652,11 +652,42 @@ impl FlowRow<'_> {
         let sent = self.segments_sent.filter(|sent| *sent > 0 && self.transport == "tcp")?;
         self.retransmitted_data().filter(|again| *again <= sent).map(|again| again as f64 / sent as f64)
     }
+}
 
-    /// The columns of round-trip times and one-way delays; all others are zero, empty or missing.
-    pub fn with_delays(rtts: &Distribution, owds: &Distribution) -> Self {
+/// The columns of [`FlowRow`] about round-trip times and one-way delays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delays {
+    /// Smallest round-trip time seen by the sender.
+    pub rtt_min_ms: Option<f64>,
+    /// 5th percentile of the round-trip time samples.
+    pub rtt_p5_ms: Option<f64>,
+    /// Median of the round-trip time samples.
+    pub rtt_p50_ms: Option<f64>,
+    /// Mean of the round-trip time samples.
+    pub rtt_mean_ms: Option<f64>,
+    /// 95th percentile of the round-trip time samples.
+    pub rtt_p95_ms: Option<f64>,
+    /// 99th percentile of the round-trip time samples.
+    pub rtt_p99_ms: Option<f64>,
+    /// Largest round-trip time seen by the sender.
+    pub rtt_max_ms: Option<f64>,
+    /// 5th percentile of the data packets' one-way delay.
+    pub owd_p5_ms: Option<f64>,
+    /// 25th percentile of the data packets' one-way delay.
+    pub owd_p25_ms: Option<f64>,
+    /// Median of the data packets' one-way delay.
+    pub owd_p50_ms: Option<f64>,
+    /// 75th percentile of the data packets' one-way delay.
+    pub owd_p75_ms: Option<f64>,
+    /// 95th percentile of the data packets' one-way delay.
+    pub owd_p95_ms: Option<f64>,
+}
+
+impl Delays {
+    /// Takes them from distributions.
+    pub fn of(rtts: &Distribution, owds: &Distribution) -> Delays {
         let quantile = |spans: &Distribution, q| spans.quantile(q).map(ms);
-        FlowRow {
+        Delays {
             rtt_min_ms: rtts.min().map(ms),
             rtt_p5_ms: quantile(rtts, 0.05),
             rtt_p50_ms: quantile(rtts, 0.5),
@@ -669,23 +700,6 @@ impl FlowRow<'_> {
             owd_p50_ms: quantile(owds, 0.5),
             owd_p75_ms: quantile(owds, 0.75),
             owd_p95_ms: quantile(owds, 0.95),
-            ..FlowRow::default()
-        }
-    }
-
-    /// The same with what limited the sender, in the order of the columns: application, congestion window, receive window, pacing,
-    /// send buffer, the rest.
-    #[must_use]
-    pub fn with_limits(self, shares: Option<[f64; 6]>) -> Self {
-        let [app, cwnd, rwnd, pacing, sndbuf, other] = shares.map_or([None; 6], |shares| shares.map(Some));
-        FlowRow {
-            limited_app: app,
-            limited_cwnd: cwnd,
-            limited_rwnd: rwnd,
-            limited_pacing: pacing,
-            limited_sndbuf: sndbuf,
-            limited_other: other,
-            ..self
         }
     }
 }

@@ -39,7 +39,21 @@ pub(crate) enum Happening {
 /// Returns the row of a change from outside.
 pub(crate) fn command<'a>(id: RunId, link: &'a str, detail: &'a str, at: Time) -> EventRow<'a> {
     let RunId { point, run } = id;
-    EventRow { point, run, t_ns: at.as_nanos(), kind: "command", link, detail, ..EventRow::default() }
+    EventRow {
+        point,
+        run,
+        t_ns: at.as_nanos(),
+        kind: "command",
+        link,
+        detail,
+        // It is about no packet.
+        flow: "",
+        conn: 0,
+        towards: "",
+        seq: 0,
+        ack: 0,
+        len: 0,
+    }
 }
 
 /// Watches the packets of one run.

@@ -6,7 +6,7 @@
 use super::RunId;
 use aqm::Ecn;
 use cc::multi_domain::{CWND_E2E, CWND_PEP};
-use record::tables::{FlowRow, SampleRow};
+use record::tables::{Delays, FlowRow, SampleRow};
 use record::{Distribution, ms};
 use scenario::Transport;
 use tcp::{Limit, Snapshot, Stats};
@@ -178,7 +178,8 @@ impl Meter {
         let others = limited(Limit::Handshake) + limited(Limit::HostQueue);
         let [app, cwnd, rwnd, pacing, sndbuf] =
             [Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing, Limit::SendBuffer].map(limited);
-        let shares = (total > 0.0).then(|| [app, cwnd, rwnd, pacing, sndbuf, others].map(|part| part / total));
+        let share = |part: f64| (total > 0.0).then(|| part / total);
+        let delays = Delays::of(&self.rtts, &self.owds);
         let connected = (all.connected - b.connected).as_secs_f64();
         let mean = |area: f64| if connected > 0.0 { area / connected } else { 0.0 };
         let count = self.completions.len() as u64;
@@ -219,7 +220,27 @@ impl Meter {
             max_cwnd_bytes: Some(self.max_cwnd),
             mean_in_flight_bytes: Some(mean(all.flight_area - b.flight_area)),
             max_in_flight_bytes: Some(self.max_flight),
-            ..FlowRow::with_delays(&self.rtts, &self.owds).with_limits(shares)
+            rtt_min_ms: delays.rtt_min_ms,
+            rtt_p5_ms: delays.rtt_p5_ms,
+            rtt_p50_ms: delays.rtt_p50_ms,
+            rtt_mean_ms: delays.rtt_mean_ms,
+            rtt_p95_ms: delays.rtt_p95_ms,
+            rtt_p99_ms: delays.rtt_p99_ms,
+            rtt_max_ms: delays.rtt_max_ms,
+            owd_p5_ms: delays.owd_p5_ms,
+            owd_p25_ms: delays.owd_p25_ms,
+            owd_p50_ms: delays.owd_p50_ms,
+            owd_p75_ms: delays.owd_p75_ms,
+            owd_p95_ms: delays.owd_p95_ms,
+            limited_app: share(app),
+            limited_cwnd: share(cwnd),
+            limited_rwnd: share(rwnd),
+            limited_pacing: share(pacing),
+            limited_sndbuf: share(sndbuf),
+            limited_other: share(others),
+            // A simulation has neither datagrams that tell it nor tunnels.
+            jitter_ms: None,
+            teid: None,
         }
     }
 

@@ -197,7 +197,21 @@ fn push_flow(rows: &mut Tables, one: &Connection, (t_s, goodput_mbps): (f64, f64
         cwnd_bytes: Some(one.radio_window),
         in_flight_bytes: Some(in_flight(one)),
         srtt_ms: (one.radio_rtt_ms > 0.0).then_some(one.radio_rtt_ms),
-        ..SampleRow::default()
+        point: 0,
+        run: 0,
+        conn: 0,
+        // Not shown here.
+        throughput_mbps: None,
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
+        ssthresh_bytes: None,
+        rtt_ms: None,
+        owd_ms: None,
+        lost: None,
+        rto_ms: None,
+        pacing_mbps: None,
+        limit: "",
+        state: "",
     });
     rows.proxies.push(&ProxyRow {
         flow: &flow,
@@ -205,7 +219,16 @@ fn push_flow(rows: &mut Tables, one: &Connection, (t_s, goodput_mbps): (f64, f64
         t_s,
         promised_mbps: one.promised_mbps,
         held_bytes: one.waiting(),
-        ..ProxyRow::default()
+        point: 0,
+        run: 0,
+        conn: 0,
+        // Not shown here.
+        category: "",
+        receive_window_bytes: None,
+        window_bytes: 0,
+        in_flight_bytes: 0,
+        wired_rtt_ms: None,
+        radio_rtt_ms: None,
     });
 }
 
@@ -223,9 +246,37 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         cwnd_bytes: Some(sum(|one| one.radio_window)),
         in_flight_bytes: Some(sum(in_flight)),
         srtt_ms: rtt,
-        ..SampleRow::default()
+        point: 0,
+        run: 0,
+        conn: 0,
+        // Not shown here.
+        throughput_mbps: None,
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
+        ssthresh_bytes: None,
+        rtt_ms: None,
+        owd_ms: None,
+        lost: None,
+        rto_ms: None,
+        pacing_mbps: None,
+        limit: "",
+        state: "",
     });
-    rows.queues.push(&QueueRow { link: &name, t_s, bytes: waiting, ..QueueRow::default() });
+    rows.queues.push(&QueueRow {
+        link: &name,
+        t_s,
+        bytes: waiting,
+        point: 0,
+        run: 0,
+        // Only the waiting bytes are known.
+        packets: 0,
+        dropped: 0,
+        marked: 0,
+        served_mbps: 0.0,
+        capacity_mbps: None,
+        sojourn_ms: None,
+        sojourn_max_ms: None,
+    });
     let promised_mbps = Connection::all_promised_mbps(connections);
     rows.proxies.push(&ProxyRow {
         flow: &name,
@@ -233,23 +284,79 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
         t_s,
         promised_mbps,
         held_bytes: waiting,
-        ..ProxyRow::default()
+        point: 0,
+        run: 0,
+        conn: 0,
+        // Not shown here.
+        category: "",
+        receive_window_bytes: None,
+        window_bytes: 0,
+        in_flight_bytes: 0,
+        wired_rtt_ms: None,
+        radio_rtt_ms: None,
     });
     let congestion = connections.first().map(|one| one.radio_congestion.as_str());
-    rows.flows.push(&FlowRow {
-        flow: &name,
+    rows.flows.push(&flow_row(&name, congestion, t_s, known));
+}
+
+/// The row of a UE's means.
+fn flow_row<'a>(name: &'a str, congestion: Option<&'a str>, t_s: f64, known: &Ue) -> FlowRow<'a> {
+    FlowRow {
+        flow: name,
         transport: "tcp",
         cc: congestion,
         from: "servers",
-        to: &name,
+        to: name,
         start_s: known.since_s,
         measured_from_s: known.since_s,
         measured_to_s: t_s,
         bytes: known.bytes,
         goodput_mbps: mbps(known.bytes, t_s - known.since_s),
         throughput_mbps: mbps(known.bytes, t_s - known.since_s),
-        ..FlowRow::default()
-    });
+        point: 0,
+        run: 0,
+        conn: 0,
+        // What the proxy does not tell, or the page does not show.
+        end_s: None,
+        completed: false,
+        completion_s: None,
+        rtt_min_ms: None,
+        rtt_p5_ms: None,
+        rtt_p50_ms: None,
+        rtt_mean_ms: None,
+        rtt_p95_ms: None,
+        rtt_p99_ms: None,
+        rtt_max_ms: None,
+        owd_p5_ms: None,
+        owd_p25_ms: None,
+        owd_p50_ms: None,
+        owd_p75_ms: None,
+        owd_p95_ms: None,
+        segments_sent: None,
+        retransmitted: None,
+        retrans_fast: None,
+        retrans_rto: None,
+        retrans_tlp: None,
+        retrans_control: None,
+        rtos: None,
+        undos: None,
+        dup_acks: None,
+        max_dup_acks: None,
+        ce_marks: None,
+        lost_packets: None,
+        jitter_ms: None,
+        limited_app: None,
+        limited_cwnd: None,
+        limited_rwnd: None,
+        limited_pacing: None,
+        limited_sndbuf: None,
+        limited_other: None,
+        mean_cwnd_bytes: None,
+        max_cwnd_bytes: None,
+        mean_in_flight_bytes: None,
+        max_in_flight_bytes: None,
+        teid: None,
+    }
 }
 
 #[cfg(test)]

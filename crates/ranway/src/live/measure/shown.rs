@@ -72,7 +72,10 @@ impl Flows {
                 probe: Probe::Request.name(),
                 phase,
                 rtt_ms: Some(ms(rtt)),
-                ..LatencyRow::default()
+                point: 0,
+                run: 0,
+                // One load is shown at a time, and these probes have no hop limit.
+                hop: None,
             });
         }
         for Known { last: flow, limits, shown } in self.known.values_mut().filter(|known| known.last.at > known.shown.0)
@@ -94,32 +97,93 @@ impl Flows {
                 ssthresh_bytes: state.and_then(|state| bytes(state.ssthresh()?)),
                 in_flight_bytes: state.and_then(|state| bytes(state.in_flight())),
                 srtt_ms: flow.rtt.map(ms),
-                ..SampleRow::default()
+                point: 0,
+                run: 0,
+                // Not shown while a measurement runs.
+                throughput_mbps: None,
+                cwnd_pep_bytes: None,
+                cwnd_e2e_bytes: None,
+                rtt_ms: None,
+                owd_ms: None,
+                lost: None,
+                rto_ms: None,
+                pacing_mbps: None,
+                limit: "",
+                state: "",
             });
-            let (from, to) = ends(flow.way);
             let second = |at: Time| t_s - (glance.at.as_secs_f64() - at.as_secs_f64());
-            let mean = mbps(flow.bytes, flow.start);
-            let row = FlowRow {
-                flow: &name,
-                conn,
-                transport: "tcp",
-                cc: control,
-                from,
-                to,
-                start_s: second(flow.start),
-                measured_from_s: second(flow.start),
-                measured_to_s: second(flow.at),
-                bytes: flow.bytes,
-                goodput_mbps: mean,
-                throughput_mbps: mean,
-                retransmitted: flow
-                    .sender
-                    .map(|[first, now]| u64::from(now.total_retrans.saturating_sub(first.total_retrans))),
-                ..FlowRow::default()
-            };
-            rows.flows.push(&row.with_limits(limits.shares()));
+            rows.flows.push(&flow_row((&name, control), flow, limits, [flow.start, flow.at].map(second)));
         }
         rows
+    }
+}
+
+/// The row of a flow: its means so far.
+fn flow_row<'a>(
+    (name, control): (&'a str, Option<&'a str>),
+    flow: &'a FlowGlance,
+    limits: &Limits,
+    [start_s, end_s]: [f64; 2],
+) -> FlowRow<'a> {
+    let (from, to) = ends(flow.way);
+    let mean = Rate::over(Bytes::new(flow.bytes), flow.at.saturating_since(flow.start)).as_mbps();
+    let [limited_app, limited_cwnd, limited_rwnd, limited_pacing, limited_sndbuf, limited_other] =
+        limits.shares().map_or([None; 6], |shares| shares.map(Some));
+    FlowRow {
+        flow: name,
+        conn: flow.number as u32,
+        transport: "tcp",
+        cc: control,
+        from,
+        to,
+        start_s,
+        measured_from_s: start_s,
+        measured_to_s: end_s,
+        bytes: flow.bytes,
+        goodput_mbps: mean,
+        throughput_mbps: mean,
+        retransmitted: flow.sender.map(|[first, now]| u64::from(now.total_retrans.saturating_sub(first.total_retrans))),
+        limited_app,
+        limited_cwnd,
+        limited_rwnd,
+        limited_pacing,
+        limited_sndbuf,
+        limited_other,
+        point: 0,
+        run: 0,
+        // Not shown while a measurement runs.
+        end_s: None,
+        completed: false,
+        completion_s: None,
+        rtt_min_ms: None,
+        rtt_p5_ms: None,
+        rtt_p50_ms: None,
+        rtt_mean_ms: None,
+        rtt_p95_ms: None,
+        rtt_p99_ms: None,
+        rtt_max_ms: None,
+        owd_p5_ms: None,
+        owd_p25_ms: None,
+        owd_p50_ms: None,
+        owd_p75_ms: None,
+        owd_p95_ms: None,
+        segments_sent: None,
+        retrans_fast: None,
+        retrans_rto: None,
+        retrans_tlp: None,
+        retrans_control: None,
+        rtos: None,
+        undos: None,
+        dup_acks: None,
+        max_dup_acks: None,
+        ce_marks: None,
+        lost_packets: None,
+        jitter_ms: None,
+        mean_cwnd_bytes: None,
+        max_cwnd_bytes: None,
+        mean_in_flight_bytes: None,
+        max_in_flight_bytes: None,
+        teid: None,
     }
 }
 
