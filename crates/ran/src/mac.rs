@@ -2,12 +2,16 @@
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`cells`] finds the cells that have something to do in it, and
 //! [`sched`] divides a [`cell`]'s carrier among its [`active`] UEs. [`control`] is the room for assignments, [`adaptation`]
-//! (with its [`outer_loop`]) and [`power`] determine the size of blocks, [`requests`] handles uplink requests, sent at
-//! [`opportunities`], [`configured`] and [`occasions`] what is granted without them. [`needs`] is what UEs need of a slot's
-//! grants, and [`filling`] what they send with them. [`harq`] stores blocks until they are decoded, [`carriers`] are those of
-//! a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a cell's hearing, and [`interference`] connects
-//! the cells of a carrier.
+//! (with its [`outer_loop`]) and [`power`] determine the size of blocks. [`requests`] has the states of uplink requests, which
+//! are sent at [`opportunities`] and handled by [`access`], and [`configured`] and [`occasions`] are what is granted without
+//! them. [`needs`] is what UEs need of a slot's grants, and [`filling`] what they send with them. [`harq`] stores blocks until
+//! they are decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`reach`] is the limit of a
+//! cell's hearing, and [`interference`] connects the cells of a carrier.
+//!
+//! What happens in a slot are functions of a [`crate::network::Network`]. They know nothing of mobility: those after which
+//! bearers may have new data, or may have failed, return whether that is so.
 
+pub(crate) mod access;
 pub(crate) mod active;
 pub(crate) mod adaptation;
 pub(crate) mod blocks;
