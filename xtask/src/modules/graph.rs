@@ -135,6 +135,23 @@ impl Graph {
     }
 }
 
+/// One line for each `impl` that adds methods to a type that another file defines. Through them files call each other without
+/// importing anything.
+pub(super) fn methods_elsewhere(sources: &Sources) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, module) in sources.modules.iter().enumerate() {
+        for path in &module.impls {
+            if let Some(Target::Item(file)) = resolve(sources, number, path, &mut Vec::new())
+                && file != module.file
+            {
+                let (here, there) = (&sources.files[module.file], &sources.files[file]);
+                found.push(format!("{here} adds methods to `{}`, which {there} defines", path.join("::")));
+            }
+        }
+    }
+    found
+}
+
 /// Follows a path that stands in `module`; `None` if it leads out of the crate. `visited` holds the imports on the way.
 fn resolve(
     sources: &Sources,

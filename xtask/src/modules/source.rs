@@ -7,7 +7,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ImplItem, Item, ItemMod, ItemUse, Lit, Meta, UseTree, VisRestricted, Visibility};
+use syn::{
+    Attribute, Expr, ImplItem, Item, ItemImpl, ItemMod, ItemUse, Lit, Meta, Type, UseTree, VisRestricted, Visibility,
+};
 
 /// Reads a source file; `None` if there is none.
 pub(super) type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
@@ -32,6 +34,8 @@ pub(super) struct Module {
     /// Names of the items that it defines.
     pub(super) items: BTreeSet<String>,
     pub(super) imports: Vec<Import>,
+    /// The paths of the types to which it adds methods.
+    pub(super) impls: Vec<Vec<String>>,
     /// The paths in its code.
     pub(super) paths: Vec<Vec<String>>,
 }
@@ -68,6 +72,7 @@ impl Sources {
             children: BTreeMap::new(),
             items: BTreeSet::new(),
             imports: Vec::new(),
+            impls: Vec::new(),
             paths: Vec::new(),
         });
         self.modules.len() - 1
@@ -135,6 +140,9 @@ impl<'ast> Visit<'ast> for Visitor<'_> {
             return;
         }
         self.module.items.extend(name.map(ToString::to_string));
+        if let Item::Impl(item) = item {
+            self.module.impls.extend(type_with_methods(item));
+        }
         match item {
             Item::Mod(item) => self.children.push(item.clone()),
             other => visit::visit_item(self, other),
@@ -177,6 +185,16 @@ impl<'ast> Visit<'ast> for Visitor<'_> {
     fn visit_vis_restricted(&mut self, _: &'ast VisRestricted) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
+}
+
+/// The path of the type to which an `impl` adds methods of its own, not those of a trait.
+fn type_with_methods(item: &ItemImpl) -> Option<Vec<String>> {
+    match &*item.self_ty {
+        Type::Path(of) if item.trait_.is_none() => {
+            Some(of.path.segments.iter().map(|segment| segment.ident.to_string()).collect())
+        }
+        _ => None,
+    }
 }
 
 /// Splits the tree of a `use` declaration into single imports.

@@ -1,4 +1,4 @@
-use super::{Graph, Sources, list_errors};
+use super::{Graph, Sources, elsewhere_errors, list_errors, methods_elsewhere};
 use std::path::Path;
 
 /// The sources of a crate made of files below `src/`.
@@ -137,4 +137,35 @@ fn folders_that_are_apart_share_only_what_is_below_them() {
     let line = "other uses one::part (`crate::one::part::Part`), which should be in a module below both";
     assert_eq!(crossings(&["one", "other"]), [line]);
     assert_eq!(crossings(&["other"]), [""; 0]);
+}
+
+#[test]
+fn methods_outside_the_file_of_their_type_are_refused() {
+    let planted = [
+        ("lib.rs", "mod a; mod b; pub use a::A;"),
+        ("a.rs", "mod child; pub struct A; impl A { fn f(&self) { self.g(); } }"),
+        ("a/child.rs", "impl<T> super::A<T> { fn h(&self) {} }"),
+        ("b.rs", "use crate::A; impl A { pub fn g(&self) { self.f(); } }"),
+    ];
+    assert_eq!(rings(&planted), [""; 0], "no import shows that they call each other");
+    let found = methods_elsewhere(&sources(&planted));
+    let expected = ["a::child adds methods to `super::A`, which a defines", "b adds methods to `A`, which a defines"];
+    assert_eq!(found, expected);
+    assert_eq!(elsewhere_errors(&found, 0), expected);
+    assert_eq!(elsewhere_errors(&found, 1), expected, "their number may not rise");
+    assert_eq!(elsewhere_errors(&found, 2), [""; 0]);
+    assert_eq!(elsewhere_errors(&found, 3), ["METHODS_ELSEWHERE lists 3, but there are 2; lower it"]);
+}
+
+#[test]
+fn methods_in_the_file_of_their_type_of_traits_and_of_tests_are_allowed() {
+    let files = [
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub struct A; pub mod inner { impl super::A { fn f() {} } }"),
+        (
+            "b.rs",
+            "use crate::a::A; impl Clone for A {} #[cfg(test)] impl A { fn g() {} } struct A2; impl A2 {} impl Vec<A> {}",
+        ),
+    ];
+    assert_eq!(methods_elsewhere(&sources(&files)), [""; 0]);
 }
