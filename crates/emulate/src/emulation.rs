@@ -207,7 +207,7 @@ impl Emulation {
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let proxy = scenario.radio().and_then(|radio| radio.proxy_in_cells());
+        let proxy = scenario.radio.as_ref().and_then(scenario::Radio::proxy_in_cells);
         let router = options.router.as_deref().map(|node| Router { node, has_sides: false });
         let router = proxy.as_ref().map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
         let mut lab = Lab::named(&names, router, options.mtu, options.nat.as_ref(), &options.names)?;
@@ -371,7 +371,7 @@ pub fn check_router(scenario: &Scenario, node: &str) -> Result<(), Error> {
 /// [`Error::Wrong`] for options that do not fit, [`Error::Missing`] for programs that the scenario's proxy needs.
 pub fn check(scenario: &Scenario, options: &Options, attached: bool) -> Result<(), Error> {
     let wrong = |what: &str| Err(Error::Wrong(what.to_owned()));
-    let radio = scenario.radio();
+    let radio = scenario.radio.as_ref();
     if options.reports.is_some() && radio.is_none() {
         return wrong(NO_CELLS);
     }
@@ -386,7 +386,7 @@ pub fn check(scenario: &Scenario, options: &Options, attached: bool) -> Result<(
         }
         None => host_queue::plan(scenario, &hosts(scenario))?,
     };
-    let Some(proxy) = radio.and_then(|radio| radio.proxy) else { return Ok(()) };
+    let Some(proxy) = radio.and_then(scenario::Radio::proxy) else { return Ok(()) };
     if attached {
         return wrong(
             "between two interfaces there is no proxy: remove `proxy` from the radio network, and run `ranway proxy`",
@@ -479,7 +479,7 @@ impl Running {
         let (which, bound) = (options.which.unwrap_or_default(), options.bound);
         let scenario = &loaded.points()[which.0 as usize].scenario;
         let warmup = Time::ZERO + scenario.warmup;
-        let has_proxy = scenario.radio().is_some_and(|radio| radio.proxy.is_some());
+        let has_proxy = scenario.radio.as_ref().is_some_and(|radio| radio.proxy().is_some());
         let glance = Arc::new(Mutex::new(Glance::default()));
         let Ends { hosts, ports, forward, control, mut readers } = ends;
         let (ready, is_ready) = mpsc::channel();

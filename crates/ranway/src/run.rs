@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 fn record(loaded: &Loaded, path: &Path, out: &Path) -> Result<Mutex<Recording>, Failure> {
     let invalid = |why: &str| Failure::Invalid(why.to_owned());
     match loaded.points() {
-        [point] if point.scenario.runs == 1 => match point.scenario.radio() {
+        [point] if point.scenario.runs == 1 => match &point.scenario.radio {
             Some(_) => {
                 reports::check(path, out)?;
                 Ok(Mutex::new(Recording::create(path)?))

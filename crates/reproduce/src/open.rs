@@ -141,8 +141,8 @@ impl Experiment {
             fits.map_err(|what| format!("check of {}: {what}", check.row()))?;
         }
         let is_known = |of: &str| flows.iter().any(|flow| is_flow(of, flow));
-        let radios = loaded.points().iter().filter_map(|point| point.scenario.radio());
-        let ues: BTreeSet<&str> = radios.flat_map(|radio| radio.ues).map(|ue| ue.name.as_str()).collect();
+        let radios = loaded.points().iter().filter_map(|point| point.scenario.radio.as_ref());
+        let ues: BTreeSet<&str> = radios.flat_map(|radio| &radio.ues).map(|ue| ue.name.as_str()).collect();
         for figure in &self.figures {
             if let Some(fault) = figure.fault(is_known, |ue| ues.contains(ue)) {
                 return Err(format!("figure `{}`: {fault}", figure.title()));

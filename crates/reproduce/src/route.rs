@@ -53,7 +53,8 @@ impl Along {
             let lines = distributions(&moments);
             return Drawn { kind: Kind::Curves, x: "RSRP, dBm".into(), y: "share".into(), lines, ..blank };
         }
-        let network = ["lte", "nr"].iter().find_map(|rat| results.meta.scenario.get(rat));
+        // Results of earlier versions have `lte` or `nr`.
+        let network = ["radio", "lte", "nr"].iter().find_map(|table| results.meta.scenario.get(table));
         let of = |list: &str, name: &str| {
             let entries = network?.get(list)?.as_array()?;
             entries.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))

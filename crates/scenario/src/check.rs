@@ -39,11 +39,8 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     if let Some(dumbbell) = &s.dumbbell {
         c.key("dumbbell", |c| check_dumbbell(dumbbell, c));
     }
-    if let Some(lte) = &s.lte {
-        c.key("lte", |c| lte::check(lte, s, c));
-    }
-    if let Some(nr) = &s.nr {
-        c.key("nr", |c| nr::check(nr, s, c));
+    if let Some(radio) = &s.radio {
+        c.key("radio", |c| radio::check(radio, s, c));
     }
     for (i, link) in s.links.iter().enumerate() {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));

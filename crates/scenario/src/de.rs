@@ -91,7 +91,7 @@ impl de::Error for Error {
 }
 
 /// Suggests the nearest name, or lists all of them if none is near.
-fn suggest(wrong: &str, all_are: &str, names: &[&str]) -> String {
+pub(crate) fn suggest(wrong: &str, all_are: &str, names: &[&str]) -> String {
     let near = did_you_mean(wrong, names.iter().copied());
     match names {
         _ if !near.is_empty() => near,

@@ -67,6 +67,10 @@ impl Error {
         &self.faults
     }
 
+    pub(crate) fn into_faults(self) -> Vec<Fault> {
+        self.faults
+    }
+
     pub(crate) fn new(faults: Vec<Fault>) -> Error {
         debug_assert!(!faults.is_empty());
         Error { faults }

@@ -11,7 +11,7 @@
 //! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer string; `"${name.key}"` the
 //!    value of a key of one that is a table.
 //! 5. The table `[tcp]` provides the defaults of the table `tcp` of each flow.
-//! 6. The dumbbell, the LTE or NR network and duplex links are expanded to one-way links and radio hops, flows get their
+//! 6. The dumbbell, the radio network and duplex links are expanded to one-way links and radio hops, flows get their
 //!    routes, and everything is checked.
 //!
 //! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Quantities are strings with a
@@ -37,6 +37,7 @@ mod mobility;
 mod model;
 mod network;
 mod nr;
+mod older;
 mod placement;
 mod policy_text;
 mod priorities;
@@ -61,15 +62,15 @@ pub use host::{Hosts, NamedHost, Processing};
 pub use layout::Layout;
 pub use link::{Jitter, Loss, Reordering};
 pub use load::{Files, Loaded, Point, read_file};
-pub use lte::{Above, Bearer, Cell, Dedicated, Lte, ModemFull, Ue};
+pub use lte::{Above, Bearer, Cell, Dedicated, LteCarriers, ModemFull, Ue};
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Delay, Dumbbell, Link, PepAt, Reverse};
-pub use nr::{LteCarrier, McsTable, Nr};
+pub use nr::{McsTable, NrCarriers};
 pub use policy_text::{policy_of, policy_text};
 pub use propagation::{Channel, Fading, Office, Sight, Tdl};
 pub use proxy::{Proxy, Reports};
-pub use radio::{LteSide, RadioNetwork};
+pub use radio::{Carriers, Radio};
 pub use ran::Discipline as Scheduler;
 pub use ran::parameters::{
     ConfiguredGrant, CqiOf, Drx, Duplex, Handover, Mac, NrBearer, NrDrx, NrMac, NrRlc, PowerControl, Rlc,

@@ -3,6 +3,7 @@
 use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::faults::{Check, unknown};
+use crate::older::{self, Forms};
 use crate::tree::{self, Node, Step, Table, Value};
 use crate::{Scenario, Tcp, builtin, de, priorities, replicates, topology, without_effect};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,21 +127,20 @@ impl Scenario {
     /// Reads the scenario file at `path`, or the built-in scenario of that name, and applies `overrides` (`KEY=VALUE`,
     /// as given to `--set`).
     pub fn load(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
-        let root = Gather { files, left: MAX_FILES }.start(path)?;
-        expand(root, overrides, files, Flows::Needed)
+        load(path, overrides, files, Flows::Needed)
     }
 
     /// Like [`Scenario::load`], for a network used by real hosts, which may have no flows.
     pub fn load_for_emulation(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
-        let root = Gather { files, left: MAX_FILES }.start(path)?;
-        expand(root, overrides, files, Flows::Optional)
+        load(path, overrides, files, Flows::Optional)
     }
 
     /// Reads a scenario without a sweep that needs no other file.
     pub fn parse(text: &str) -> Result<Scenario, Error> {
         let none = |_: &str| Err(io::Error::other("files are not available here"));
-        let root = Gather { files: &none, left: MAX_FILES }.own("scenario", text, &mut Vec::new())?;
-        let mut loaded = expand(root, &[], &none, Flows::Needed)?;
+        let mut gather = Gather::new(&none);
+        let root = gather.own("scenario", text, &mut Vec::new())?;
+        let mut loaded = expand(root, gather.forms, &[], &none, Flows::Needed)?;
         if loaded.points.len() > 1 {
             return Err(Fault::new(None, "sweep", "a sweep is not allowed here").into());
         }
@@ -148,13 +148,24 @@ impl Scenario {
     }
 }
 
+fn load(path: &str, overrides: &[String], files: &impl Files, flows: Flows) -> Result<Loaded, Error> {
+    let mut gather = Gather::new(files);
+    let root = gather.start(path)?;
+    expand(root, gather.forms, overrides, files, flows)
+}
+
 struct Gather<'a, F> {
     files: &'a F,
     left: usize,
+    forms: Forms,
 }
 
 impl<F: Files> Gather<'_, F> {
-    fn start(mut self, path: &str) -> Result<Node, Error> {
+    fn new(files: &F) -> Gather<'_, F> {
+        Gather { files, left: MAX_FILES, forms: Forms::default() }
+    }
+
+    fn start(&mut self, path: &str) -> Result<Node, Error> {
         if let Some(text) = builtin::find(path) {
             return Ok(self.own(&format!("built-in {path}"), text, &mut vec![path.to_owned()])?);
         }
@@ -178,6 +189,7 @@ impl<F: Files> Gather<'_, F> {
             let path = name.text().expect("names are texts");
             tree::merge(&mut all, self.include(source, path, chain, &fault)?);
         }
+        self.forms.file(&mut own)?;
         tree::merge(&mut all, own);
         Ok(all)
     }
@@ -332,16 +344,23 @@ fn sweep_axes(sweep: Table) -> Result<Vec<(String, Vec<Node>)>, Fault> {
 /// A name is a parameter if it is declared as one. Otherwise it is a key of the scenario if it is one or begins with
 /// one. Otherwise it is an undeclared parameter, and must be used.
 fn is_parameter(name: &str, declared: &Table) -> bool {
-    let scenario_key = de::keys_of::<Scenario>().contains(&name.split(['.', '[']).next().unwrap_or(""));
+    let first = name.split(['.', '[']).next().unwrap_or("");
+    let scenario_key = de::keys_of::<Scenario>().contains(&first) || older::is_table(first);
     declared.contains_key(name) || !(scenario_key || name.contains(['.', '[']))
 }
 
-/// Checks that no two values of an axis have the same name.
-fn check_names(axis: &str, items: &[Node]) -> Result<(), Fault> {
-    for (i, item) in items.iter().enumerate().filter(|(_, item)| item.name().is_some()) {
-        if items[..i].iter().any(|other| other.name() == item.name()) {
-            let message = format!("two values have the name `{item}`");
-            return Err(Fault::new(Some(&item.origin), format!("sweep.{axis}"), message));
+/// Checks that no two axes are of one key, and no two values of an axis have the same name.
+fn check_axes(axes: &[(String, Vec<Node>)]) -> Result<(), Fault> {
+    let mut swept = BTreeMap::new();
+    for (axis, items) in axes {
+        let fault = |item: &Node, message| Err(Fault::new(Some(&item.origin), format!("sweep.{axis}"), message));
+        if let Some(other) = swept.insert(older::current(axis), axis) {
+            return fault(&items[0], format!("`{other}` is the same key, and is swept too"));
+        }
+        for (i, item) in items.iter().enumerate().filter(|(_, item)| item.name().is_some()) {
+            if items[..i].iter().any(|other| other.name() == item.name()) {
+                return fault(item, format!("two values have the name `{item}`"));
+            }
         }
     }
     Ok(())
@@ -359,7 +378,28 @@ fn check_used(given: &BTreeMap<String, Origin>, used: &BTreeSet<String>, declare
     if faults.is_empty() { Ok(()) } else { Err(Error::new(faults)) }
 }
 
-fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows) -> Result<Loaded, Error> {
+/// Expands a tree, and reports faults and warnings under the keys that the files and overrides have.
+fn expand(
+    root: Node,
+    mut forms: Forms,
+    overrides: &[String],
+    files: &impl Files,
+    flows: Flows,
+) -> Result<Loaded, Error> {
+    let written = |faults: Vec<Fault>, forms: &Forms| faults.into_iter().map(|fault| forms.written(fault)).collect();
+    match points(root, &mut forms, overrides, files, flows) {
+        Ok(loaded) => Ok(Loaded { warnings: written(loaded.warnings, &forms), ..loaded }),
+        Err(error) => Err(Error::new(written(error.into_faults(), &forms))),
+    }
+}
+
+fn points(
+    mut root: Node,
+    forms: &mut Forms,
+    overrides: &[String],
+    files: &impl Files,
+    flows: Flows,
+) -> Result<Loaded, Error> {
     // Names that an override or the sweep assigns; each must be used.
     let mut given = BTreeMap::<String, Origin>::new();
     let mut parameters = take_table(&mut root, "parameters")?;
@@ -368,16 +408,14 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     let in_file = mentioned(&root);
     for text in overrides {
         let (key, value) = override_of(text)?;
-        let fault = |message| Fault::new(Some(&value.origin), "", message);
-        // An override of a swept key replaces its axis.
-        if let Some(Value::Table(sweep)) = root.table_mut().and_then(|t| t.get_mut("sweep")).map(|n| &mut n.value) {
-            unsweep(sweep, &key);
-        }
+        unsweep_key(&mut root, &key);
         if let Some(name) = key.strip_prefix("parameters.").or(is_parameter(&key, &declared).then_some(&key)) {
             given.insert(name.to_owned(), value.origin.clone());
             parameters.insert(name.to_owned(), value);
         } else {
-            tree::set(&mut root, &key, &value).map_err(fault)?;
+            forms.path(&key, &value.origin);
+            let fault = |message| Fault::new(Some(&value.origin), "", message);
+            older::set(&mut root, &key, &value).map_err(fault)?;
         }
     }
     let axes = sweep_axes(take_table(&mut root, "sweep")?)?;
@@ -390,9 +428,12 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     for (name, items) in &axes {
         if is_parameter(name, &declared) {
             given.insert(name.clone(), items[0].origin.clone());
+        } else {
+            forms.path(name, &items[0].origin);
         }
-        check_names(name, items)?;
     }
+    check_axes(&axes)?;
+    forms.check()?;
 
     let mut points = Vec::with_capacity(count);
     let mut recordings = Recordings::default();
@@ -419,11 +460,12 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
                 values.insert(name.clone(), item.clone());
             } else {
                 let fault = |message| Fault::new(Some(&item.origin), format!("sweep.{name}"), message);
-                tree::set(&mut document, name, item).map_err(fault)?;
+                older::set(&mut document, name, item).map_err(fault)?;
             }
         }
         let mut substitution = Substitution { values: &values, used: &mut used, left: MAX_POINT_SIZE };
         substitution.node(&mut document, &mut Vec::new())?;
+        older::finish(&mut document)?;
         size += MAX_POINT_SIZE - substitution.left;
         fits(size)?;
         apply_tcp_defaults(&mut document);
@@ -436,29 +478,36 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
             }
             Error::new(faults)
         })?;
-        size += scenario.radio().map_or(0, |radio| EXPANDED_SIZE * (radio.ues.len() + scenario.flows.len()));
+        size += scenario.radio.as_ref().map_or(0, |radio| EXPANDED_SIZE * (radio.ues.len() + scenario.flows.len()));
         fits(size)?;
         points.push(Point { label, scenario, values: values_here });
     }
 
     check_used(&given, &used, &declared)?;
-    let read_all = |named: Named| {
-        let read = |(path, (origin, key)): (String, (Origin, String))| match files.read(&path) {
-            Ok(text) => Ok((path, text)),
-            Err(e) => Err(Fault::new(Some(&origin), key, format!("cannot read `{path}`: {}", reason(&e)))),
-        };
-        named.into_iter().map(read).collect::<Result<_, _>>()
-    };
-    let (traces, channels) = (read_all(recordings.traces)?, read_all(recordings.channels)?);
-    let scenarios: Vec<_> = points.iter().map(|point| &point.scenario).collect();
-    let warnings = declared
-        .iter()
-        .filter(|(name, _)| !used.contains(*name) && !in_file.contains(*name))
+    let (traces, channels) = (read_named(recordings.traces, files)?, read_named(recordings.channels, files)?);
+    let is_unused = |name: &String| !used.contains(name) && !in_file.contains(name);
+    let unused = declared.iter().filter(|(name, _)| is_unused(name));
+    let warnings = unused
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "unused parameter"))
-        .chain([replicates::warning(&scenarios), priorities::warning(&scenarios)].into_iter().flatten())
-        .chain(without_effect::warnings(&scenarios))
+        .chain(warnings(&points))
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
+}
+
+/// Returns the warnings about the points.
+fn warnings(points: &[Point]) -> Vec<Fault> {
+    let scenarios: Vec<_> = points.iter().map(|point| &point.scenario).collect();
+    let of_all = [replicates::warning(&scenarios), priorities::warning(&scenarios)].into_iter().flatten();
+    of_all.chain(without_effect::warnings(&scenarios)).collect()
+}
+
+/// Reads the files that the points name.
+fn read_named(named: Named, files: &impl Files) -> Result<BTreeMap<String, String>, Fault> {
+    let read = |(path, (origin, key)): (String, (Origin, String))| match files.read(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(e) => Err(Fault::new(Some(&origin), key, format!("cannot read `{path}`: {}", reason(&e)))),
+    };
+    named.into_iter().map(read).collect()
 }
 
 /// Returns the parameters mentioned in a tree's strings.
@@ -475,16 +524,21 @@ fn mentioned(node: &Node) -> BTreeSet<String> {
     }
 }
 
-/// Removes the axis `key` from the sweep, however its dots were written.
-fn unsweep(sweep: &mut Table, key: &str) {
-    if sweep.remove(key).is_some() {
-        return;
+/// Removes the axis of an overridden key from the sweep, however its dots were written, and in either form.
+fn unsweep_key(root: &mut Node, key: &str) {
+    if let Some(sweep) = root.table_mut().and_then(|table| table.get_mut("sweep")).and_then(Node::table_mut) {
+        unsweep(sweep, "", &older::current(key));
     }
-    for (i, _) in key.match_indices('.') {
-        if let Some(inner) = sweep.get_mut(&key[..i]).and_then(Node::table_mut) {
-            unsweep(inner, &key[i + 1..]);
+}
+
+fn unsweep(sweep: &mut Table, prefix: &str, key: &str) {
+    sweep.retain(|name, node| {
+        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        if let Some(inner) = node.table_mut() {
+            unsweep(inner, &name, key);
         }
-    }
+        older::current(&name) != key
+    });
 }
 
 /// Substitutes parameters. Substituted text is not substituted again, so this terminates.

@@ -1,87 +1,46 @@
-//! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
+//! The carriers of LTE cells; cells, UEs and bearers of either technology.
 
+use crate::Queue;
 use crate::carrier::{Bandwidth, LteSecondary};
 use crate::layout::Layout;
 use crate::mobility::Mobility;
-use crate::network::PepAt;
 use crate::propagation::{Channel, Fading};
-use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::Technology;
-use crate::{Capacity, Loss, Queue};
 use aqm::{Limit, bql, drop_tail, fq_codel, pfifo_fast};
 use ran::Discipline as Scheduler;
-use ran::parameters::{Handover, Mac, NrBearer, PowerControl, Rlc};
+use ran::parameters::{Mac, NrBearer, Rlc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
-/// An LTE network.
-///
-/// It creates the nodes `core` and `ran`, the UEs, and the hosts behind the core; duplex links `internet-HOST` from
-/// each host to `core`, and `s1` from `core` to `ran`; and a radio hop `radio-UE` (in the other direction
-/// `radio-UE-reverse`) from `ran` to each UE, whichever cell serves it. By default, flows start at the first host and
-/// end at the first UE; traffic between UEs passes through the core. Further `[[links]]` may be attached to the nodes.
+/// The carriers of LTE cells, and what LTE's own layers say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Lte {
-    /// The hosts behind the core.
-    #[serde(default = "one_server")]
-    pub servers: Vec<String>,
-    /// One-way delay between each host and the core.
-    #[serde(default)]
-    pub server_delay: Span,
-    /// Rate of each host's link. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_rate: Option<Capacity>,
-    /// Random loss on each host's link, in either direction, each with its own random numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_loss: Option<Loss>,
-    /// Whether a lightweight PEP reports on traffic to the cells, to senders that understand its reports
-    /// (`cc = "mdcc"`).
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub pep: bool,
-    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
-    #[serde(default, skip_serializing_if = "crate::network::is_zero")]
-    pub pep_report_loss: f64,
-    /// Where the PEP is.
-    #[serde(default, skip_serializing_if = "PepAt::is_core")]
-    pub pep_at: PepAt,
-    /// A proxy at the core that splits TCP connections. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Proxy>,
-    /// One-way delay between the core and the cells.
-    #[serde(default)]
-    pub s1_delay: Span,
-    /// Rate between the core and the cells. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub s1_rate: Option<Capacity>,
+#[serde(deny_unknown_fields, default)]
+pub struct LteCarriers {
     /// Centre frequency of the downlink carrier in MHz.
-    #[serde(default = "downlink_mhz")]
     pub downlink_mhz: f64,
     /// Centre frequency of the uplink carrier in MHz.
-    #[serde(default = "uplink_mhz")]
     pub uplink_mhz: f64,
     /// Bandwidth of each carrier.
-    #[serde(default)]
     pub bandwidth: Bandwidth,
     /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary: Option<LteSecondary>,
-    /// The cells. Default: one at the origin.
-    #[serde(default = "one_cell")]
-    pub cells: Vec<Cell>,
-    /// The UEs.
-    pub ues: Vec<Ue>,
-    /// Uplink power control.
-    #[serde(default)]
-    pub power_control: PowerControl,
     /// Parameters of the MAC layer.
-    #[serde(default)]
     pub mac: Mac,
-    /// Handover between cells.
-    #[serde(default)]
-    pub handover: Handover,
+}
+
+impl Default for LteCarriers {
+    fn default() -> LteCarriers {
+        LteCarriers {
+            downlink_mhz: 2120.0,
+            uplink_mhz: 1930.0,
+            bandwidth: Bandwidth::default(),
+            secondary: None,
+            mac: Mac::default(),
+        }
+    }
 }
 
 /// A cell, or several ones in a layout.
@@ -117,7 +76,7 @@ pub struct Cell {
     /// blocks without data on which it transmits nevertheless, 0 to 1.
     #[serde(default)]
     pub load: f64,
-    /// The technology, in a network that has both. Default: that of the table in which the cell is.
+    /// The technology, in a network that has carriers of both. Default: NR if it has NR carriers, LTE otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rat: Option<Technology>,
     /// An antenna array with beams, instead of a sector's antenna. Default: none.
@@ -296,9 +255,6 @@ fn one() -> u32 {
 fn one_layer() -> u8 {
     1
 }
-pub(crate) fn one_server() -> Vec<String> {
-    vec!["server".into()]
-}
 pub(crate) fn one_cell() -> Vec<Cell> {
     vec![Cell {
         name: "cell-1".into(),
@@ -313,12 +269,6 @@ pub(crate) fn one_cell() -> Vec<Cell> {
         rat: None,
         array: None,
     }]
-}
-pub(crate) fn downlink_mhz() -> f64 {
-    2120.0
-}
-pub(crate) fn uplink_mhz() -> f64 {
-    1930.0
 }
 fn cell_position() -> [f64; 3] {
     [0.0, 0.0, 30.0]

@@ -1,15 +1,15 @@
 //! The data model of a scenario.
 
-use crate::{Dumbbell, Flow, Hosts, Link, Lte, Nr, RadioNetwork, Tcp};
+use crate::{Dumbbell, Flow, Hosts, Link, Radio, Tcp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Span, kinds};
 
 /// A scenario: network, flows, duration, and what to record.
 ///
-/// A loaded scenario is resolved and checked: the dumbbell, duplex links and the links of the LTE or NR network are expanded
+/// A loaded scenario is resolved and checked: the dumbbell, duplex links and the links of the radio network are expanded
 /// to one-way links; cells and UEs are listed individually, with their names; each flow has a name, both ends, both
-/// routes and all its TCP options. A route names links and radio hops (see [`Lte`]); radio hops are not in the list of
+/// routes and all its TCP options. A route names links and radio hops (see [`Radio`]); radio hops are not in the list of
 /// links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,12 +37,9 @@ pub struct Scenario {
     /// A dumbbell topology.
     #[serde(default, skip_serializing)]
     pub(crate) dumbbell: Option<Dumbbell>,
-    /// An LTE network.
+    /// A radio network of LTE cells, NR cells or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lte: Option<Lte>,
-    /// A 5G network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nr: Option<Nr>,
+    pub radio: Option<Radio>,
     /// Links of an arbitrary small network.
     #[serde(default)]
     pub links: Vec<Link>,
@@ -121,16 +118,11 @@ impl Samples {
 }
 
 impl Scenario {
-    /// Returns its radio network, if it has one.
-    pub fn radio(&self) -> Option<RadioNetwork<'_>> {
-        self.lte.as_ref().map(RadioNetwork::from).or_else(|| self.nr.as_ref().map(RadioNetwork::from))
-    }
-
     /// Returns the nodes in the order in which links first name them, then the UEs not named by any link.
     pub fn nodes(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();
         let ends = self.links.iter().flat_map(|l| [l.from.as_str(), l.to.as_str()]);
-        let ues = self.radio().into_iter().flat_map(|radio| radio.ues.iter().map(|ue| ue.name.as_str()));
+        let ues = self.radio.iter().flat_map(|radio| radio.ues.iter().map(|ue| ue.name.as_str()));
         ends.chain(ues).filter(|n| seen.insert(*n)).collect()
     }
 }

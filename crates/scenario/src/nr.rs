@@ -1,55 +1,15 @@
-//! An NR network and its carriers.
+//! The carriers of NR cells.
 
-use crate::carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary, bandwidth_mhz};
-use crate::lte::{Cell, Ue};
-use crate::network::PepAt;
-use crate::proxy::Proxy;
-use crate::surroundings::{Building, Penetration};
-use crate::{Capacity, Loss, lte};
+use crate::carrier::{NrCarrier, NrSecondary, bandwidth_mhz};
 use channel::tables::nr::{self as tables, Numerology};
-use ran::parameters::{Duplex, Handover, Mac, NrCell, NrMac, PowerControl};
+use ran::parameters::{Duplex, NrCell, NrMac};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Span;
 
-/// A 5G network of NR cells, and of LTE cells if `lte` is given.
-///
-/// It creates the same nodes, links and radio hops as an LTE network, except that the link from `core` to `ran` is
-/// named `n3`.
+/// The carriers of NR cells, and what NR's own layers say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Nr {
-    /// The hosts behind the core.
-    #[serde(default = "lte::one_server")]
-    pub servers: Vec<String>,
-    /// One-way delay between each host and the core.
-    #[serde(default)]
-    pub server_delay: Span,
-    /// Rate of each host's link. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_rate: Option<Capacity>,
-    /// Random loss on each host's link, in either direction, each with its own random numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_loss: Option<Loss>,
-    /// Whether a lightweight PEP reports on traffic to the cells, to senders that understand its reports
-    /// (`cc = "mdcc"`).
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub pep: bool,
-    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
-    #[serde(default, skip_serializing_if = "crate::network::is_zero")]
-    pub pep_report_loss: f64,
-    /// Where the PEP is.
-    #[serde(default, skip_serializing_if = "PepAt::is_core")]
-    pub pep_at: PepAt,
-    /// A proxy at the core that splits TCP connections. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxy: Option<Proxy>,
-    /// One-way delay between the core and the cells.
-    #[serde(default)]
-    pub n3_delay: Span,
-    /// Rate between the core and the cells. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n3_rate: Option<Capacity>,
+pub struct NrCarriers {
     /// Centre frequency of the carrier in MHz: 410 to 7125 (FR1) or 24250 to 52600 (FR2). With FDD, of the downlink's.
     #[serde(default = "frequency_mhz")]
     pub frequency_mhz: f64,
@@ -80,39 +40,15 @@ pub struct Nr {
     /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secondary: Option<NrSecondary>,
-    /// The buildings. They attenuate UEs inside them, and obstruct the line of sight of channels with
-    /// `sight = "buildings"`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub buildings: Vec<Building>,
-    /// The loss into buildings.
-    #[serde(default)]
-    pub penetration: Penetration,
-    /// Interval between beam sweeps, at which arrays with a codebook pick their beams.
-    #[serde(default = "sweep")]
-    pub beam_sweep: Span,
-    /// LTE carriers, for cells with `rat = "lte"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lte: Option<LteCarrier>,
-    /// The cells. Default: one at the origin.
-    #[serde(default = "lte::one_cell")]
-    pub cells: Vec<Cell>,
-    /// The UEs.
-    pub ues: Vec<Ue>,
-    /// Uplink power control.
-    #[serde(default)]
-    pub power_control: PowerControl,
     /// Parameters of the MAC layer.
     #[serde(default)]
     pub mac: NrMac,
-    /// Handover between cells.
-    #[serde(default)]
-    pub handover: Handover,
 }
 
-impl Nr {
+impl NrCarriers {
     /// Returns the first carrier.
     pub fn carrier(&self) -> NrCarrier {
-        let Nr { frequency_mhz, bandwidth_mhz, resource_blocks, numerology, .. } = *self;
+        let NrCarriers { frequency_mhz, bandwidth_mhz, resource_blocks, numerology, .. } = *self;
         NrCarrier { frequency_mhz, bandwidth_mhz, resource_blocks, numerology }
     }
 
@@ -149,35 +85,6 @@ impl Nr {
     }
 }
 
-/// The carriers of LTE cells in a 5G network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LteCarrier {
-    /// Centre frequency of the downlink carrier in MHz.
-    pub downlink_mhz: f64,
-    /// Centre frequency of the uplink carrier in MHz.
-    pub uplink_mhz: f64,
-    /// Bandwidth of each carrier.
-    pub bandwidth: Bandwidth,
-    /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub secondary: Option<LteSecondary>,
-    /// Parameters of the MAC layer.
-    pub mac: Mac,
-}
-
-impl Default for LteCarrier {
-    fn default() -> LteCarrier {
-        LteCarrier {
-            downlink_mhz: lte::downlink_mhz(),
-            uplink_mhz: lte::uplink_mhz(),
-            bandwidth: Bandwidth::default(),
-            secondary: None,
-            mac: Mac::default(),
-        }
-    }
-}
-
 /// A table of modulation and coding schemes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -210,9 +117,6 @@ impl McsTable {
 
 fn frequency_mhz() -> f64 {
     3500.0
-}
-fn sweep() -> Span {
-    Span::from_millis(20)
 }
 fn numerology() -> u8 {
     1

@@ -15,7 +15,7 @@ pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
 
 /// Returns whether bearers of a network with several UEs have different classes.
 fn expects(scenario: &Scenario) -> bool {
-    let Some(radio) = scenario.radio() else { return false };
+    let Some(radio) = &scenario.radio else { return false };
     let count: u32 = radio.ues.iter().map(|ue| ue.count).sum();
     let dedicated = radio.ues.iter().flat_map(|ue| &ue.dedicated).map(|dedicated| dedicated.bearer.qci);
     let mut classes = radio.ues.iter().map(|ue| ue.bearer.qci).chain(dedicated);

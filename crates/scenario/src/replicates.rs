@@ -21,7 +21,7 @@ pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
 
 /// Returns whether anything in the network or the traffic is random.
 fn varies(scenario: &Scenario) -> bool {
-    scenario.radio().is_some_and(|radio| radio.ues.iter().any(ue))
+    scenario.radio.as_ref().is_some_and(|radio| radio.ues.iter().any(ue))
         || scenario.links.iter().any(|link| {
             link.rate.as_ref().is_some_and(capacity)
                 // Of a single row, the recordings are not known here.

@@ -5,7 +5,7 @@
 //! in elements of arrays and in choices: a table's other keys may come from an included file.
 
 use crate::model::FileKeys;
-use crate::{Scenario, builtin};
+use crate::{Scenario, builtin, older};
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -24,13 +24,17 @@ pub fn schema() -> Value {
         "Parameter".into(),
         json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A string with the value of a parameter." }),
     );
-    for table in ["Dumbbell", "Lte", "Nr"] {
+    for table in ["Dumbbell", "Radio"] {
         if let Some(table) = definitions.get_mut(table).and_then(Value::as_object_mut) {
             table.remove("required");
         }
     }
+    let older_tables = older::tables(definitions);
     if let Some(root) = root.as_object_mut() {
         root.remove("required");
+        if let Some(keys) = root.get_mut("properties").and_then(Value::as_object_mut) {
+            keys.extend(older_tables);
+        }
     }
     allow_parameters(&mut root);
     root

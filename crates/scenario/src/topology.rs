@@ -1,4 +1,4 @@
-//! Expands the dumbbell, the LTE or NR network and duplex links to one-way links, and the ends of flows to routes.
+//! Expands the dumbbell, the radio network and duplex links to one-way links, and the ends of flows to routes.
 
 mod hosts;
 mod link;
@@ -21,25 +21,18 @@ const MAX_HOPS: usize = 64;
 
 /// Resolves the network of `s` in place.
 pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
-    let tables = [("nr", s.nr.is_some()), ("lte", s.lte.is_some()), ("dumbbell", s.dumbbell.is_some())];
-    let mut given = tables.into_iter().filter_map(|(table, given)| given.then_some(table));
-    if let (Some(one), Some(other)) = (given.next(), given.next()) {
-        return c.key(one, |c| c.wrong(format!("a scenario has either `[{other}]` or `[{one}]`, not both")));
+    if s.radio.is_some() && s.dumbbell.is_some() {
+        return c.key("radio", |c| c.wrong("a scenario has either `[dumbbell]` or `[radio]`, not both"));
     }
-    if let Some(lte) = &mut s.lte
-        && !c.key("lte", |c| radio::expand(&lte.servers, &mut lte.cells, &mut lte.ues, c))
-    {
-        return;
-    }
-    if let Some(nr) = &mut s.nr
-        && !c.key("nr", |c| radio::expand(&nr.servers, &mut nr.cells, &mut nr.ues, c))
+    if let Some(radio) = &mut s.radio
+        && !c.key("radio", |c| radio::expand(radio, c))
     {
         return;
     }
     let given = core::mem::take(&mut s.links);
-    let short_form = match (&s.dumbbell, s.radio()) {
+    let short_form = match (&s.dumbbell, &s.radio) {
         (Some(dumbbell), _) => dumbbell_links(dumbbell),
-        (None, Some(radio)) => radio::links(&radio),
+        (None, Some(radio)) => radio::links(radio),
         (None, None) => Vec::new(),
     };
     if given.len() + short_form.len() > MAX_LINKS / 2 {
@@ -53,7 +46,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         add(hop, &mut links);
     }
     let network = Network::new(&links, s.links.len());
-    let (from, to) = match (s.dumbbell.take(), s.radio()) {
+    let (from, to) = match (s.dumbbell.take(), &s.radio) {
         (Some(d), _) => (d.senders.into_iter().next(), d.receivers.into_iter().next()),
         (None, Some(radio)) => (radio.servers.first().cloned(), radio.ues.first().map(|ue| ue.name.clone())),
         (None, None) => (None, None),
@@ -76,8 +69,8 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         }
         c.key("flows", |c| {
             c.index(i, |c| {
-                let flows = match s.radio() {
-                    Some(radio) => radio::flows(flow, &radio, count, c),
+                let flows = match &s.radio {
+                    Some(radio) => radio::flows(flow, radio, count, c),
                     None => vec![flow],
                 };
                 for mut flow in flows.into_iter().flat_map(repeated) {
@@ -105,7 +98,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     check_captures(s, &network, c);
 }
 
-/// The one-way links of a network, each with its reverse link if it is half of a duplex one: those that a short form such as `[lte]`
+/// The one-way links of a network, each with its reverse link if it is half of a duplex one: those that a short form such as `[radio]`
 /// stands for, and those that were given.
 fn one_way(short_form: Vec<Link>, given: Vec<Link>, s: &Scenario, c: &mut Check) -> Vec<(Link, Option<usize>)> {
     let mut links = Vec::new();
@@ -117,10 +110,8 @@ fn one_way(short_form: Vec<Link>, given: Vec<Link>, s: &Scenario, c: &mut Check)
     let of_short_form = links.len();
     names.extend(radio::radio_hops(s).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
     for (i, link) in given.into_iter().enumerate() {
-        // A resolved scenario that is read again lists the links of its `[lte]` or `[nr]`.
-        if s.radio().is_some()
-            && names.contains(&link.name)
-            && links[..of_short_form].iter().any(|(own, _)| *own == link)
+        // A resolved scenario that is read again lists the links of its `[radio]`.
+        if s.radio.is_some() && names.contains(&link.name) && links[..of_short_form].iter().any(|(own, _)| *own == link)
         {
             continue;
         }
@@ -143,7 +134,7 @@ fn check_captures(s: &Scenario, network: &Network<'_>, c: &mut Check) {
         let message = match network.by_name.get(name.as_str()) {
             Some(&index) if index < network.wired => continue,
             Some(_) => {
-                let link = s.radio().map_or("", |radio| radio.core_link);
+                let link = s.radio.as_ref().map_or("", Radio::core_link);
                 format!("`{name}` is a radio hop and cannot be captured; capture `{link}`, the link in front of it")
             }
             None if ends.contains(name.as_str()) => continue,

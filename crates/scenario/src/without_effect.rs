@@ -3,7 +3,7 @@
 use units::Span;
 
 use crate::error::Fault;
-use crate::{Cell, Link, Mac, Nr, Reordering, Scenario, Scheduler};
+use crate::{Carriers, Cell, Link, Mac, NrCarriers, NrMac, Radio, Reordering, Scenario, Scheduler};
 
 /// Returns a warning for each such key that has no effect at any of the points.
 pub(crate) fn warnings(points: &[&Scenario]) -> Vec<Fault> {
@@ -20,16 +20,8 @@ pub(crate) fn warnings(points: &[&Scenario]) -> Vec<Fault> {
 /// Returns the keys of a scenario that have no effect, and why.
 fn of(scenario: &Scenario) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    if let Some(lte) = &scenario.lte {
-        check_ideal(&lte.mac, "lte.mac", &mut found);
-        check_fairness(lte.mac.fairness, Mac::default().fairness, (&lte.cells, "lte.mac.fairness"), &mut found);
-    }
-    if let Some(nr) = &scenario.nr {
-        if let Some(lte) = &nr.lte {
-            check_ideal(&lte.mac, "nr.lte.mac", &mut found);
-        }
-        check_fairness(nr.mac.fairness, crate::NrMac::default().fairness, (&nr.cells, "nr.mac.fairness"), &mut found);
-        check_requests(nr, &mut found);
+    if let Some(radio) = &scenario.radio {
+        check_carriers(radio, &mut found);
     }
     for link in &scenario.links {
         check_reordering(link, &mut found);
@@ -45,8 +37,21 @@ fn of(scenario: &Scenario) -> Vec<(String, String)> {
     found
 }
 
+fn check_carriers(radio: &Radio, found: &mut Vec<(String, String)>) {
+    let Carriers { lte, nr } = &radio.carriers;
+    if let Some(lte) = lte {
+        check_ideal(&lte.mac, found);
+    }
+    if let Some(nr) = nr {
+        check_fairness(nr.mac.fairness, NrMac::default().fairness, (&radio.cells, "nr"), found);
+        check_requests(nr, found);
+    } else if let Some(lte) = lte {
+        check_fairness(lte.mac.fairness, Mac::default().fairness, (&radio.cells, "lte"), found);
+    }
+}
+
 /// The idealised MAC of ns-3 has the values of ns-3.
-fn check_ideal(mac: &Mac, table: &str, found: &mut Vec<(String, String)>) {
+fn check_ideal(mac: &Mac, found: &mut Vec<(String, String)>) {
     if !mac.ideal {
         return;
     }
@@ -64,20 +69,23 @@ fn check_ideal(mac: &Mac, table: &str, found: &mut Vec<(String, String)>) {
         ("assignments", mac.assignments.is_some()),
     ];
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
-        found.push((format!("{table}.{key}"), "it has no effect with `ideal = true`".to_owned()));
+        found.push((format!("radio.carriers.lte.mac.{key}"), "it has no effect with `ideal = true`".to_owned()));
     }
 }
 
 /// Only proportional fair has an average.
-fn check_fairness(fairness: Span, usual: Span, (cells, key): (&[Cell], &str), found: &mut Vec<(String, String)>) {
+fn check_fairness(fairness: Span, usual: Span, (cells, rat): (&[Cell], &str), found: &mut Vec<(String, String)>) {
     let averages = |cell: &Cell| [cell.scheduler, cell.uplink_scheduler].contains(&Scheduler::ProportionalFair);
     if fairness != usual && !cells.iter().any(averages) {
-        found.push((key.to_owned(), "it has no effect: no scheduler of a cell is `proportional-fair`".to_owned()));
+        found.push((
+            format!("radio.carriers.{rat}.mac.fairness"),
+            "it has no effect: no scheduler of a cell is `proportional-fair`".to_owned(),
+        ));
     }
 }
 
 /// Opportunities for scheduling requests come less often than `sr_period` says if some of them have no uplink slot.
-fn check_requests(nr: &Nr, found: &mut Vec<(String, String)>) {
+fn check_requests(nr: &NrCarriers, found: &mut Vec<(String, String)>) {
     let (Some(period), slots, pattern) = (nr.mac.sr_period, nr.mac.sr_slots(&nr.cell()), nr.duplex.pattern_slots())
     else {
         return;
@@ -94,7 +102,7 @@ fn check_requests(nr: &Nr, found: &mut Vec<(String, String)>) {
         "{period} is no multiple of the TDD pattern of {of_pattern}: UEs have an opportunity every {real} on average, since \
          the others fall into slots without uplink"
     );
-    found.push(("nr.mac.sr_period".to_owned(), message));
+    found.push(("radio.carriers.nr.mac.sr_period".to_owned(), message));
 }
 
 fn check_reordering(link: &Link, found: &mut Vec<(String, String)>) {

@@ -88,15 +88,15 @@ fn add_links(world: &mut World, recordings: &Recordings, begin: Span, live: bool
 
 fn add_radio(world: &mut World, playback: Playback<'_>) {
     let World { scenario, id, streams, parts, network, .. } = world;
-    let Some(radio_network) = scenario.radio() else { return };
-    let radio = radio::radio(scenario, &radio_network, *id, playback, streams);
+    let Some(radio_network) = &scenario.radio else { return };
+    let radio = radio::radio(scenario, radio_network, *id, playback, streams);
     let part = parts.add(Kind::Medium(network.media.len() as u16));
     let placed = PlacedMedium::new(AnyMedium::Radio(Box::new(radio)), part);
     network.add_medium(placed);
     network.wake_media(&mut parts.agenda);
-    let has_readers = radio_network.proxy.is_some_and(|proxy| proxy.policy != ProxyPolicy::Split);
+    let has_readers = radio_network.proxy().is_some_and(|proxy| proxy.policy != ProxyPolicy::Split);
     if let Some(radio) = network.radio().filter(|_| has_readers) {
-        world.reports = Some(Reports::new(&radio_network, radio, parts, streams));
+        world.reports = Some(Reports::new(radio_network, radio, parts, streams));
     }
 }
 

@@ -41,7 +41,7 @@
 //! 6. `World::deliver` passes the packet to `Hosts::handle_packet`, which counts it (`rows::meter`) and gives the segment to the
 //!    endpoint. `Hosts::pump` takes the acknowledgement, which travels the return route in the same way.
 //!
-//! With `[lte]` or `[nr]`, the route from the server is `internet-server`, `s1` or `n3`, `radio-UE`. One [`ran::Ran`] holds all
+//! With `[radio]`, the route from the server is `internet-server`, `s1` or `n3`, `radio-UE`. One [`ran::Ran`] holds all
 //! cells and UEs and is one part of the agenda (`network::medium::radio`).
 //!
 //! # Where values are measured

@@ -6,7 +6,6 @@ use crate::network::reports::{MEASURED, Reporter};
 use crate::parts::{Kind, Parts};
 use des::Streams;
 use rnis::{Event, Record};
-use scenario::RadioNetwork;
 use std::collections::VecDeque;
 use units::Time;
 
@@ -34,8 +33,8 @@ impl Outside {
 
 impl Reports {
     /// Has the cells of a network report, from the first interval on.
-    pub(crate) fn new(network: &RadioNetwork, radio: &Radio, parts: &mut Parts, streams: &Streams) -> Reports {
-        let of = network.reports.cloned().unwrap_or_default();
+    pub(crate) fn new(network: &scenario::Radio, radio: &Radio, parts: &mut Parts, streams: &Streams) -> Reports {
+        let of = network.reports().cloned().unwrap_or_default();
         let (ues, carriers) = radio.size();
         let part = parts.add(Kind::Reports);
         parts.agenda.wake(part, Some(Time::ZERO + of.period));

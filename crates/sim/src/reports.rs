@@ -8,7 +8,7 @@ use rnis::feed::recording;
 use rnis::{Record, UeId};
 
 /// Why a scenario without cells has no reports.
-pub const NO_CELLS: &str = "there are no reports: the scenario has no cells ([lte] or [nr])";
+pub const NO_CELLS: &str = "there are no reports: the scenario has no cells (no table [radio])";
 
 /// A recording: a file of reports and events, which is complete or not there.
 pub struct Recording {

@@ -251,7 +251,7 @@ impl World<'_> {
     /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
     pub(crate) fn place_peps(&mut self, one: u32, other: u32) {
         let World { scenario, streams, parts, network, middleboxes, .. } = self;
-        let at_cells = scenario.radio().filter(|radio| radio.pep_at == scenario::PepAt::Cells);
+        let at_cells = scenario.radio.as_ref().filter(|radio| radio.pep_at == scenario::PepAt::Cells);
         let cells = at_cells.map_or(1, |radio| radio.cells.len());
         middleboxes.place_peps(cells, &scenario.links, &mut network.routes, (one, other), parts, streams);
     }
@@ -259,7 +259,7 @@ impl World<'_> {
     /// Puts the scenario's proxy on two routes between the same hosts, one of which leads to a UE.
     pub(crate) fn place_proxy(&mut self, one: u32, other: u32) {
         let World { scenario, streams, parts, network, middleboxes, .. } = self;
-        let Some(proxy) = scenario.radio().and_then(|radio| radio.proxy_in_cells()) else { return };
+        let Some(proxy) = scenario.radio.as_ref().and_then(scenario::Radio::proxy_in_cells) else { return };
         let at = (scenario::CORE, &proxy);
         middleboxes.place_proxy(at, &scenario.links, &mut network.routes, (one, other), parts, streams);
     }
@@ -267,8 +267,8 @@ impl World<'_> {
     /// Has the cells' reports made for readers outside, too. Returns whether there are cells.
     pub(crate) fn open_reports(&mut self) -> bool {
         let World { scenario, streams, parts, network, reports, .. } = self;
-        let (Some(of), Some(radio)) = (scenario.radio(), network.radio()) else { return false };
-        let reports = reports.get_or_insert_with(|| Reports::new(&of, radio, parts, streams));
+        let (Some(of), Some(radio)) = (&scenario.radio, network.radio()) else { return false };
+        let reports = reports.get_or_insert_with(|| Reports::new(of, radio, parts, streams));
         reports.open(streams.named("reports outside"), parts);
         true
     }

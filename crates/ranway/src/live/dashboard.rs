@@ -171,7 +171,7 @@ fn show_rows(board: &mut Board, now: Span, rows: &Tables, cells: Vec<Place>, ues
 
 /// The cells of a scenario.
 fn cells(scenario: &Scenario) -> Vec<Place> {
-    let cells = scenario.radio().map_or(&[][..], |radio| radio.cells);
+    let cells = scenario.radio.as_ref().map_or(&[][..], |radio| &radio.cells);
     let place = |cell: &scenario::Cell| {
         let [x, y, _] = cell.position;
         Place { name: cell.name.clone(), x, y, ..Place::default() }
@@ -254,10 +254,10 @@ impl OfEmulation {
 
 /// The names that commands may use.
 fn controls(scenario: &Scenario) -> Controls {
-    let radio = scenario.radio();
+    let radio = &scenario.radio;
     Controls {
-        ues: radio.iter().flat_map(|radio| radio.ues).map(|ue| ue.name.clone()).collect(),
-        cells: radio.iter().flat_map(|radio| radio.cells).map(|cell| cell.name.clone()).collect(),
+        ues: radio.iter().flat_map(|radio| &radio.ues).map(|ue| ue.name.clone()).collect(),
+        cells: radio.iter().flat_map(|radio| &radio.cells).map(|cell| cell.name.clone()).collect(),
         links: scenario.links.iter().map(|link| link.name.clone()).collect(),
     }
 }

@@ -97,12 +97,13 @@ fn a_variant_has_a_setting_for_each_combination_and_lays_it_on_every_scenario() 
         for experiment in &paper.with(setting).experiments {
             let loaded = experiment.load(&[]).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
             for point in loaded.points() {
-                let lte = point.scenario.lte.as_ref().expect("a cell");
+                let radio = point.scenario.radio.as_ref().expect("a cell");
+                let lte = radio.carriers.lte.as_ref().expect("a cell of LTE");
                 assert!(lte.mac.ideal);
-                assert_eq!(lte.server_delay.to_string(), setting.choices[0].1);
+                assert_eq!(radio.server_delay.to_string(), setting.choices[0].1);
                 assert_eq!(lte.mac.cqi == scenario::CqiOf::WorstGroup, setting.choices[1].1 == "worst group");
                 let alone = Some(setting.choices[2].1 == "alone in its block");
-                assert!(lte.ues.iter().all(|ue| matches!(
+                assert!(radio.ues.iter().all(|ue| matches!(
                     ue.bearer.rlc, scenario::Rlc::Am(am) if am.poll_pdu == 1 && am.status_alone == alone
                 )));
             }

@@ -255,10 +255,11 @@ fn losses_and_modems_are_a_grid_of_one_experiment() {
         let [(_, modem), (_, loss)] = &setting.choices[..] else { panic!("{setting:?}") };
         let loaded = paper.with(setting).experiments[0].load(&[]).unwrap_or_else(|e| panic!("{e}"));
         let loaded = loaded.expect("it has a scenario");
-        let lte = loaded.points()[0].scenario.lte.as_ref().expect("a cell");
-        assert_eq!(lte.server_loss.is_some(), loss.starts_with("path"), "{setting:?}");
+        let radio = loaded.points()[0].scenario.radio.as_ref().expect("a cell");
+        let lte = radio.carriers.lte.as_ref().expect("a cell of LTE");
+        assert_eq!(radio.server_loss.is_some(), loss.starts_with("path"), "{setting:?}");
         assert_eq!(lte.mac.harq_transmissions == 2, loss == "radio", "{setting:?}");
-        for ue in &lte.ues {
+        for ue in &radio.ues {
             assert_eq!(matches!(ue.bearer.rlc, scenario::Rlc::Um { .. }), loss == "radio", "{setting:?}");
             assert_eq!(ue.modem.to_string(), *modem);
         }

@@ -1,6 +1,5 @@
-//! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
+//! Checks of the carriers of NR cells: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::radio::{check_rectangle, check_shared};
 use super::*;
 use crate::nr::McsTable;
 use channel::tables::nr::{Allocation, LEAST_BITS, SYMBOLS, fewest_symbols, tbs};
@@ -23,17 +22,7 @@ const RANGES: [FrequencyRange; 2] = [
 /// Lengths of TDD patterns in microseconds (`dl-UL-TransmissionPeriodicity`, 38.331).
 const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
 
-/// Maximum number of buildings.
-const MAX_BUILDINGS: usize = 10_000;
-
-pub(super) fn check(nr: &Nr, s: &Scenario, c: &mut Check) {
-    c.span("n3_delay", nr.n3_delay);
-    if let Some(rate) = &nr.n3_rate {
-        check_capacity("n3_rate", rate, c);
-    }
-    check_pep(nr.pep, nr.pep_report_loss, c);
-    check_pep_at(nr.pep, nr.pep_at, c);
-    proxy::check(nr.proxy.as_ref(), nr.pep, c);
+pub(super) fn check(nr: &NrCarriers, c: &mut Check) {
     c.range("numerology", nr.numerology, 0..=4);
     check_carrier(&nr.carrier(), c);
     if let Some(mhz) = nr.uplink_mhz {
@@ -46,27 +35,15 @@ pub(super) fn check(nr: &Nr, s: &Scenario, c: &mut Check) {
         c.key("duplex", |c| check_duplex(nr, c));
         check_least_block(nr, c);
     }
-    if nr.buildings.len() > MAX_BUILDINGS {
-        c.key("buildings", |c| c.wrong(format!("more than {MAX_BUILDINGS} buildings")));
-    }
-    for (i, building) in nr.buildings.iter().enumerate().take(MAX_BUILDINGS) {
-        c.key("buildings", |c| c.index(i, |c| check_building(building, c)));
-    }
-    c.range("beam_sweep", nr.beam_sweep, Span::from_millis(5)..=Span::from_millis(160));
     if nr.uplink_mcs_table == McsTable::Qam1024 {
         c.key("uplink_mcs_table", |c| c.wrong("1024QAM is for the downlink only: use `64qam`, `256qam` or `low-rate`"));
     }
     c.key("mac", |c| nr.mac.check(&nr.cell(), c));
-    let radio = RadioNetwork::from(nr);
-    if let Some(side) = &radio.lte {
-        c.key("lte", |c| super::lte::check_carriers(side, c));
-    }
     check_secondary(nr, c);
-    check_shared(&radio, s, c);
 }
 
 /// Checks the uplink's carrier, which is as wide as the downlink's.
-fn check_uplink(mhz: f64, nr: &Nr, c: &mut Check) {
+fn check_uplink(mhz: f64, nr: &NrCarriers, c: &mut Check) {
     check_frequency("uplink_mhz", mhz, c);
     if nr.duplex != Duplex::Fdd {
         return c.key("uplink_mhz", |c| {
@@ -133,7 +110,7 @@ fn check_bandwidth(carrier: &NrCarrier, c: &mut Check) {
 }
 
 /// Checks the second carrier of NR cells.
-fn check_secondary(nr: &Nr, c: &mut Check) {
+fn check_secondary(nr: &NrCarriers, c: &mut Check) {
     let Some(of) = &nr.secondary else { return };
     let [second, first] = [of.carrier(nr.numerology), nr.carrier()];
     c.key("secondary", |c| {
@@ -146,12 +123,7 @@ fn check_secondary(nr: &Nr, c: &mut Check) {
     });
 }
 
-fn check_building(building: &Building, c: &mut Check) {
-    check_rectangle(&building.x, &building.y, c);
-    c.positive("height", building.height, 0.0, 1000.0);
-}
-
-fn check_duplex(nr: &Nr, c: &mut Check) {
+fn check_duplex(nr: &NrCarriers, c: &mut Check) {
     let Duplex::Tdd(tdd) = &nr.duplex else { return };
     let Tdd { pattern, downlink_symbols, uplink_symbols } = tdd;
     if tdd.slots().is_none() {
@@ -209,7 +181,7 @@ struct Way {
 }
 
 /// Returns what the downlink and the uplink have.
-fn ways(nr: &Nr) -> [Way; 2] {
+fn ways(nr: &NrCarriers) -> [Way; 2] {
     let mac = &nr.mac;
     let symbols = |letter, special, opposite| match &nr.duplex {
         Duplex::Fdd => SYMBOLS,
@@ -240,7 +212,7 @@ fn ways(nr: &Nr) -> [Way; 2] {
 }
 
 /// Checks that the largest block of each direction has room for data.
-fn check_least_block(nr: &Nr, c: &mut Check) {
+fn check_least_block(nr: &NrCarriers, c: &mut Check) {
     let NrMac { dmrs_symbols, overhead, .. } = nr.mac;
     // The key's own check tells it.
     let Some(prbs) = nr.carrier().blocks().filter(|prbs| (1..=275).contains(prbs)) else { return };

@@ -13,9 +13,9 @@ const HEADERS: u64 = 52;
 
 /// Checks that PDCP carries a flow's packets.
 pub(super) fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
-    let Some(radio) = s.radio() else { return };
+    let Some(radio) = &s.radio else { return };
     let packet = largest(flow);
-    if packet <= LONGEST_SDU || !radio.ues.iter().any(|ue| ends(flow, &radio).iter().any(|end| is_end(ue, end))) {
+    if packet <= LONGEST_SDU || !radio.ues.iter().any(|ue| ends(flow, radio).iter().any(|end| is_end(ue, end))) {
         return;
     }
     let has = |technology| radio.cells.iter().any(|cell| radio.technology(cell) == technology);
@@ -44,7 +44,7 @@ pub(super) fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
 }
 
 /// Checks that the buffers of `ue` hold the largest packets of its flows.
-pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, flows: &[Flow], c: &mut Check) {
+pub(super) fn check_ue(ue: &Ue, radio: &Radio, flows: &[Flow], c: &mut Check) {
     let of = |end: usize| {
         let large = flows.iter().filter(|flow| largest(flow) > FULL && is_end(ue, ends(flow, radio)[end]));
         large.map(largest).fold(FULL, Bytes::max)
@@ -91,7 +91,7 @@ fn largest(flow: &Flow) -> Bytes {
 }
 
 /// Returns the ends of a flow, of which either may be left out.
-fn ends<'a>(flow: &'a Flow, radio: &RadioNetwork<'a>) -> [&'a str; 2] {
+fn ends<'a>(flow: &'a Flow, radio: &'a Radio) -> [&'a str; 2] {
     let or = |end: &'a String, first: Option<&'a String>| match first {
         Some(first) if end.is_empty() => first.as_str(),
         _ => end.as_str(),

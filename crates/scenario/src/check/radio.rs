@@ -1,4 +1,4 @@
-//! Checks of what the tables `[lte]` and `[nr]` have in common: ranges, names of cells, and bearers.
+//! Checks of the table `[radio]`: ranges, names of cells, and bearers.
 
 mod propagation;
 
@@ -30,8 +30,25 @@ const MILLISECOND: Span = Span::from_millis(1);
 /// Categories whose parameters are common to uplink and downlink (36.306 table 4.1-1).
 const CATEGORIES: RangeInclusive<u8> = 1..=12;
 
-/// Checks what `[lte]` and `[nr]` have in common.
-pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
+/// Maximum number of buildings.
+const MAX_BUILDINGS: usize = 10_000;
+
+pub(super) fn check(radio: &Radio, s: &Scenario, c: &mut Check) {
+    c.span("core_delay", radio.core_delay);
+    if let Some(rate) = &radio.core_rate {
+        check_capacity("core_rate", rate, c);
+    }
+    check_pep(radio.pep, radio.pep_report_loss, c);
+    check_pep_at(radio.pep, radio.pep_at, c);
+    proxy::check(radio.proxy.as_ref(), radio.pep, c);
+    c.key("carriers", |c| check_carriers(&radio.carriers, c));
+    if radio.buildings.len() > MAX_BUILDINGS {
+        c.key("buildings", |c| c.wrong(format!("more than {MAX_BUILDINGS} buildings")));
+    }
+    for (i, building) in radio.buildings.iter().enumerate().take(MAX_BUILDINGS) {
+        c.key("buildings", |c| c.index(i, |c| check_building(building, c)));
+    }
+    c.range("beam_sweep", radio.beam_sweep, Span::from_millis(5)..=Span::from_millis(160));
     for (key, empty) in
         [("servers", radio.servers.is_empty()), ("cells", radio.cells.is_empty()), ("ues", radio.ues.is_empty())]
     {
@@ -43,7 +60,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
         c.key("servers", |c| c.index(i, |c| c.is_name(server)));
     }
     c.span("server_delay", radio.server_delay);
-    if let Some(rate) = radio.server_rate {
+    if let Some(rate) = &radio.server_rate {
         check_capacity("server_rate", rate, c);
     }
     if let Some(loss) = &radio.server_loss {
@@ -51,7 +68,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
     }
     check_cells(radio, c);
     // Too many are not placed.
-    let placed = if placed_count(radio.cells) > MAX_CELLS { Vec::new() } else { placed(radio.cells) };
+    let placed = if placed_count(&radio.cells) > MAX_CELLS { Vec::new() } else { placed(&radio.cells) };
     let mut names: Vec<String> = Vec::with_capacity(placed.len());
     let mut told = None;
     for (entry, cell) in &placed {
@@ -60,12 +77,11 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
             && let Some(first) = names.iter().position(|name| *name == cell.name)
         {
             told = Some(*entry);
-            check_duplicate(radio.cells, [placed[first].0, *entry], &cell.name, c);
+            check_duplicate(&radio.cells, [placed[first].0, *entry], &cell.name, c);
         }
         names.push(cell.name.clone());
     }
     let cells: Vec<Cell> = placed.into_iter().map(|(_, cell)| cell).collect();
-    let radio = &RadioNetwork { cells: &cells, ..*radio };
     let mut ues = 0;
     for (i, ue) in radio.ues.iter().enumerate() {
         c.key("ues", |c| {
@@ -73,8 +89,8 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
                 check_ue(ue, &names, radio, c);
                 packets::check_ue(ue, radio, &s.flows, c);
                 secondary::check_ue(ue, radio, c);
-                check_sight(&ue.channel, radio.nr, c);
-                c.key("channel", |c| propagation::check(ue, radio, &names, s.duration, c));
+                check_sight(&ue.channel, radio, c);
+                c.key("channel", |c| propagation::check(ue, radio, &cells, s.duration, c));
             });
         });
         ues += u64::from(ue.count);
@@ -87,8 +103,25 @@ pub(super) fn check_shared(radio: &RadioNetwork, s: &Scenario, c: &mut Check) {
     c.key("handover", |c| radio.handover.check(c));
 }
 
-fn check_cells(radio: &RadioNetwork, c: &mut Check) {
-    if placed_count(radio.cells) > MAX_CELLS {
+fn check_carriers(carriers: &Carriers, c: &mut Check) {
+    if let Some(nr) = &carriers.nr {
+        c.key("nr", |c| nr::check(nr, c));
+    }
+    if let Some(lte) = &carriers.lte {
+        c.key("lte", |c| lte::check(lte, c));
+    }
+    if carriers.nr.is_none() && carriers.lte.is_none() {
+        c.wrong("at least one technology is required: `lte = {}` or `nr = {}`");
+    }
+}
+
+fn check_building(building: &Building, c: &mut Check) {
+    check_rectangle(&building.x, &building.y, c);
+    c.positive("height", building.height, 0.0, 1000.0);
+}
+
+fn check_cells(radio: &Radio, c: &mut Check) {
+    if placed_count(&radio.cells) > MAX_CELLS {
         c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
     }
     for (i, cell) in radio.cells.iter().enumerate() {
@@ -111,14 +144,13 @@ fn check_cells(radio: &RadioNetwork, c: &mut Check) {
                         c.key("sector_deg", |c| c.wrong("an array has a direction of its own, `array.azimuth_deg`"));
                     }
                 }
+                let Carriers { lte, nr } = &radio.carriers;
                 match radio.technology(cell) {
-                    Technology::Lte if radio.lte.is_none() => {
-                        c.key("rat", |c| c.wrong("an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"));
-                    }
-                    Technology::Nr if radio.nr.is_none() => {
-                        c.key("rat", |c| {
-                            c.wrong("an NR cell needs a 5G network: use `[nr]`, with `[nr.lte]` for LTE cells");
-                        });
+                    Technology::Lte if lte.is_none() && nr.is_some() => c.key("rat", |c| {
+                        c.wrong("an LTE cell in a 5G network needs its carriers: add `[radio.carriers.lte]`");
+                    }),
+                    Technology::Nr if nr.is_none() && lte.is_some() => {
+                        c.key("rat", |c| c.wrong("an NR cell needs its carriers: add `[radio.carriers.nr]`"));
                     }
                     _ => {}
                 }
@@ -158,7 +190,7 @@ fn check_vector(vector: &[f64; 3], range: RangeInclusive<f64>, c: &mut Check) {
     }
 }
 
-fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
+fn check_ue(ue: &Ue, cells: &[String], radio: &Radio, c: &mut Check) {
     c.name("name", &ue.name);
     c.range("count", ue.count, 1..=MAX_UES as u32);
     c.key("mobility", |c| check_mobility(&ue.mobility, c));
@@ -191,14 +223,14 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
     if let Some(cell) = &ue.cell {
         c.key("cell", |c| check_cell(cell, cells, c));
     }
-    c.range("layers", ue.layers, 1..=if radio.nr.is_some() { 4 } else { 2 });
+    c.range("layers", ue.layers, 1..=if radio.carriers.nr.is_some() { 4 } else { 2 });
     if let Some(category) = ue.category {
-        if radio.lte.is_none() {
+        if radio.carriers.lte.is_none() {
             c.key("category", |c| c.wrong("UEs have categories in LTE only: leave it out"));
         } else {
             c.range("category", category, CATEGORIES);
         }
-        if category == 1 && ue.layers > 1 && radio.nr.is_none() {
+        if category == 1 && ue.layers > 1 && radio.carriers.nr.is_none() {
             c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));
         }
     }
@@ -224,7 +256,7 @@ fn check_ue(ue: &Ue, cells: &[String], radio: &RadioNetwork, c: &mut Check) {
 }
 
 /// Line of sight by buildings needs buildings.
-fn check_sight(channel: &Channel, nr: Option<&Nr>, c: &mut Check) {
+fn check_sight(channel: &Channel, radio: &Radio, c: &mut Check) {
     let (Channel::Umi { sight, .. }
     | Channel::Uma { sight, .. }
     | Channel::Rma { sight, .. }
@@ -232,8 +264,8 @@ fn check_sight(channel: &Channel, nr: Option<&Nr>, c: &mut Check) {
     else {
         return;
     };
-    if *sight == Sight::Buildings && nr.is_none_or(|nr| nr.buildings.is_empty()) {
-        c.key("channel", |c| c.key("sight", |c| c.wrong("there are no buildings: add `[[nr.buildings]]`")));
+    if *sight == Sight::Buildings && radio.buildings.is_empty() {
+        c.key("channel", |c| c.key("sight", |c| c.wrong("there are no buildings: add `[[radio.buildings]]`")));
     }
 }
 

@@ -21,14 +21,14 @@ pub(super) fn check_apart(
 }
 
 /// Checks how many carriers `ue` receives.
-pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, c: &mut Check) {
+pub(super) fn check_ue(ue: &Ue, radio: &Radio, c: &mut Check) {
     let Some(carriers) = ue.carriers else { return };
     c.range("carriers", carriers, 1..=2);
     if carriers != 2 {
         return;
     }
-    let lte_has = radio.lte.is_some_and(|lte| lte.secondary.is_some());
-    let nr_has = radio.nr.is_some_and(|nr| nr.secondary.is_some());
+    let lte_has = radio.carriers.lte.as_ref().is_some_and(|lte| lte.secondary.is_some());
+    let nr_has = radio.carriers.nr.as_ref().is_some_and(|nr| nr.secondary.is_some());
     if !lte_has && !nr_has {
         c.key("carriers", |c| c.wrong("the cells have one carrier: add `secondary`"));
     } else if matches!(ue.channel, Channel::Recorded { .. }) {

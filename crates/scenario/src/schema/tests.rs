@@ -184,7 +184,7 @@ fn a_wrong_value_of_any_key_gets_one_line_that_names_the_key_and_no_type_of_rust
         }
         let put = |value: Toml| {
             let mut file: toml::Table = toml::from_str("duration = \"10 s\"\n[[flows]]").expect("TOML");
-            if !["lte", "nr", "dumbbell"].contains(&key.as_str()) {
+            if !["radio", "dumbbell"].contains(&key.as_str()) {
                 file.insert("dumbbell".into(), toml::from_str("rate = \"1 Mbit/s\"\nrtt = \"10 ms\"").expect("TOML"));
             }
             file.insert(key.clone(), value);
@@ -193,10 +193,10 @@ fn a_wrong_value_of_any_key_gets_one_line_that_names_the_key_and_no_type_of_rust
         walk.walk(schema, key, &put);
     }
     for key in [
-        "nr.mac.drx.retransmission",
-        "nr.ues[0].mobility.points[0][1][0]",
-        "nr.buildings[0].x[0]",
-        "lte.cells[0].layout.sites",
+        "radio.carriers.nr.mac.drx.retransmission",
+        "radio.ues[0].mobility.points[0][1][0]",
+        "radio.buildings[0].x[0]",
+        "radio.cells[0].layout.sites",
     ] {
         assert!(walk.keys.contains(key), "{key} is not among the {} keys", walk.keys.len());
     }

@@ -29,7 +29,7 @@ pub fn host_addresses(number: usize) -> (Ipv4Addr, Ipv6Addr) {
 /// [`Scenario::nodes`].
 pub fn hosts(scenario: &Scenario) -> Vec<String> {
     let flows = &scenario.flows;
-    let hosts: Vec<&String> = match scenario.radio() {
+    let hosts: Vec<&String> = match &scenario.radio {
         Some(radio) => radio.servers.iter().take(1).chain(radio.ues.iter().map(|ue| &ue.name)).collect(),
         None => {
             let senders = || flows.iter().map(|flow| &flow.from);

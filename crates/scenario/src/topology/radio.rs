@@ -1,4 +1,4 @@
-//! Expands the tables `[lte]` and `[nr]` to links, radio hops and flows.
+//! Expands the table `[radio]` to links, radio hops and flows.
 
 use super::*;
 use crate::faults::{MAX_CELLS, MAX_FLOWS, MAX_UES};
@@ -11,7 +11,8 @@ pub const RAN: &str = "ran";
 
 /// Places and names each cell, and replaces several identical UEs by individual ones. Returns
 /// whether the rest of the network can be checked.
-pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue>, c: &mut Check) -> bool {
+pub(super) fn expand(radio: &mut Radio, c: &mut Check) -> bool {
+    let Radio { servers, cells, ues: all, .. } = radio;
     // The check has already reported too few or too many.
     let ues = all.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
     if servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
@@ -50,33 +51,33 @@ pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue
 }
 
 /// Returns the duplex links.
-pub(super) fn links(radio: &RadioNetwork) -> Vec<Link> {
-    let with_pep = |at: PepAt, link: Link| match radio.pep.filter(|_| radio.pep_at == at) {
-        Some(pep_report_loss) => Link { pep: true, pep_report_loss, ..link },
-        None => link,
+pub(super) fn links(radio: &Radio) -> Vec<Link> {
+    let with_pep = |at: PepAt, link: Link| {
+        let pep = radio.pep && radio.pep_at == at;
+        Link { pep, pep_report_loss: if pep { radio.pep_report_loss } else { 0.0 }, ..link }
     };
     let internet = |server: &String| Link {
-        rate: radio.server_rate.cloned(),
+        rate: radio.server_rate.clone(),
         delay: radio.server_delay.into(),
         loss: radio.server_loss,
         // Loss is not inherited.
         reverse: radio.server_loss.map(|loss| Reverse { loss: Some(loss), ..Reverse::default() }),
         ..with_pep(PepAt::Core, plain_link(format!("internet-{server}"), server, CORE))
     };
-    let core = with_pep(PepAt::Cells, plain_link(radio.core_link.into(), CORE, RAN));
-    let core = Link { rate: radio.core_rate.cloned(), delay: radio.core_delay.into(), ..core };
+    let core = with_pep(PepAt::Cells, plain_link(radio.core_link().into(), CORE, RAN));
+    let core = Link { rate: radio.core_rate.clone(), delay: radio.core_delay.into(), ..core };
     radio.servers.iter().map(internet).chain([core]).collect()
 }
 
 /// Returns the radio hops, as duplex links.
 pub(super) fn radio_hops(scenario: &Scenario) -> impl Iterator<Item = Link> {
-    let ues = scenario.radio().map_or(&[][..], |radio| radio.ues);
+    let ues = scenario.radio.as_ref().map_or(&[][..], |radio| &radio.ues);
     ues.iter().map(|ue| plain_link(format!("radio-{}", ue.name), RAN, &ue.name))
 }
 
 /// Returns one flow for each UE or host that matches the `*` at one end of `flow`. `count` is the number of flows
 /// before it.
-pub(super) fn flows(flow: Flow, radio: &RadioNetwork, count: u64, c: &mut Check) -> Vec<Flow> {
+pub(super) fn flows(flow: Flow, radio: &Radio, count: u64, c: &mut Check) -> Vec<Flow> {
     let (key, end) = match (flow.from.ends_with('*'), flow.to.ends_with('*')) {
         (false, false) => return vec![flow],
         (true, false) => ("from", &flow.from),

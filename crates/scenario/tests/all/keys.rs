@@ -2,12 +2,13 @@
 
 const REFERENCE: &str = include_str!("../../../../docs/src/reference/scenario.md");
 /// The tests that hold what wrong values are told.
-const TESTS: [&str; 5] = [
+const TESTS: [&str; 6] = [
     include_str!("keys.rs"),
     include_str!("errors.rs"),
     include_str!("emulation.rs"),
     include_str!("lte.rs"),
     include_str!("nr.rs"),
+    include_str!("radio.rs"),
 ];
 
 /// A dumbbell with a link of its own.
@@ -593,22 +594,50 @@ const OF_NR: &[Case] = &[
     ("nr.lte={ mac = { sr_period = 3 } }", "nr.lte.mac.sr_period: 3 is not one of 1, 2, 5, 10, 20, 40, 80"),
 ];
 
-#[test]
-fn each_wrong_value_is_told_what_would_be_valid() {
+/// Returns what wrong values are told otherwise.
+fn told_otherwise(base: &str, cases: &[(String, String)]) -> String {
     let mut wrong = String::new();
-    for (base, cases) in [(WIRED, OF_WIRED), (LTE, OF_LTE), (NR, OF_NR)] {
-        crate::common::load(&[("s", base)], &[]).expect("without the value it is valid");
-        for (value, message) in cases {
-            let told =
-                crate::common::load(&[("s", base)], &[value]).map_or_else(|told| told, |_| "accepted".to_owned());
-            let told = told.strip_prefix(&format!("--set {value}: ")).unwrap_or(&told);
-            // Some have consequences: a network without hosts has no place for flows.
-            if told.lines().next() != Some(message) {
-                wrong += &format!("{value}: {told}\n    not {message}\n");
-            }
+    crate::common::load(&[("s", base)], &[]).expect("without the value it is valid");
+    for (value, message) in cases {
+        let told = crate::common::load(&[("s", base)], &[value]).map_or_else(|told| told, |_| "accepted".to_owned());
+        let told = told.strip_prefix(&format!("--set {value}: ")).unwrap_or(&told);
+        // Some have consequences: a network without hosts has no place for flows.
+        if told.lines().next() != Some(message) {
+            wrong += &format!("{value}: {told}\n    not {message}\n");
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    wrong
+}
+
+#[test]
+fn each_wrong_value_is_told_what_would_be_valid() {
+    for (base, cases) in [(WIRED, OF_WIRED), (LTE, OF_LTE), (NR, OF_NR)] {
+        let cases: Vec<_> = cases.iter().map(|(value, message)| ((*value).to_owned(), (*message).to_owned())).collect();
+        let wrong = told_otherwise(base, &cases);
+        assert!(wrong.is_empty(), "{wrong}");
+    }
+}
+
+#[test]
+fn each_wrong_value_is_told_the_same_in_either_form() {
+    for (base, cases, table, carriers) in
+        [(LTE, OF_LTE, "lte", &crate::radio::LTE[..]), (NR, OF_NR, "nr", &crate::radio::NR[..])]
+    {
+        let base = base.replace(&format!("{table} = {{"), &format!("radio = {{ carriers = {{ {table} = {{}} }},"));
+        let path = |text: &str| {
+            let Some(rest) = text.strip_prefix(&format!("{table}.")) else { return text.to_owned() };
+            let key = rest.split(['.', '[', '=', ':']).next().unwrap_or_default();
+            match key.strip_prefix(if table == "lte" { "s1" } else { "n3" }) {
+                Some(_) => format!("radio.core{}", &rest[2..]),
+                None if table == "nr" && key == "lte" => format!("radio.carriers.{rest}"),
+                None if carriers.contains(&key) => format!("radio.carriers.{table}.{rest}"),
+                None => format!("radio.{rest}"),
+            }
+        };
+        let cases: Vec<_> = cases.iter().map(|(value, message)| (path(value), path(message))).collect();
+        let wrong = told_otherwise(&base, &cases);
+        assert!(wrong.is_empty(), "{wrong}");
+    }
 }
 
 // Rows of tables, as "| `key` | type | ...", and keys of variants, as "    - `key` (type, default): ...".

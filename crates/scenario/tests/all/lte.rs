@@ -45,9 +45,10 @@ s1-reverse: ran -> core, 2 ms
     assert_eq!(s.links[0].rate, Some(Capacity::Constant { rate: Rate::from_mbps(1000) }));
     assert_eq!((&s.links[4].rate, &s.links[4].loss, &s.links[4].queue), (&None, &None, &Queue::default()));
     assert_snapshot!(routes(&s), @"flow-1: internet-x s1 radio-a-1 | radio-a-1-reverse s1-reverse internet-x-reverse");
-    let lte = s.lte.as_ref().expect("it stays");
-    assert_eq!(lte.ues.iter().map(|ue| (ue.name.as_str(), ue.count)).collect::<Vec<_>>(), [("a-1", 1), ("a-2", 1)]);
-    assert_eq!((lte.cells.len(), lte.cells[0].name.as_str(), lte.bandwidth), (1, "cell-1", Bandwidth::Mhz10));
+    let radio = s.radio.as_ref().expect("it stays");
+    let lte = radio.carriers.lte.as_ref().expect("its carriers");
+    assert_eq!(radio.ues.iter().map(|ue| (ue.name.as_str(), ue.count)).collect::<Vec<_>>(), [("a-1", 1), ("a-2", 1)]);
+    assert_eq!((radio.cells.len(), radio.cells[0].name.as_str(), lte.bandwidth), (1, "cell-1", Bandwidth::Mhz10));
 }
 
 #[test]
@@ -85,11 +86,12 @@ channel = { kind = "log-distance", exponent = 3.5, at_1m_db = 38 }
 fading = 3
 "#;
     let s = scenario(&[("s", text)]);
-    let lte = s.lte.as_ref().expect("it stays");
+    let radio = s.radio.as_ref().expect("it stays");
+    let lte = radio.carriers.lte.as_ref().expect("its carriers");
     assert_eq!(lte.bandwidth, Bandwidth::Mhz1_4);
-    assert_eq!(lte.cells.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["cell-1", "far", "cell-3"]);
-    assert_eq!((lte.cells[1].scheduler, lte.cells[1].sector_deg), (Scheduler::RoundRobin, Some(90.0)));
-    let [here, there] = lte.ues.as_slice() else { panic!("two UEs") };
+    assert_eq!(radio.cells.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["cell-1", "far", "cell-3"]);
+    assert_eq!((radio.cells[1].scheduler, radio.cells[1].sector_deg), (Scheduler::RoundRobin, Some(90.0)));
+    let [here, there] = radio.ues.as_slice() else { panic!("two UEs") };
     assert_eq!(here.mobility, Mobility::Still { position: [1.0, 2.0, 3.0] });
     assert_eq!(here.fading, Some(Fading::Eva { kmh: Some(60.0) }));
     assert_eq!(here.bearer.rlc, Rlc::Um(Um { t_reordering: Span::from_millis(45) }));
@@ -154,7 +156,7 @@ fn recorded_channels_are_read_beside_the_file_that_names_them() {
     let loaded = load(&[("d/s", main), ("d/e/base", &base), ("d/r/one.csv", csv)], &[]).unwrap();
     assert_eq!(loaded.channel("d/r/one.csv"), Some(csv));
     assert_eq!(loaded.trace("d/r/one.csv"), None);
-    for ue in &loaded.points()[0].scenario.lte.as_ref().expect("it stays").ues {
+    for ue in &loaded.points()[0].scenario.radio.as_ref().expect("it stays").ues {
         assert!(matches!(&ue.channel, Channel::Recorded { files, .. } if files["cell-1"] == "d/r/one.csv"));
     }
     let missing = load(&[("d/s", main), ("d/e/base", &base)], &[]).unwrap_err();
@@ -435,9 +437,9 @@ n311 = 1
 t310 = "500 ms"
 "#;
     let s = scenario(&[("s", &format!("{}[[flows]]\n", cell(keys)))]);
-    let lte = s.lte.unwrap();
-    assert_eq!((lte.power_control.p0_dbm, lte.power_control.alpha), (-95.0, 0.8));
-    let h = lte.handover;
+    let radio = s.radio.unwrap();
+    assert_eq!((radio.power_control.p0_dbm, radio.power_control.alpha), (-95.0, 0.8));
+    let h = radio.handover;
     assert_eq!(
         (h.report_interval, h.measurement_period, h.t310),
         (Span::from_millis(480), Span::from_millis(200), Span::from_millis(500))
@@ -483,7 +485,7 @@ fn placed(channel: &str, place: &str, height: f64, more: &str) -> String {
 fn a_ue_has_a_category_that_exists_and_allows_its_layers() {
     let of = |keys: &str| load(&[("s", &format!("{}{keys}\n[[flows]]\n", cell("")))], &[]);
     assert_eq!(
-        of("category = 6\nlayers = 2").unwrap().points()[0].scenario.lte.as_ref().unwrap().ues[0].category,
+        of("category = 6\nlayers = 2").unwrap().points()[0].scenario.radio.as_ref().unwrap().ues[0].category,
         Some(6)
     );
     let wrong = [of("category = 13").unwrap_err(), of("category = 1\nlayers = 2").unwrap_err()];

@@ -11,4 +11,5 @@ mod keys;
 mod loading;
 mod lte;
 mod nr;
+mod radio;
 mod schema;

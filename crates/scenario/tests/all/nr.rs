@@ -23,7 +23,7 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
     assert_eq!(links, ["internet-server", "internet-server-reverse", "n3", "n3-reverse"]);
     assert_eq!(scenario.flows[0].route, ["internet-server", "n3", "radio-ue-1"]);
     assert_eq!(scenario::hosts(&scenario), ["server", "ue-1", "ue-2"]);
-    let nr = scenario.nr.as_ref().unwrap();
+    let nr = scenario.radio.as_ref().and_then(|radio| radio.carriers.nr.as_ref()).unwrap();
     assert_eq!((nr.carrier().blocks(), nr.mcs_table), (Some(273), McsTable::Qam64));
     assert!(matches!(&nr.duplex, Duplex::Tdd(tdd) if tdd.slots() == Some([3, 1, 1])));
 }
@@ -32,7 +32,7 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
 fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
     let queue = |bearer: &str| {
         let scenario = load(&format!("[nr]\n{UE}{bearer}")).unwrap();
-        let bearer = &scenario.radio().unwrap().ues[0].bearer;
+        let bearer = &scenario.radio.as_ref().unwrap().ues[0].bearer;
         assert_eq!(bearer.queue.is_none(), bearer.queue(Technology::Lte) != bearer.queue(Technology::Nr), "{bearer:?}");
         (bearer.queue(Technology::Nr), bearer.nr.buffer)
     };
@@ -49,7 +49,7 @@ fn the_queue_of_a_bearer_follows_the_buffer_unless_it_is_set() {
 fn scheduling_requests_have_a_period_that_fits_the_pattern_unless_it_is_set() {
     let slots = |nr: &str| {
         let scenario = load(&format!("[nr]\n{nr}\n{UE}")).unwrap();
-        let nr = scenario.nr.unwrap();
+        let nr = scenario.radio.and_then(|radio| radio.carriers.nr).unwrap();
         nr.mac.sr_slots(&nr.cell())
     };
     let tdd = |numerology: u8, pattern: &str| {
@@ -74,7 +74,7 @@ fn a_loaded_network_is_read_again_as_it_is() {
          array = {{ rows = 2 }}\nfading = {{ kind = \"tdl\", profile = \"c\", delay_spread = \"300 ns\" }}"
     );
     let scenario = load(&text).unwrap();
-    let radio = scenario.radio().unwrap();
+    let radio = scenario.radio.as_ref().unwrap();
     let technologies: Vec<Technology> = radio.cells.iter().map(|cell| radio.technology(cell)).collect();
     assert_eq!(technologies, [Technology::Nr, Technology::Lte]);
     let again = toml::to_string(&scenario).unwrap();
@@ -384,7 +384,7 @@ fn each_wrong_value_is_told_what_would_be_valid() {
     let both = load(&format!("[nr]\n{UE}[lte]\n[[lte.ues]]\nname = \"x\"")).unwrap_err();
     assert!(both.contains("a scenario has either `[lte]` or `[nr]`, not both"), "{both}");
     let foreign = load("[lte]\ncells = [{ rat = \"nr\" }]\n[[lte.ues]]\nname = \"x\"").unwrap_err();
-    assert!(foreign.contains("an NR cell needs a 5G network"), "{foreign}");
+    assert!(foreign.contains("an NR cell needs its carriers: add `[radio.carriers.nr]`"), "{foreign}");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn a_layout_stands_for_its_cells() {
                 [[nr.cells]]\nname = \"r\"\narray = { azimuth_deg = 10 }\n\
                 layout = { kind = \"row\", sites = 1, spacing_m = 50, bearing_deg = 90 }\n[[nr.cells]]\n[[flows]]\nto = \"a\"\n";
     let scenario = read(text).unwrap();
-    let cells = &scenario.nr.as_ref().unwrap().cells;
+    let cells = &scenario.radio.as_ref().unwrap().cells;
     let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), 23);
     assert_eq!((names[0], names[20], names[21], names[22]), ("h-1-1", "h-7-3", "r-1", "cell-23"));

@@ -20,7 +20,7 @@ impl Validator {
     fn fits(&self, schema: &Value, value: &Value) -> bool {
         let keywords = schema.as_object().expect("a schema is an object");
         keywords.iter().all(|(keyword, rule)| match keyword.as_str() {
-            "$schema" | "$defs" | "title" | "description" | "default" | "examples" | "format" => true,
+            "$schema" | "$defs" | "title" | "description" | "default" | "examples" | "format" | "deprecated" => true,
             "$ref" => {
                 let name = rule.as_str().and_then(|r| r.strip_prefix("#/$defs/")).expect("a reference into $defs");
                 let text = value.as_str().unwrap_or_default();

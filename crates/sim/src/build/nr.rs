@@ -4,7 +4,7 @@ use channel::Carrier;
 use scenario::NrCarrier;
 
 /// The carrier of NR cells, and the second one.
-pub(super) fn carriers(nr: &scenario::Nr) -> (Carrier, Option<Carrier>) {
+pub(super) fn carriers(nr: &scenario::NrCarriers) -> (Carrier, Option<Carrier>) {
     let second = nr.secondary.as_ref().map(|second| second.carrier(nr.numerology));
     (carrier(nr.carrier(), nr.uplink_mhz()), second.map(|second| carrier(second, second.frequency_mhz)))
 }

@@ -1,4 +1,4 @@
-//! Builds the LTE or NR network of a scenario.
+//! Builds the radio network of a scenario.
 
 use super::links::queue;
 use super::nr;
@@ -17,14 +17,14 @@ use channel::{
 };
 use des::Streams;
 use ran::{Above, BearerConfig, CellConfig, Filter, MacConfig, Ran, Room, Secondary, Stream, UeConfig, rlc};
-use scenario::{Limit, Queue, RadioNetwork, Scenario, Technology};
+use scenario::{Limit, Queue, Scenario, Technology};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
 /// The network, which is called as `part`.
 pub(super) fn radio(
     scenario: &Scenario,
-    network: &RadioNetwork,
+    network: &scenario::Radio,
     id: RunId,
     playback: Playback<'_>,
     streams: &Streams,
@@ -43,17 +43,17 @@ pub(super) fn radio(
 }
 
 /// The names of the cells, followed by those of their second carriers.
-fn cell_names(network: &RadioNetwork, config: &ran::Config) -> Vec<String> {
+fn cell_names(network: &scenario::Radio, config: &ran::Config) -> Vec<String> {
     let names = network.cells.iter().map(|cell| cell.name.clone());
     let second = network.cells.iter().zip(&config.cells).filter(|(_, cell)| cell.secondary.is_some());
     names.chain(second.map(|(cell, _)| format!("{}/2", cell.name))).collect()
 }
 
 /// The network's settings.
-fn config(network: &RadioNetwork, playback: Playback<'_>, streams: &Streams, end: Time) -> ran::Config {
-    let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
-    let lte = network.lte.map(|lte| (lte_carriers(&lte), lte.mac.into()));
-    let nr = network.nr.map(|nr| (nr::carriers(nr), nr.mac.config(&nr.cell())));
+fn config(network: &scenario::Radio, playback: Playback<'_>, streams: &Streams, end: Time) -> ran::Config {
+    let surroundings = surroundings::of(network);
+    let lte = network.carriers.lte.as_ref().map(|lte| (lte_carriers(lte), (&lte.mac).into()));
+    let nr = network.carriers.nr.as_ref().map(|nr| (nr::carriers(nr), nr.mac.config(&nr.cell())));
     let of = |cell: &scenario::Cell| match network.technology(cell) {
         Technology::Lte => lte,
         Technology::Nr => nr,
@@ -65,19 +65,20 @@ fn config(network: &RadioNetwork, playback: Playback<'_>, streams: &Streams, end
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
         ues: network.ues.iter().map(|ue| ue_config(ue, network, playback, &surroundings, (streams, end))).collect(),
-        handover: network.handover.into(),
+        handover: (&network.handover).into(),
     }
 }
 
 /// The carrier of LTE cells, and the second one.
-fn lte_carriers(lte: &scenario::LteSide) -> (Carrier, Option<Carrier>) {
+fn lte_carriers(lte: &scenario::LteCarriers) -> (Carrier, Option<Carrier>) {
     let carrier = |downlink_mhz: f64, uplink_mhz: f64, of| Carrier {
         downlink_hz: downlink_mhz * 1e6,
         uplink_hz: uplink_mhz * 1e6,
         ..Carrier::lte(bandwidth(of))
     };
     // Nothing is sent in the uplink of the second one.
-    let second = lte.secondary.map(|second| carrier(second.downlink_mhz, second.downlink_mhz, second.bandwidth));
+    let second =
+        lte.secondary.as_ref().map(|second| carrier(second.downlink_mhz, second.downlink_mhz, second.bandwidth));
     (carrier(lte.downlink_mhz, lte.uplink_mhz, lte.bandwidth), second)
 }
 
@@ -104,20 +105,21 @@ fn cell(cell: &scenario::Cell, (carrier, second): (Carrier, Option<Carrier>), ma
 
 fn ue_config(
     ue: &scenario::Ue,
-    network: &RadioNetwork,
+    network: &scenario::Radio,
     playback: Playback<'_>,
     surroundings: &Surroundings,
     (streams, end): (&Streams, Time),
 ) -> UeConfig {
     let index = |name: &String| network.cells.iter().position(|cell| cell.name == *name);
     // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it. With NR each bearer has its own.
-    let last = if network.nr.is_some() { 7 } else { 3 };
+    let scenario::Carriers { lte, nr } = &network.carriers;
+    let last = if nr.is_some() { 7 } else { 3 };
     let bearer = |of: &scenario::Bearer, filter, group: u8, name: &str| BearerConfig {
         qci: of.qci,
         filter,
         group,
         rlc: rlc::Config {
-            mode: of.rlc.mode(network.lte.is_some_and(|lte| lte.mac.ideal)),
+            mode: of.rlc.mode(lte.as_ref().is_some_and(|lte| lte.mac.ideal)),
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
                 queue: match of.above {
@@ -128,8 +130,8 @@ fn ue_config(
             },
             uplink: ran::pdcp::Config { queue: Queue::UNLIMITED, discard: of.discard },
         },
-        nr: network.nr.map(|_| (&of.nr).into()),
-        nr_buffer: network.nr.filter(|_| of.queue.is_none()).map(|_| {
+        nr: nr.as_ref().map(|_| (&of.nr).into()),
+        nr_buffer: nr.as_ref().filter(|_| of.queue.is_none()).map(|_| {
             let own = of.queue(Technology::Nr);
             ran::Buffer {
                 queue: if of.above.is_none() { queue(own, streams, name) } else { Queue::UNLIMITED },
@@ -193,12 +195,13 @@ fn above(queue: Queue, limit: Limit, room: Room) -> Above {
 }
 
 /// Returns the centre frequency of the downlink that a Doppler shift is for.
-fn downlink_mhz(network: &RadioNetwork) -> f64 {
-    let lte = network.lte.map(|lte| lte.downlink_mhz);
-    network.nr.map(|nr| nr.frequency_mhz).or(lte).expect("a network has a carrier")
+fn downlink_mhz(network: &scenario::Radio) -> f64 {
+    let scenario::Carriers { lte, nr } = &network.carriers;
+    let lte = lte.as_ref().map(|lte| lte.downlink_mhz);
+    nr.as_ref().map(|nr| nr.frequency_mhz).or(lte).expect("a network has a carrier")
 }
 
-fn channel(channel: &scenario::Channel, network: &RadioNetwork, playback: Playback<'_>) -> Channel {
+fn channel(channel: &scenario::Channel, network: &scenario::Radio, playback: Playback<'_>) -> Channel {
     let modelled = |path_loss, shadowing| Channel::Modelled { path_loss, shadowing };
     match channel {
         scenario::Channel::Friis => modelled(PathLoss::Friis, None),

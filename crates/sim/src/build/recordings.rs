@@ -53,7 +53,7 @@ impl Recordings {
             Delay::Trace { file, offset: None } => self.delays[file].period(),
             _ => None,
         });
-        let ues = scenario.radio().map_or(&[][..], |radio| radio.ues);
+        let ues = scenario.radio.as_ref().map_or(&[][..], |radio| &radio.ues);
         let channels = ues.iter().filter_map(|ue| match &ue.channel {
             scenario::Channel::Recorded { files, offset: None, .. } => period(files, &self.channels),
             _ => None,
@@ -109,8 +109,8 @@ fn channel_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
 
 /// The same, and whether the UE has a path loss for it.
 fn channel_losses(loaded: &Loaded) -> impl Iterator<Item = (&str, bool)> {
-    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
-    let files = networks.flat_map(|radio| radio.ues).filter_map(|ue| match &ue.channel {
+    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio.as_ref());
+    let files = networks.flat_map(|radio| &radio.ues).filter_map(|ue| match &ue.channel {
         scenario::Channel::Recorded { files, loss_db, .. } => {
             Some(files.values().zip(std::iter::repeat(loss_db.is_some())))
         }
@@ -164,8 +164,8 @@ fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {
 
 /// Checks that runs begin within recorded channels: behind its end, a recording is its last value without end.
 fn check_offsets(loaded: &Loaded, channels: &Channels) -> Result<(), Error> {
-    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
-    for ue in networks.flat_map(|radio| radio.ues) {
+    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio.as_ref());
+    for ue in networks.flat_map(|radio| &radio.ues) {
         if let scenario::Channel::Recorded { files, offset: Some(offset), .. } = &ue.channel
             && let Some(period) = period(files, channels)
             && *offset >= period

@@ -1,6 +1,6 @@
 //! Buildings, antenna arrays, blockers and cars.
 
-use channel::antenna::{Array, Element, SWEEP, Steering};
+use channel::antenna::{Array, Element, Steering};
 use channel::blockage::{self, Blockage, Grip};
 use channel::buildings::{Building, Buildings, Car, Penetration, Wall};
 use std::sync::Arc;
@@ -13,13 +13,7 @@ pub(super) struct Surroundings {
     pub(super) sweep: Span,
 }
 
-impl Default for Surroundings {
-    fn default() -> Surroundings {
-        Surroundings { buildings: None, penetration: Penetration::default(), sweep: SWEEP }
-    }
-}
-
-pub(super) fn of(nr: &scenario::Nr) -> Surroundings {
+pub(super) fn of(network: &scenario::Radio) -> Surroundings {
     let building = |of: &scenario::Building| Building {
         x: of.x,
         y: of.y,
@@ -29,14 +23,14 @@ pub(super) fn of(nr: &scenario::Nr) -> Surroundings {
             scenario::Wall::HighLoss => Wall::HighLoss,
         },
     };
-    let all: Vec<Building> = nr.buildings.iter().map(building).collect();
+    let all: Vec<Building> = network.buildings.iter().map(building).collect();
     Surroundings {
         buildings: (!all.is_empty()).then(|| Arc::new(Buildings::new(&all).expect("checked buildings are boxes"))),
-        penetration: match nr.penetration {
+        penetration: match network.penetration {
             scenario::Penetration::Materials => Penetration::Materials,
             scenario::Penetration::Below6Ghz => Penetration::Below6Ghz,
         },
-        sweep: nr.beam_sweep,
+        sweep: network.beam_sweep,
     }
 }
 

@@ -79,17 +79,17 @@ impl Validity {
 /// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at, of a
 /// line also where it is after `duration`, and of a random place the edges of the area: UEs that come too near have the path
 /// loss of the least distance.
-pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], duration: Span, c: &mut Check) {
+pub(super) fn check(ue: &Ue, radio: &Radio, cells: &[Cell], duration: Span, c: &mut Check) {
     let Some(validity) = Validity::of(&ue.channel) else { return };
-    let lte = radio.lte.map(|lte| {
-        let second = lte.secondary.map(|second| second.downlink_mhz);
+    let lte = radio.carriers.lte.as_ref().map(|lte| {
+        let second = lte.secondary.as_ref().map(|second| second.downlink_mhz);
         [
             ("downlink_mhz", Some(lte.downlink_mhz)),
             ("uplink_mhz", Some(lte.uplink_mhz)),
             ("secondary.downlink_mhz", second),
         ]
     });
-    let nr = radio.nr.map(|nr| {
+    let nr = radio.carriers.nr.as_ref().map(|nr| {
         let second = nr.secondary.as_ref().map(|second| second.frequency_mhz);
         [
             ("frequency_mhz", Some(nr.frequency_mhz)),
@@ -104,9 +104,9 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], duration: S
             validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {}", shown(mhz)), c);
         }
     }
-    for (cell, name) in radio.cells.iter().zip(cells) {
+    for cell in cells {
         if !validity.antenna.contains(&cell.position[2]) {
-            let but = format!("cell `{name}` is at {} m", shown(cell.position[2]));
+            let but = format!("cell `{}` is at {} m", cell.name, shown(cell.position[2]));
             validity.wrong("antennas at a height of", &validity.antenna, "m", &but, c);
         }
     }
@@ -137,16 +137,16 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], duration: S
             validity.wrong("UEs at a height of", &validity.ue, "m", &format!("this one is at {} m", shown(z)), c);
             return;
         }
-        let distance = |cell: &crate::lte::Cell| {
+        let distance = |cell: &&Cell| {
             let (east, north) = (cell.position[0] - x, cell.position[1] - y);
             (east * east + north * north).sqrt()
         };
-        let nearest = radio.cells.iter().zip(cells).min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
-        if let Some((cell, name)) = nearest
-            && !(least..=*validity.distance.end()).contains(&distance(cell))
+        let nearest = cells.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        if let Some(cell) = nearest
+            && !(least..=*validity.distance.end()).contains(&distance(&cell))
         {
-            let (x, y, metres) = (shown(x), shown(y), shown(format_args!("{:.0}", distance(cell))));
-            let but = format!("the nearest cell, `{name}`, is {metres} m from ({x}, {y})");
+            let (x, y, metres) = (shown(x), shown(y), shown(format_args!("{:.0}", distance(&cell))));
+            let but = format!("the nearest cell, `{}`, is {metres} m from ({x}, {y})", cell.name);
             validity.wrong("distances of", &validity.distance, "m", &but, c);
             return;
         }
