@@ -376,12 +376,12 @@ fn every_built_in_scenario_and_preset_for_lte_runs() {
     let mut seen = 0;
     for preset in presets {
         let text = format!(
-            "include = [\"preset:{}\"]\nduration = \"6 s\"\nwarmup = \"1 s\"\n[[lte.ues]]\nname = \"own\"\n[[flows]]\nname = \"f\"\n",
+            "include = [\"preset:{}\"]\nduration = \"6 s\"\nwarmup = \"1 s\"\n[[radio.ues]]\nname = \"own\"\n[[flows]]\nname = \"f\"\n",
             preset.name
         );
         // Where the preset has UEs, the list above takes their place.
-        let alone = text.replace("[[lte.ues]]\nname = \"own\"\n", "");
-        let text = if preset.text.contains("[[lte.ues]]") { alone } else { text };
+        let alone = text.replace("[[radio.ues]]\nname = \"own\"\n", "");
+        let text = if preset.text.contains("[[radio.ues]]") { alone } else { text };
         let tables = run(&text);
         assert!(flow(&tables, "f").goodput_mbps > 0.5, "{}: {}", preset.name, flow(&tables, "f").goodput_mbps);
         seen += 1;
