@@ -63,7 +63,7 @@ pub struct Map {
 impl Map {
     /// Returns the lines of a scenario file.
     pub fn to_toml(&self) -> String {
-        let mut text = "[nr]\nbuildings = [\n".to_owned();
+        let mut text = "[radio]\nbuildings = [\n".to_owned();
         for Block { x, y, height } in &self.blocks {
             text += &format!(
                 "  {{ x = [{:.2}, {:.2}], y = [{:.2}, {:.2}], height = {height:.2} }},\n",

@@ -627,7 +627,7 @@ fn heights_and_buildings_are_those_that_the_map_marks() {
     let heights: Vec<f64> = map.blocks.iter().map(|block| block.height).collect();
     assert_eq!((heights, map.without_height), (vec![12.5, 7.0, 12.0, 3.0, 10.0], 1));
     let toml = map.to_toml();
-    assert!(toml.starts_with("[nr]\nbuildings = [\n  { x = [-5.57, 5.57], y = ["), "{toml}");
+    assert!(toml.starts_with("[radio]\nbuildings = [\n  { x = [-5.57, 5.57], y = ["), "{toml}");
 }
 
 #[test]

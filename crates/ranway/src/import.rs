@@ -260,7 +260,7 @@ Examples:
   ranway import buildings campus.geojson --out campus.toml
   ranway import buildings campus.geojson --origin 60.1867,24.8277 --rotate -12 --out campus.toml
 
-A scenario with a table [nr] includes it:
+A scenario with a table [radio] includes it:
   include = [\"campus.toml\"]"
 )]
 pub(crate) struct BuildingsArgs {
@@ -290,7 +290,7 @@ Examples:
 
 A scenario includes the file, and its UE moves so:
   include = [\"bus.toml\"]
-  [[lte.ues]]
+  [[radio.ues]]
   name = \"phone\"
   mobility = \"${bus}\""
 )]
