@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aqm::{DropReason, Limit};
+use aqm::{Completion, DropReason, Limit};
 use channel::fading::{self, Profile};
 use channel::tables::nr::Numerology;
 use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
@@ -15,9 +15,14 @@ use ran::{
 };
 use rand_xoshiro::rand_core::SeedableRng;
 use testkit::queue::TestPacket;
-use units::{Span, Time};
+use units::{Bytes, Span, Time};
 
-const BQL: Limit = Limit::Bql(aqm::bql::Config { min: 0, max: 1 << 30, hold: Span::from_secs(1) });
+const BQL: Limit = Limit::Bql(aqm::bql::Config {
+    min: Bytes::ZERO,
+    max: Bytes::new(1 << 30),
+    hold: Span::from_secs(1),
+    completed: Completion::Sent,
+});
 /// Milliseconds after which windows and averages are those of a long run.
 const BEFORE: u64 = 1000;
 
@@ -25,7 +30,7 @@ const BEFORE: u64 = 1000;
 fn above(limit: Limit) -> Above {
     let queue = aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default());
     let room = Room { packets: None, bytes: Some(100_000) };
-    Above { gate: aqm::gate::Config { queue, limit }, room, completion: rlc::Completion::Sent }
+    Above { gate: aqm::gate::Config { queue, limit }, room }
 }
 
 /// With byte queue limits both ways, or with a FIFO in front of RLC in the downlink and a modem's room in the uplink.
