@@ -23,14 +23,14 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("rapid", &["units", "channel", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
-    ("measure", &["units", "wire", "observe"]),
+    ("speedtest", &["units", "wire", "observe"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
     ("scenario", &["units", "cc", "aqm", "link", "channel", "ran", "tcp", "rapid", "traffic"]),
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
-    ("meter", &["units", "wire", "rnis", "netio", "observe", "measure", "disk", "record"]),
-    ("campaign", &["units", "des", "observe", "measure", "disk", "record"]),
+    ("meter", &["units", "wire", "rnis", "netio", "observe", "speedtest", "disk", "record"]),
+    ("campaign", &["units", "des", "observe", "speedtest", "disk", "record"]),
     (
         "sim",
         &[
@@ -39,7 +39,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("import", &["units", "wire", "link", "channel", "rnis"]),
-    ("analyse", &["units", "wire", "cc", "rnis", "observe", "measure", "channel", "record", "import"]),
+    ("analyse", &["units", "wire", "cc", "rnis", "observe", "speedtest", "channel", "record", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     (
         "emulate",
@@ -50,7 +50,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ),
     (
         "services",
-        &["units", "wire", "aqm", "backlog", "rnis", "rapid", "observe", "measure", "netio", "disk", "record"],
+        &["units", "wire", "aqm", "backlog", "rnis", "rapid", "observe", "speedtest", "netio", "disk", "record"],
     ),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
@@ -70,7 +70,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
             "reproduce",
             "rapid",
             "rnis",
-            "measure",
+            "speedtest",
             "meter",
             "observe",
             "emulate",
@@ -86,8 +86,22 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
 
 /// Crates whose results depend on their arguments alone.
 const PURE: &[&str] = &[
-    "units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic",
-    "observe", "measure",
+    "units",
+    "des",
+    "wire",
+    "cc",
+    "aqm",
+    "backlog",
+    "channel",
+    "ran",
+    "link",
+    "tcp",
+    "pep",
+    "rnis",
+    "rapid",
+    "traffic",
+    "observe",
+    "speedtest",
 ];
 
 /// Libraries that a pure crate may use.

@@ -27,7 +27,7 @@ const BUDGETS: [(&str, f64); 18] = [
     ("aqm", 20.0),
     ("channel", 20.0),
     ("import", 15.0),
-    ("measure", 15.0),
+    ("speedtest", 15.0),
     ("tcp", 15.0),
     ("rapid", 12.0),
 ];

@@ -11,9 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use measure::ndt7::{BbrInfo, TcpInfo, told_or_0};
 use observe::progress::Samples;
 use serde::Deserialize;
+use speedtest::ndt7::{BbrInfo, TcpInfo, told_or_0};
 use units::{Span, Time};
 
 use crate::collector::{Collector, Error};

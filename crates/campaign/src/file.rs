@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use measure::host_port::HostPort;
 use serde::{Deserialize, Serialize};
+use speedtest::host_port::HostPort;
 use units::{Bytes, Span};
 
 use crate::Error;

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-use measure::host_port::HostPort;
 use netio::socket::bind_device;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use speedtest::host_port::HostPort;
 
 /// Returns the addresses of a server, at `port`. Asks the resolver for those of a name.
 ///

@@ -3,12 +3,12 @@
 use std::io::IoSlice;
 use std::sync::atomic::Ordering::Relaxed;
 
-use measure::ndt7::{self, Sizes, TcpInfo};
-use measure::websocket::{self, Decoder, Opcode, Sender};
-use measure::{http, throughput1};
 use nix::poll::PollFlags;
 use observe::kernel::{Remote, Way};
 use observe::progress::Samples;
+use speedtest::ndt7::{self, Sizes, TcpInfo};
+use speedtest::websocket::{self, Decoder, Opcode, Sender};
+use speedtest::{http, throughput1};
 use units::{Span, Time};
 
 use crate::fault::Fault;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::rate::Throughput;
-use measure::responsiveness::{Probes, Responsiveness};
 use observe::kernel::{Flow, Way};
 use observe::located::{Loaded, Located, Measured, Pair, Pairs};
 use observe::modem::CellSample;
+use speedtest::rate::Throughput;
+use speedtest::responsiveness::{Probes, Responsiveness};
 use units::{Span, Time};
 
 use crate::kinds::{Latency, Probe, Requests};

@@ -26,8 +26,8 @@ impl Protocol {
     pub fn longest(self) -> Span {
         match self {
             Protocol::Rmbt => Span::from_secs(30),
-            Protocol::Throughput1 => measure::throughput1::LONGEST,
-            Protocol::Ndt7 => measure::ndt7::DURATION,
+            Protocol::Throughput1 => speedtest::throughput1::LONGEST,
+            Protocol::Ndt7 => speedtest::ndt7::DURATION,
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Servers are anyone's: a state is dropped if no kernel can have counted it, if it goes back, or if it comes too soon after another.
 
-use measure::ndt7;
-use measure::throughput1::is_congestion;
 use observe::kernel::{Remote, State};
+use speedtest::ndt7;
+use speedtest::throughput1::is_congestion;
 use units::{Span, Time};
 use wire::tcp_info::TcpInfo;
 

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use measure::http;
-use measure::rmbt::Client;
-use measure::rmbt::chunks::End;
-use measure::rmbt::client::{Event, Need};
-use measure::rmbt::server::{Framing, Transfer};
 use nix::poll::PollFlags;
 use observe::kernel::Way;
 use observe::progress::Samples;
+use speedtest::http;
+use speedtest::rmbt::Client;
+use speedtest::rmbt::chunks::End;
+use speedtest::rmbt::client::{Event, Need};
+use speedtest::rmbt::server::{Framing, Transfer};
 use units::{Span, Time};
 
 use crate::fault::Fault;
@@ -161,7 +161,7 @@ impl Rmbt {
             if now.saturating_since(start) >= WARM || now.saturating_since(before) * 2 >= WARM {
                 return Ok(());
             }
-            chunks = chunks.saturating_mul(2).min(measure::rmbt::MOST_CHUNKS);
+            chunks = chunks.saturating_mul(2).min(speedtest::rmbt::MOST_CHUNKS);
         }
     }
 
@@ -187,7 +187,7 @@ impl Rmbt {
                 self.limit = Some(start + span + span.max(LEAST_GRACE_UP));
             }
             (Way::Up, Amount::Bytes(bytes)) => {
-                let chunk = bytes.div_ceil(2).clamp(measure::rmbt::SMALLEST_CHUNK as u64, CHUNK as u64) as usize;
+                let chunk = bytes.div_ceil(2).clamp(speedtest::rmbt::SMALLEST_CHUNK as u64, CHUNK as u64) as usize;
                 let chunk = chunk.min(largest);
                 self.client.put(End::Chunks(bytes.div_ceil(chunk as u64)), Some(chunk), true, start);
             }
@@ -197,7 +197,7 @@ impl Rmbt {
                 self.limit = Some(start + Span::from_secs(seconds.into()) + GRACE);
             }
             (Way::Down, Amount::Bytes(bytes)) => {
-                let most = u64::from(measure::rmbt::MOST_CHUNKS);
+                let most = u64::from(speedtest::rmbt::MOST_CHUNKS);
                 let chunk = bytes.div_ceil(most).max(CHUNK as u64).min(largest as u64);
                 let count = bytes.div_ceil(chunk).min(most) as u32;
                 self.client.get_chunks(count, Some(chunk as usize), start);

@@ -98,7 +98,7 @@ type Transferred = Result<(Time, Samples), Fault>;
 /// The server cannot be reached or refuses, or all flows of the first load fail. A failure of a single flow is in its outcome, and
 /// that of a later load in [`Outcome::fault`].
 pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glance)) -> Result<Outcome, Fault> {
-    let mut random = vec![0; measure::rmbt::chunks::RANDOM];
+    let mut random = vec![0; speedtest::rmbt::chunks::RANDOM];
     let mut name = [0; 8];
     let no_random = |why| Fault::Protocol(format!("there is no random data: {why}"));
     getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut name)).map_err(no_random)?;

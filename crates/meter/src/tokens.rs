@@ -4,12 +4,12 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use measure::http;
-use measure::rmbt::LONGEST_LINE;
-use measure::rmbt::control::{self, TestParameters, TestRequest};
-use measure::rmbt::token::{self, Key};
 use netio::socket::{connect_through, own_address};
 use rustls::StreamOwned;
+use speedtest::http;
+use speedtest::rmbt::LONGEST_LINE;
+use speedtest::rmbt::control::{self, TestParameters, TestRequest};
+use speedtest::rmbt::token::{self, Key};
 
 use crate::fault::Fault;
 use crate::tls::{self, Tls, Trust};

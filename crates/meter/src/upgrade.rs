@@ -1,7 +1,7 @@
 //! Requests that turn a connection of HTTP into another one.
 
-use measure::http::{self, Response};
 use nix::poll::PollFlags;
+use speedtest::http::{self, Response};
 
 use crate::fault::Fault;
 use crate::flow::Shared;

@@ -2,7 +2,7 @@
 //!
 //! Path of a connection: [`limits::Gate`] counts it, or it is closed. `connection.rs` finds out what it speaks: TLS by its first byte,
 //! HTTP by its first word, and RMBT if it is silent for 300 ms, since the server greets first then. `rmbt.rs` and `streams.rs` connect
-//! the state machines of the crate `measure` to the socket; `control.rs` answers requests for tokens. No data is sent or taken before a
+//! the state machines of the crate `speedtest` to the socket; `control.rs` answers requests for tokens. No data is sent or taken before a
 //! token is accepted. Transfers that have ended go to `results.rs`.
 //!
 //! What clients can use is bounded: connections and flows in all and per address, connections that have not presented a token (the
@@ -37,9 +37,9 @@ use app::App;
 use error::fill_random;
 use keys::Keys;
 use limits::{Busy, Gate};
-use measure::rmbt::chunks::RANDOM;
 use metrics::Counters;
 use results::Results;
+use speedtest::rmbt::chunks::RANDOM;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;

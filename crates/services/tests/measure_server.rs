@@ -5,13 +5,13 @@
 mod measure_client;
 
 use futures_util::{SinkExt, StreamExt};
-use measure::rmbt::chunks::End;
-use measure::rmbt::token::{self, Key};
-use measure::{ndt7, throughput1};
 use measure_client::{ALL, Conn, How, connect, exchange, post, token};
 use serde_json::Value;
 use services::MetricsAccess;
 use services::measure::{Control, Limits, Open, Options, Service, Store, Tls};
+use speedtest::rmbt::chunks::End;
+use speedtest::rmbt::token::{self, Key};
+use speedtest::{ndt7, throughput1};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -172,7 +172,7 @@ fn without_a_valid_token_there_is_no_data() {
     ] {
         assert_eq!(open(&token), Err(why.into()));
         let path = format!("{}?access_token={}", ndt7::DOWNLOAD, token.replace('+', "%2B").replace('#', "%23"));
-        let request = measure::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
+        let request = speedtest::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
         let (status, _, body) = exchange(&mut connect(server.address), request.as_bytes());
         assert_eq!((status, body), (401, format!("{why}\n")));
     }
@@ -222,7 +222,7 @@ fn who_finds_no_room_learns_when_to_come_back() {
     let busy = Conn::open(connect(server.address), How::Greeting, &text).map(drop);
     assert_eq!(busy, Err("busy, retry after 5 s".into()));
     let path = format!("{}?access_token={}", ndt7::UPLOAD, text.replace('+', "%2B").replace('#', "%23"));
-    let request = measure::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
+    let request = speedtest::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
     let (status, retry, _) = exchange(&mut connect(server.address), request.as_bytes());
     assert_eq!((status, retry), (503, Some(5)));
     let (status, answer) = post(server.address, "testRequest", "{}");
@@ -258,7 +258,7 @@ fn a_transfer_without_a_byte_for_too_long_ends() {
     let server = Running::start(Options { limits, results: store, ..guarded() });
     let text = token(server.address);
     let path = format!("{}?access_token={}", ndt7::UPLOAD, text.replace('+', "%2B").replace('#', "%23"));
-    let request = measure::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
+    let request = speedtest::http::request_websocket("h", &path, [1; 16], Some(ndt7::SUBPROTOCOL));
     let rmbt = [format!("TOKEN {text}\nPUTNORESULT 4096\n").into_bytes(), vec![0; 10_000]].concat();
     for (count, (what, words)) in (1..).zip([("rmbt", rmbt), ("ndt7", request.into_bytes())]) {
         let mut stream = connect(server.address);
@@ -486,7 +486,7 @@ fn an_upload_of_throughput1_ends_with_a_measurement_of_all_that_was_sent() {
 fn a_test_without_its_subprotocol_or_options_is_refused() {
     let server = Running::start(Options::default());
     let status = |target: &str, protocol: Option<&str>| {
-        let request = measure::http::request_websocket("h", target, [1; 16], protocol);
+        let request = speedtest::http::request_websocket("h", target, [1; 16], protocol);
         exchange(&mut connect(server.address), request.as_bytes()).0
     };
     assert_eq!(status(ndt7::DOWNLOAD, None), 400);

@@ -1,17 +1,17 @@
 //! Whatever bytes a peer sends: no panic, bounded memory, and the same result however they are divided.
 
 use bolero::check;
-use measure::http::{parse_request, parse_response};
-use measure::ndt7;
-use measure::rmbt::Client;
-use measure::rmbt::chunks::RANDOM;
-use measure::rmbt::client::Need as ClientNeed;
-use measure::rmbt::control::{ClientResult, TestParameters};
-use measure::rmbt::grammar::{Command, Reply};
-use measure::rmbt::server::{Framing, Limits, Need, Server};
-use measure::rmbt::token::{Key, check as check_token};
-use measure::throughput1::{self, Options};
-use measure::websocket::{Decoder, Opcode, Sender};
+use speedtest::http::{parse_request, parse_response};
+use speedtest::ndt7;
+use speedtest::rmbt::Client;
+use speedtest::rmbt::chunks::RANDOM;
+use speedtest::rmbt::client::Need as ClientNeed;
+use speedtest::rmbt::control::{ClientResult, TestParameters};
+use speedtest::rmbt::grammar::{Command, Reply};
+use speedtest::rmbt::server::{Framing, Limits, Need, Server};
+use speedtest::rmbt::token::{Key, check as check_token};
+use speedtest::throughput1::{self, Options};
+use speedtest::websocket::{Decoder, Opcode, Sender};
 use std::sync::LazyLock;
 use units::Time;
 

@@ -1,12 +1,12 @@
 //! Transcripts of the specification, the quirks of implementations in use, and our two sides against each other.
 
-use measure::rate::Throughput;
-use measure::rmbt::chunks::{End, Incoming, Outgoing, RANDOM};
-use measure::rmbt::client::{Event, Need as ClientNeed};
-use measure::rmbt::server::{Direction, Framing, Limits, Need, Server, Transfer};
-use measure::rmbt::{CHUNK, Client};
-use measure::websocket::{Decoder, Opcode, Sender};
 use observe::progress::Samples;
+use speedtest::rate::Throughput;
+use speedtest::rmbt::chunks::{End, Incoming, Outgoing, RANDOM};
+use speedtest::rmbt::client::{Event, Need as ClientNeed};
+use speedtest::rmbt::server::{Direction, Framing, Limits, Need, Server, Transfer};
+use speedtest::rmbt::{CHUNK, Client};
+use speedtest::websocket::{Decoder, Opcode, Sender};
 use std::io::IoSlice;
 use units::{Span, Time};
 

@@ -1,12 +1,12 @@
 //! `ranway campaign` as a user runs it. Tests that need root and TUN report when they are skipped.
 
 use crate::common::{command, eventually, may, text};
-use measure::rmbt::token::{Key, make_v1};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use record::Results;
 use record::tables::{MobilityRow, ModemRow};
 use sha2::{Digest, Sha256};
+use speedtest::rmbt::token::{Key, make_v1};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};

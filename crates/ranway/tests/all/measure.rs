@@ -3,13 +3,13 @@
 #[path = "../../../services/tests/measure_client/mod.rs"]
 mod measure_client;
 
-use measure::rmbt::chunks::End;
 use measure_client::{Conn, How, attempt, attempt_over, connect, exchange, token};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustls::crypto::ring::default_provider;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use speedtest::rmbt::chunks::End;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};

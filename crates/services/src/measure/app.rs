@@ -7,9 +7,9 @@ use super::results::Results;
 use super::stream::Stream;
 use crate::clock::unix_now;
 use crate::log::Log;
-use measure::rmbt::server::Direction;
-use measure::rmbt::token;
 use serde::Serialize;
+use speedtest::rmbt::server::Direction;
+use speedtest::rmbt::token;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
@@ -80,7 +80,7 @@ pub(super) struct Ended<'a> {
     pub(super) protocol: &'static str,
     pub(super) test: &'a str,
     pub(super) peer: IpAddr,
-    pub(super) transfer: measure::rmbt::server::Transfer,
+    pub(super) transfer: speedtest::rmbt::server::Transfer,
 }
 
 impl App {

@@ -7,10 +7,12 @@ use super::limits::{RETRY_AFTER, truncated};
 use super::stream::Stream;
 use crate::clock::unix_now;
 use axum::http::uri::Authority;
-use measure::http::{self, Request};
-use measure::rmbt::control::{BASE, ClientResult, LONGEST_BODY, Setting, Settings, TestParameters, TestRequest, uuid};
-use measure::rmbt::token;
 use serde::Serialize;
+use speedtest::http::{self, Request};
+use speedtest::rmbt::control::{
+    BASE, ClientResult, LONGEST_BODY, Setting, Settings, TestParameters, TestRequest, uuid,
+};
+use speedtest::rmbt::token;
 use std::net::IpAddr;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -178,7 +180,7 @@ fn result(app: &App, body: &[u8], client: Client) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::http::parse_request;
+    use speedtest::http::parse_request;
 
     #[test]
     fn the_host_of_a_request_is_a_name_or_an_address() {

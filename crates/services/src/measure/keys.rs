@@ -2,7 +2,7 @@
 
 use super::error::{Error, fill_random};
 use super::limits::Busy;
-use measure::rmbt::token::{Key, Refusal};
+use speedtest::rmbt::token::{Key, Refusal};
 use std::fmt::Write;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;

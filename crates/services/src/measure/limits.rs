@@ -1,7 +1,7 @@
 //! Limits of the server, and who counts against them.
 
 use crate::server::Site;
-use measure::rmbt::token::{EARLY, LATE};
+use speedtest::rmbt::token::{EARLY, LATE};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;

@@ -2,9 +2,9 @@
 
 use super::limits::{Busy, Gate};
 use crate::metrics::{self, Page};
-use measure::rmbt::server::Direction;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
+use speedtest::rmbt::server::Direction;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

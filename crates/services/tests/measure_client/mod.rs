@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use measure::http::{parse_response, request_rmbt, request_websocket, websocket_key};
-use measure::rmbt::Client;
-use measure::rmbt::chunks::{End, RANDOM};
-use measure::rmbt::client::{Event, Need};
-use measure::rmbt::server::{Framing, Transfer};
-use measure::websocket::{self, Decoder, Opcode, Sender};
+use speedtest::http::{parse_response, request_rmbt, request_websocket, websocket_key};
+use speedtest::rmbt::Client;
+use speedtest::rmbt::chunks::{End, RANDOM};
+use speedtest::rmbt::client::{Event, Need};
+use speedtest::rmbt::server::{Framing, Transfer};
+use speedtest::websocket::{self, Decoder, Opcode, Sender};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::LazyLock;
