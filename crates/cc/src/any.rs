@@ -107,7 +107,7 @@ controls! { $
     /// Scalable TCP: grows in proportion to the window.
     "scalable" => Scalable(Scalable), |w, p: scalable::Parameters| Scalable::new(p.into(), w);
     /// Multi-domain congestion control: CUBIC driven by the reports of a PEP (`pep = true` on a link, or in
-    /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
+    /// `[radio]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
     /// PEP it behaves as CUBIC.
     "mdcc" => Mdcc(MultiDomain), |w, p: multi_domain::Parameters| MultiDomain::new(p.into(), w);
 }

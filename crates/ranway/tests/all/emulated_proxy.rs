@@ -274,7 +274,7 @@ fn root_the_walk_through_of_the_book_runs() {
     let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
     let commands: Vec<&str> = blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("# ")).collect();
     let [cubic, without, with, status] = &commands[..] else { panic!("{commands:?}") };
-    assert_eq!(with.replace(" --set nr.proxy.policy=best", ""), **without, "both differ by the proxy");
+    assert_eq!(with.replace(" --set radio.proxy.policy=best", ""), **without, "both differ by the proxy");
     let dir = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(root.join("docs"), dir.path().join("docs")).expect("a link");
     let program = Path::new(env!("CARGO_BIN_EXE_ranway")).parent().expect("a folder").display();
