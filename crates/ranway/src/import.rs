@@ -32,7 +32,7 @@ pub(crate) enum ImportCommand {
     Ns3(Ns3Args),
     /// A vector from OMNeT++ (Simu5G, INET), as a recorded channel
     Omnet(OmnetArgs),
-    /// A map (GeoJSON), as buildings of a 5G network
+    /// A map (GeoJSON), as buildings of a radio network
     Buildings(BuildingsArgs),
     /// A recorded track (GPX) or a trip of a timetable (GTFS), as the mobility of a UE
     Route(RouteArgs),

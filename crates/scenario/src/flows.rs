@@ -12,7 +12,7 @@ pub struct Flow {
     /// Name of the flow in results. Default: `flow-1`, `flow-2`, ... by position.
     #[serde(default)]
     pub name: String,
-    /// The node that sends the data. Required unless the scenario has a dumbbell or an LTE network. In an LTE network,
+    /// The node that sends the data. Required unless the scenario has a dumbbell or a radio network. In a radio network,
     /// `PREFIX*` expands to every UE whose name has this prefix, or to every such host if no UE matches; each gets a
     /// flow `NAME-UE`.
     #[serde(default, deserialize_with = "node")]

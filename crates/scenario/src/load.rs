@@ -190,7 +190,10 @@ impl<F: Files> Gather<'_, F> {
             tree::merge(&mut all, self.include(source, path, chain, &fault)?);
         }
         self.forms.file(&mut own)?;
-        tree::merge(&mut all, own);
+        // What a file sweeps it sweeps instead of the files that it includes, in whatever form.
+        let sweep = own.table().and_then(|table| table.get("sweep")?.table());
+        sweep.map(|sweep| axes(sweep, "")).unwrap_or_default().iter().for_each(|axis| unsweep_key(&mut all, axis));
+        older::merge(&mut all, own);
         Ok(all)
     }
 
@@ -408,7 +411,7 @@ fn points(
     let in_file = mentioned(&root);
     for text in overrides {
         let (key, value) = override_of(text)?;
-        unsweep_key(&mut root, &key);
+        unsweep_key(&mut root, key.strip_prefix("sweep.").unwrap_or(&key));
         if let Some(name) = key.strip_prefix("parameters.").or(is_parameter(&key, &declared).then_some(&key)) {
             given.insert(name.to_owned(), value.origin.clone());
             parameters.insert(name.to_owned(), value);
@@ -529,6 +532,15 @@ fn unsweep_key(root: &mut Node, key: &str) {
     if let Some(sweep) = root.table_mut().and_then(|table| table.get_mut("sweep")).and_then(Node::table_mut) {
         unsweep(sweep, "", &older::current(key));
     }
+}
+
+/// Returns the dotted keys of a sweep.
+fn axes(sweep: &Table, prefix: &str) -> Vec<String> {
+    let of = |(name, node): (&String, &Node)| {
+        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        node.table().map_or_else(|| vec![name.clone()], |inner| axes(inner, &name))
+    };
+    sweep.iter().flat_map(of).collect()
 }
 
 fn unsweep(sweep: &mut Table, prefix: &str, key: &str) {

@@ -55,6 +55,10 @@ impl Form {
         let mut keys = self.keys();
         match keys.iter().position(|(own, _)| *own == key) {
             Some(at) => Ok(keys.swap_remove(at).1),
+            None if key.starts_with("core_") => {
+                let own = keys.iter().find(|(_, place)| place == key).map_or("", |(own, _)| *own);
+                Err(format!("unknown key; did you mean `{own}`?"))
+            }
             None => {
                 let names: Vec<&str> = keys.iter().map(|(own, _)| *own).collect();
                 Err(format!("unknown key{}", suggest(key, "valid keys are", &names)))
@@ -139,11 +143,40 @@ pub(crate) fn current(path: &str) -> String {
     place.unwrap_or_else(|| path.replace('[', ".").replace(']', ""))
 }
 
+/// Returns the older table of a tree for which a parameter stands, as [`Forms::file`] and [`set`] have translated all others.
+fn whole(root: &Node) -> Option<Form> {
+    let table = root.table()?;
+    [Form::Lte, Form::Nr].into_iter().find(|form| table.contains_key(form.table()))
+}
+
+/// Removes the radio network in whatever form.
+fn remove(root: &mut Node) {
+    if let Some(table) = root.table_mut() {
+        Form::ALL.iter().for_each(|form| drop(table.remove(form.table())));
+    }
+}
+
+/// Merges a file onto those that it includes. A table for which a parameter stands replaces another one and is replaced.
+pub(crate) fn merge(base: &mut Node, over: Node) {
+    let has_network = over.table().is_some_and(|table| Form::ALL.iter().any(|form| table.contains_key(form.table())));
+    if has_network && (whole(base).is_some() || whole(&over).is_some()) {
+        remove(base);
+    }
+    tree::merge(base, over);
+}
+
 /// Sets the value at a dotted path, which may begin with an older table. The error is a message.
 pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
-    let Some(OlderPath { form, key, rest }) = OlderPath::of(path) else { return tree::set(root, path, value) };
-    if key.is_empty() {
-        root.table_mut().and_then(|table| table.remove("radio"));
+    let older = OlderPath::of(path);
+    let is_whole = older.as_ref().map_or(path.trim() == "radio", |older| older.key.is_empty());
+    if is_whole {
+        remove(root);
+    } else if let Some(form) = whole(root).filter(|_| older.is_some() || after("radio", path).is_some()) {
+        let table = form.table();
+        return Err(format!("{path}: a parameter stands for all of `{table}`; set its keys in `[parameters]`"));
+    }
+    let Some(OlderPath { form, key, rest }) = older else { return tree::set(root, path, value) };
+    if is_whole {
         tree::set(root, form.table(), value)?;
         return translate(root, true).map_err(|Fault { key, message, .. }| format!("{key}: {message}"));
     }
@@ -216,6 +249,8 @@ pub(crate) fn finish(document: &mut Node) -> Result<(), Fault> {
 struct Use {
     form: Form,
     origin: Origin,
+    /// Whether it is a file's table, and not the path of an override or of a sweep.
+    is_table: bool,
     has_lte: bool,
     has_nr: bool,
 }
@@ -251,7 +286,7 @@ impl Forms {
         let carriers = root.table().and_then(|table| table.get("radio")?.table()?.get("carriers")?.table());
         let has = |of: Form| form == of || carriers.is_some_and(|carriers| carriers.contains_key(of.table()));
         let (has_lte, has_nr) = (has(Form::Lte), has(Form::Nr));
-        self.uses.push(Use { form, origin, has_lte, has_nr });
+        self.uses.push(Use { form, origin, is_table: true, has_lte, has_nr });
         self.main = Some(form);
         Ok(())
     }
@@ -264,7 +299,8 @@ impl Forms {
             None => return,
         };
         let has = |of: Form| form == of || after(&format!("radio.carriers.{}", of.table()), path).is_some();
-        self.uses.push(Use { form, origin: origin.clone(), has_lte: has(Form::Lte), has_nr: has(Form::Nr) });
+        let (has_lte, has_nr) = (has(Form::Lte), has(Form::Nr));
+        self.uses.push(Use { form, origin: origin.clone(), is_table: false, has_lte, has_nr });
     }
 
     /// Checks that older tables are of the technology that the network has.
@@ -281,9 +317,10 @@ impl Forms {
             };
         }
         let radio = self.uses.iter().filter(|of| of.form == Form::Radio);
-        let is_lte = radio.clone().any(|of| of.has_lte) && !radio.clone().any(|of| of.has_nr);
+        let has_both = self.uses.iter().any(|of| of.form == Form::Nr && of.is_table && of.has_lte);
+        let is_lte = radio.clone().any(|of| of.is_table && of.has_lte) && !radio.clone().any(|of| of.has_nr);
         match find(|of| of.form == Form::Nr) {
-            Some(nr) if is_lte => fault(
+            Some(nr) if is_lte && !has_both => fault(
                 nr,
                 "`[nr]` is for networks with NR cells, and this one has LTE cells alone; use the keys of `radio`",
             ),
@@ -305,7 +342,11 @@ impl Forms {
             message = message + before + &form.written(name);
             rest = after;
         }
-        Fault { key: form.written(&fault.key), message: message + rest, ..fault }
+        message += rest;
+        if message.contains("[radio") {
+            message += &format!(", in a file with `[radio]` in place of `[{}]`", form.table());
+        }
+        Fault { key: form.written(&fault.key), message, ..fault }
     }
 }
 

@@ -123,7 +123,7 @@ pub enum Sight {
     Los,
     /// Never line of sight.
     Nlos,
-    /// If no building is in between. Only in 5G networks with `buildings`.
+    /// If no building is in between. Only in networks with `buildings`.
     Buildings,
     /// Random, with a probability that falls with the distance.
     #[default]

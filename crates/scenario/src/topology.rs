@@ -267,7 +267,7 @@ impl<'a> Network<'a> {
             if node.is_none() {
                 let message = match name.as_str() {
                     "" => {
-                        "a node is required, because the scenario has neither a dumbbell nor an LTE network".to_owned()
+                        "a node is required, because the scenario has neither a dumbbell nor a radio network".to_owned()
                     }
                     _ => unknown("node", name, self.nodes.iter().copied()),
                 };

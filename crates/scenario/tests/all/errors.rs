@@ -143,7 +143,7 @@ fn a_flow_needs_nodes_and_a_route() {
     let links = "duration = \"9 s\"\nlinks = [{ name = \"ab\", from = \"a\", to = \"b\" }, { name = \"cd\", from = \"c\", to = \"d\", duplex = false }]\n";
     assert_snapshot!(with("[[flows]]\nfrom = \"\""), @"s.toml:6:1: flows[0].from: a node has no empty name; name one, or leave the key out");
     assert_snapshot!(with("[[flows]]\nfrom = \"sendr\""), @"s.toml:7:8: flows[0].from: unknown node `sendr`; did you mean `sender`?");
-    assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"")), @"s.toml:3:1: flows[0].to: a node is required, because the scenario has neither a dumbbell nor an LTE network");
+    assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"")), @"s.toml:3:1: flows[0].to: a node is required, because the scenario has neither a dumbbell nor a radio network");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"\nto = \"d\"")), @"s.toml:4:8: flows[0].from: there is no route from `a` to `d`");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"c\"\nto = \"d\"")), @"s.toml:5:6: flows[0].to: there is no route from `d` to `c`");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"\nto = \"a\"")), @"s.toml:5:6: flows[0].to: the flow leads from `a` to itself");

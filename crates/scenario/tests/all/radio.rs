@@ -307,3 +307,41 @@ fn files_of_either_form_include_one_another() {
         assert_eq!(load(base, over), wanted);
     }
 }
+
+#[test]
+fn a_table_for_which_a_parameter_stands_is_one_value() {
+    let network = "[parameters]\nnet = { bandwidth = \"20 MHz\", ues = [{ name = \"u\" }] }\n";
+    let text = format!("lte = \"${{net}}\"\n{network}");
+    for set in ["lte.bandwidth=5 MHz", "radio.core_delay=5 ms"] {
+        let told = one(&text, &[set]).unwrap_err();
+        assert!(told.contains("a parameter stands for all of `lte`; set its keys in `[parameters]`"), "{told}");
+    }
+    assert!(one(&text, &["radio={ ues = [{ name = \"u\" }], carriers = { lte = {} } }"]).is_ok());
+    let swept = format!("{text}[sweep]\n\"lte.bandwidth\" = [\"5 MHz\"]\n");
+    assert!(one(&swept, &[]).unwrap_err().contains("a parameter stands for all of `lte`"));
+    let plain = one(&text, &[]).unwrap();
+    for base in ["[lte]\ns1_delay = \"3 ms\"\n", "[radio]\ncore_delay = \"3 ms\"\n"] {
+        let text = format!("{START}include = [\"base\"]\n{text}");
+        let loaded = load(&[("s", &text), ("base", base)], &[]).unwrap();
+        assert_eq!(loaded.points()[0].scenario, plain, "nothing of the other network is left");
+    }
+}
+
+#[test]
+fn keys_of_lte_cells_in_a_network_of_both_have_either_form() {
+    let text = "[nr]\nlte = {}\nues = [{ name = \"u\" }]\ncells = [{ rat = \"lte\" }]\n";
+    let [older, newer] =
+        ["nr.lte.bandwidth=5 MHz", "radio.carriers.lte.bandwidth=5 MHz"].map(|set| one(text, &[set]).unwrap());
+    assert_eq!(older, newer);
+}
+
+#[test]
+fn a_file_sweeps_instead_of_those_it_includes_in_either_form() {
+    let base =
+        "[radio]\nues = [{ name = \"u\" }]\ncarriers.lte = {}\n[sweep]\n\"radio.core_delay\" = [\"1 ms\", \"2 ms\"]\n";
+    let text = format!("include = [\"base\"]\n{START}[sweep]\nlte.s1_delay = [\"3 ms\"]\n");
+    let loaded = load(&[("s", &text), ("base", base)], &[]).unwrap();
+    assert_eq!(loaded.points().len(), 1);
+    let loaded = load(&[("s", &format!("{START}{base}"))], &["sweep.lte.s1_delay=[\"3 ms\"]"]).unwrap();
+    assert_eq!(loaded.points().len(), 1);
+}
