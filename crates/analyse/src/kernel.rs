@@ -93,29 +93,9 @@ pub(crate) fn push(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, mu
 fn push_counts(all: &mut Collector<'_>, point: u32, one: &Connection<'_>, flow: &Flow) {
     for two in flow.bytes.as_slice().windows(2) {
         let span = two[1].0.saturating_sub(two[0].0);
-        all.tables.samples.push(&SampleRow {
-            point,
-            flow: one.flow,
-            conn: one.conn,
-            t_s: (flow.start + two[1].0).as_secs_f64(),
-            goodput_mbps: Rate::over(Bytes::new(two[1].1.saturating_sub(two[0].1)), span).as_mbps(),
-            run: 0,
-            // Without states of the kernel, nothing is known of the sender.
-            throughput_mbps: None,
-            cwnd_bytes: None,
-            cwnd_pep_bytes: None,
-            cwnd_e2e_bytes: None,
-            ssthresh_bytes: None,
-            in_flight_bytes: None,
-            srtt_ms: None,
-            rtt_ms: None,
-            owd_ms: None,
-            lost: None,
-            rto_ms: None,
-            pacing_mbps: None,
-            limit: "",
-            state: "",
-        });
+        let t_s = (flow.start + two[1].0).as_secs_f64();
+        let goodput = Rate::over(Bytes::new(two[1].1.saturating_sub(two[0].1)), span);
+        all.tables.samples.push(&SampleRow::counted((point, one.flow, one.conn), t_s, goodput.as_mbps()));
     }
 }
 

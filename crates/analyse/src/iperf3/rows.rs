@@ -243,29 +243,8 @@ fn samples<'a>(
     let mut t_s = sum.from_s;
     if let Some((bytes, seconds)) = whole {
         let goodput_mbps = bytes as f64 * 8.0 / seconds / 1e6;
-        return rows.push(SampleRow {
-            point,
-            flow: &named.name,
-            t_s: t_s + seconds,
-            goodput_mbps,
-            run: 0,
-            conn: 0,
-            // The receiver's count alone is known.
-            throughput_mbps: None,
-            cwnd_bytes: None,
-            cwnd_pep_bytes: None,
-            cwnd_e2e_bytes: None,
-            ssthresh_bytes: None,
-            in_flight_bytes: None,
-            srtt_ms: None,
-            rtt_ms: None,
-            owd_ms: None,
-            lost: None,
-            rto_ms: None,
-            pacing_mbps: None,
-            limit: "",
-            state: "",
-        });
+        // The receiver's count alone is known.
+        return rows.push(SampleRow::counted((point, &named.name, 0), t_s + seconds, goodput_mbps));
     }
     for part in &sum.parts {
         t_s += part.seconds;

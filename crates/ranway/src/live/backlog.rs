@@ -222,29 +222,7 @@ impl Interval {
     /// The values for the dashboard.
     fn rows(&self, t_s: f64, estimate: &Estimate) -> Tables {
         let mut rows = Tables::default();
-        rows.samples.push(&SampleRow {
-            flow: "all traffic",
-            t_s,
-            goodput_mbps: self.mbps(),
-            point: 0,
-            run: 0,
-            conn: 0,
-            // Of all traffic together, only bytes are counted.
-            throughput_mbps: None,
-            cwnd_bytes: None,
-            cwnd_pep_bytes: None,
-            cwnd_e2e_bytes: None,
-            ssthresh_bytes: None,
-            in_flight_bytes: None,
-            srtt_ms: None,
-            rtt_ms: None,
-            owd_ms: None,
-            lost: None,
-            rto_ms: None,
-            pacing_mbps: None,
-            limit: "",
-            state: "",
-        });
+        rows.samples.push(&SampleRow::counted((0, "all traffic", 0), t_s, self.mbps()));
         rows.queues.push(&QueueRow {
             link: HOST,
             t_s,

@@ -192,30 +192,7 @@ fn rows(t_s: f64, (before, now): (&Counters, &Counters), seconds: f64) -> Tables
     let data = now.data_bytes.saturating_sub(before.data_bytes);
     let reports = now.report_bytes.saturating_sub(before.report_bytes);
     for (flow, bytes) in [("data of all flows", data), ("reports to servers", reports)] {
-        let goodput_mbps = bytes as f64 * 8e-6 / seconds;
-        rows.samples.push(&SampleRow {
-            flow,
-            t_s,
-            goodput_mbps,
-            point: 0,
-            run: 0,
-            conn: 0,
-            // The PEP sees packets, and no state of their senders.
-            throughput_mbps: None,
-            cwnd_bytes: None,
-            cwnd_pep_bytes: None,
-            cwnd_e2e_bytes: None,
-            ssthresh_bytes: None,
-            in_flight_bytes: None,
-            srtt_ms: None,
-            rtt_ms: None,
-            owd_ms: None,
-            lost: None,
-            rto_ms: None,
-            pacing_mbps: None,
-            limit: "",
-            state: "",
-        });
+        rows.samples.push(&SampleRow::counted((0, flow, 0), t_s, bytes as f64 * 8e-6 / seconds));
     }
     rows
 }

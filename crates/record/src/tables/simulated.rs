@@ -654,6 +654,34 @@ impl FlowRow<'_> {
     }
 }
 
+impl<'a> SampleRow<'a> {
+    /// A sample of copy `conn` of `flow` at `point` for which the bytes that arrived were counted, and nothing else is known.
+    pub fn counted((point, flow, conn): (u32, &'a str, u32), t_s: f64, goodput_mbps: f64) -> SampleRow<'a> {
+        SampleRow {
+            point,
+            run: 0,
+            flow,
+            conn,
+            t_s,
+            goodput_mbps,
+            throughput_mbps: None,
+            cwnd_bytes: None,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
+            ssthresh_bytes: None,
+            in_flight_bytes: None,
+            srtt_ms: None,
+            rtt_ms: None,
+            owd_ms: None,
+            lost: None,
+            rto_ms: None,
+            pacing_mbps: None,
+            limit: "",
+            state: "",
+        }
+    }
+}
+
 /// The columns of [`FlowRow`] about round-trip times and one-way delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delays {

@@ -187,16 +187,20 @@ fn in_flight(one: &Connection) -> u64 {
     one.arrived.saturating_sub(one.delivered.saturating_add(one.waiting()))
 }
 
-/// Adds the rows of a flow. There is no row of its means: they are in those of its UE.
-fn push_flow(rows: &mut Tables, one: &Connection, (t_s, goodput_mbps): (f64, f64)) {
-    let (flow, ue) = (name_of(ends(one)), one.ue.ip().to_string());
-    rows.samples.push(&SampleRow {
-        flow: &flow,
+/// The row of what a flow or a UE has now: its windows and bytes in flight on the radio leg, and the round-trip time there.
+fn sample_row(
+    name: &str,
+    (t_s, goodput_mbps): (f64, f64),
+    (window, in_flight): (u64, u64),
+    srtt_ms: Option<f64>,
+) -> SampleRow<'_> {
+    SampleRow {
+        flow: name,
         t_s,
         goodput_mbps,
-        cwnd_bytes: Some(one.radio_window),
-        in_flight_bytes: Some(in_flight(one)),
-        srtt_ms: (one.radio_rtt_ms > 0.0).then_some(one.radio_rtt_ms),
+        cwnd_bytes: Some(window),
+        in_flight_bytes: Some(in_flight),
+        srtt_ms,
         point: 0,
         run: 0,
         conn: 0,
@@ -212,7 +216,14 @@ fn push_flow(rows: &mut Tables, one: &Connection, (t_s, goodput_mbps): (f64, f64
         pacing_mbps: None,
         limit: "",
         state: "",
-    });
+    }
+}
+
+/// Adds the rows of a flow. There is no row of its means: they are in those of its UE.
+fn push_flow(rows: &mut Tables, one: &Connection, (t_s, goodput_mbps): (f64, f64)) {
+    let (flow, ue) = (name_of(ends(one)), one.ue.ip().to_string());
+    let rtt = (one.radio_rtt_ms > 0.0).then_some(one.radio_rtt_ms);
+    rows.samples.push(&sample_row(&flow, (t_s, goodput_mbps), (one.radio_window, in_flight(one)), rtt));
     rows.proxies.push(&ProxyRow {
         flow: &flow,
         ue: &ue,
@@ -239,29 +250,8 @@ fn push(rows: &mut Tables, ue: IpAddr, connections: &[Connection], (t_s, seconds
     let measured: Vec<f64> = connections.iter().map(|one| one.radio_rtt_ms).filter(|rtt| *rtt > 0.0).collect();
     let rtt = (!measured.is_empty()).then(|| measured.iter().sum::<f64>() / measured.len() as f64);
     let waiting = sum(Connection::waiting);
-    rows.samples.push(&SampleRow {
-        flow: &name,
-        t_s,
-        goodput_mbps: mbps(bytes, seconds),
-        cwnd_bytes: Some(sum(|one| one.radio_window)),
-        in_flight_bytes: Some(sum(in_flight)),
-        srtt_ms: rtt,
-        point: 0,
-        run: 0,
-        conn: 0,
-        // Not shown here.
-        throughput_mbps: None,
-        cwnd_pep_bytes: None,
-        cwnd_e2e_bytes: None,
-        ssthresh_bytes: None,
-        rtt_ms: None,
-        owd_ms: None,
-        lost: None,
-        rto_ms: None,
-        pacing_mbps: None,
-        limit: "",
-        state: "",
-    });
+    let windows = (sum(|one| one.radio_window), sum(in_flight));
+    rows.samples.push(&sample_row(&name, (t_s, mbps(bytes, seconds)), windows, rtt));
     rows.queues.push(&QueueRow {
         link: &name,
         t_s,
