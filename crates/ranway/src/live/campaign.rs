@@ -21,7 +21,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use units::Span;
 
 /// `ranway campaign`.
@@ -159,7 +159,7 @@ fn has_hardware_address(name: &str) -> bool {
 
 /// Seconds since the Unix epoch.
 fn unix_time() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    services::unix_now().as_secs_f64()
 }
 
 impl Campaign {

@@ -298,7 +298,7 @@ impl<T: Fn(Notice)> Export<T> {
 
 /// The present Unix time. It wraps in 2106 (section 3.1).
 fn now() -> u32 {
-    unix_now().as_secs_f64() as u32
+    (unix_now().as_nanos() / 1_000_000_000) as u32
 }
 
 #[cfg(test)]
