@@ -83,6 +83,11 @@ fn after<'a>(start: &str, path: &'a str) -> Option<&'a str> {
     path.strip_prefix(start).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
+/// Returns whether a path, however it is spaced, begins with `radio`.
+fn is_of_radio(path: &str) -> bool {
+    path.split(['.', '[']).next().is_some_and(|first| first.trim() == "radio")
+}
+
 /// A path that begins with an older table.
 struct OlderPath {
     form: Form,
@@ -171,7 +176,7 @@ pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), Strin
     let is_whole = older.as_ref().map_or(path.trim() == "radio", |older| older.key.is_empty());
     if is_whole {
         remove(root);
-    } else if let Some(form) = whole(root).filter(|_| older.is_some() || after("radio", path).is_some()) {
+    } else if let Some(form) = whole(root).filter(|_| older.is_some() || is_of_radio(path)) {
         let table = form.table();
         return Err(format!("{path}: a parameter stands for all of `{table}`; set its keys in `[parameters]`"));
     }
@@ -229,12 +234,7 @@ fn translate(root: &mut Node, parameters: bool) -> Result<(), Fault> {
         let radio = translated(form, node.clone())?;
         let table = root.table_mut().expect("it has a key");
         table.remove(form.table());
-        match table.get_mut("radio") {
-            Some(base) => tree::merge(base, radio),
-            None => {
-                table.insert("radio".to_owned(), radio);
-            }
-        }
+        table.insert("radio".to_owned(), radio);
     }
     Ok(())
 }

@@ -312,7 +312,7 @@ fn files_of_either_form_include_one_another() {
 fn a_table_for_which_a_parameter_stands_is_one_value() {
     let network = "[parameters]\nnet = { bandwidth = \"20 MHz\", ues = [{ name = \"u\" }] }\n";
     let text = format!("lte = \"${{net}}\"\n{network}");
-    for set in ["lte.bandwidth=5 MHz", "radio.core_delay=5 ms"] {
+    for set in ["lte.bandwidth=5 MHz", "radio.core_delay=5 ms", "radio .core_delay=5 ms"] {
         let told = one(&text, &[set]).unwrap_err();
         assert!(told.contains("a parameter stands for all of `lte`; set its keys in `[parameters]`"), "{told}");
     }
