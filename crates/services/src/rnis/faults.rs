@@ -1,4 +1,4 @@
-//! What the operator is told of faults and losses, at a pace that can be read.
+//! Messages to the operator about faults of inputs and lost reports, at most one in ten seconds each.
 
 use crate::log::Log;
 use std::sync::Arc;
